@@ -19,8 +19,8 @@ from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
 
 _SIMULATED = """
-    float_atomics language named_values odd_kernels printing private_arrays python_ints python_kernels remainders
-    sequences statements subgroups types vectors workgroup
+    algorithms float_atomics language named_values odd_kernels printing private_arrays python_ints python_kernels
+    remainders sequences statements subgroups types vectors workgroup
 """.split()
 
 

@@ -86,9 +86,9 @@ def vector(dtype: str, n: int, *parts: Any) -> HostVector:
     return np.array(numbers * (n if len(numbers) == 1 else 1)).view(HostVector)
 
 
-def typed_range(*args: Any) -> Iterator[np.int32]:
+def typed_range(*args: Any) -> list[np.int32]:
     """range, whose numbers are int32 in a kernel."""
-    return map(np.int32, range(*map(int, args)))
+    return [*map(np.int32, range(*map(int, args)))]
 
 
 def typed_extreme(name: str) -> Callable[..., Any]:

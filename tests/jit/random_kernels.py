@@ -49,7 +49,9 @@ _FORMS = {
         pair(K)[0]; pair(s=K, v=K)[0]; first(K, K) + K; bit(K, K & 7); h0(X, K, K, B); h1(X, K, K); x[I] if B else K
         TABLE[I]; TABLE[K & 7]; (x, TABLE)[1][I]; hs[H]; hs[H]
         V.x; V[1]; V[K % 3]; V[-1]; V.zy[W % 2]; sum(V); min(V); max(V); V @ V; np.dot(V, V); len(V) + K
-        ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)""",
+        ps[H & 1, 1]; ps[0][H & 1]; (k2 := K); (k1 := K) + k1; (lambda v: v ^ k0)(K); sum(hs)
+        np.int32(sum(e1 ^ K for e1 in range(W % 4))); np.int32(sum(K * e2 for e2 in (K, J, K) if B))
+        np.int32(sum(e4 - e3 * K for e3 in range(3) if e3 != K for e4 in x)); (K, K)[K & 1]""",
     "U": """U + U; U - U; U * U; U & U; U | U; U ^ U; U // E; U % E; U // 7; np.uint32(4294967295) // E; U << T
         U >> T; U ** 2; -U; ~U; abs(U); min(U, U)
         max(U, 5); np.sign(U); np.uint32(U if B else 4); U if B else U; np.uint32(U and U); np.uint32(K)
@@ -60,6 +62,8 @@ _FORMS = {
         not B; not K; B and B; B or B; B ^ B; B & B; B | B; B == B; bool(K); bool(F1); K C K C W; M C 2; M C F1
         F1 C K & 15
         B if B else B; K > 3 != B; z[I] C F; np.isnan(F1); K // D C 3 or K % D C 2; x[I] C 4 and y[I] C 9
+        (K, K) C (K, 3); (K, W, K) C (K, W, K); any(e5 C K for e5 in x if B); all(e6 C e7 for e6, e7 in zip(x, hs))
+        all(e8 C e9 for e8, e9 in zip(reversed(x), range(W)))
         bool(K and x[I] > 0); any(V C V); all(V C K); any(L C L); V[K & 1] C K; L.y C F1""",
     "F": """F1 + F1; F1 - F1; F1 * F1; min(F1, F1); max(F1, 1); abs(F1); -F1; F1 / 2; F1 // 2.0; F1 % 2.0; F1 ** 2
         np.sign(F1)
@@ -195,7 +199,7 @@ class Program:
             if int(form[1]) >= self._n_helpers or not self._calls:
                 return "k0"
             self._calls -= 1
-        found = self._filled(form, depth - 1)
+        found = (self._without_names if " for " in form else self._filled)(form, depth - 1)
         return f"({found})" if " " in found else found
 
     def _block(self, depth: int, loops: int, end: str) -> list[str]:
@@ -258,7 +262,10 @@ class Program:
         self._counters.append(name)
         body = self._block(depth, loops + 1, end)
         self._counters.pop()
-        return [f"for {name} in range({steps}):", *indented(body), *self._else(depth, loops, end)]
+        steps = f"range({steps})"
+        if steps.count(",") < 2 and self._random.random() < 0.3:
+            steps = f"reversed({steps})"
+        return [f"for {name} in {steps}:", *indented(body), *self._else(depth, loops, end)]
 
     def _while(self, depth: int, loops: int, end: str) -> list[str]:
         counter = f"n{loops}{depth}{self._random.randrange(1000)}"

@@ -92,6 +92,31 @@ def test_a_helper_that_is_saved_before_the_first_launch(
     assert found.tolist() == (4.0 if launch == "reduce" else [-2, 0, 2, 4])
 
 
+ANNOTATED = """
+import vkcompute as vc
+
+@vc.kernel
+def kernel(x, out):
+    half: vc.float32 = x[vc.global_id(0)] / 2
+    out[vc.global_id(0)] = half
+"""
+
+
+def test_a_kernel_that_is_saved_before_its_first_launch(gpu: vc.Runtime, imported: Callable[[str], Any]) -> None:
+    """Annotations of variables are not in the code; the cache on disk keeps each text apart."""
+
+    def found(module: Any) -> float:
+        out = gpu.zeros(64)
+        module.kernel[1, 64](gpu.full(64, 3.0), out)
+        return float(out.numpy()[0])
+
+    old, changed = imported(ANNOTATED), ANNOTATED.replace("vc.float32", "vc.bool_")
+    Path(old.__file__).write_text(changed)
+    os.utime(old.__file__, (1, 1))
+    assert found(old) == 1.5
+    assert found(imported(changed)) == 1
+
+
 def test_two_helpers_that_change_places(gpu: vc.Runtime, imported: Callable[[str], Any]) -> None:
     """Text is read at the old lines."""
     text = TEXT.replace("return minus(x) * 2", "return minus(x) * 5")

@@ -206,3 +206,40 @@ def test_modules_of_the_compiler_are_not_validated_again(tmp_path: Path) -> None
     for _ in range(2):  # the second time from the disk cache
         done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
         assert (done.stdout, done.stderr) == ("[0, 1, 2, 3] False\n", "")
+
+
+UNPARSED = """
+import ast, inspect, sys
+import numpy, vkcompute as vc
+import vkcompute.jit.elementwise.element_launcher, vkcompute.jit.launching.launcher
+if sys.argv[1:]:
+    ast.parse = inspect.getblock = None
+
+@vc.function
+def twice(x):
+    return x * 2
+
+@vc.kernel
+def kernel(x):
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] = twice(i)
+
+@vc.vectorize
+def each(x):
+    return x + 1
+
+with vc.Runtime("cpu") as gpu:
+    kernel(x := gpu.zeros(4, numpy.int32))
+    print(each(x).numpy().tolist())
+"""
+
+
+def test_what_is_on_disk_is_not_parsed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(UNPARSED)
+    env = os.environ | {"VKCOMPUTE_CACHE_DIR": str(tmp_path / "cache")}
+    for given in ([], ["from the disk"]):
+        command = [sys.executable, str(program), *given]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.stderr) == ("[1, 3, 5, 7]\n", "")

@@ -107,6 +107,8 @@ def test_functions_of_bits_are_exact(gpu: Any, function: Any, dtype: str) -> Non
     args = [x[:: 1 if isinstance(gpu, vc.Runtime) else 31].copy() for x in arguments(kind, n)]
     expected = (OF_ONE if n == 1 else OF_TWO)[function](*args)
     expected = expected if isinstance(expected, tuple) else (expected,)
+    if expected[0].dtype == np.float16 and function in (np.nextafter, math.nextafter):
+        expected = (np.where(args[0] == args[1], args[1], expected[0]),)  # NumPy before 2.5 has the first one there
     for found, exact in zip(run(gpu, function, *args), expected, strict=True):
         right = np.asarray(exact).astype(kind)
         if function in APPROXIMATE:

@@ -157,7 +157,6 @@ def test_annotations_take_enums_and_bools(gpu: vc.Runtime) -> None:
         (Mode.FAST, "got Mode for x; pass a number, or read it in the kernel as a constant from outside"),
         (Point(1, 2), "got Point for x; pass a number, or read it in the kernel as a constant from outside"),
         (SPACE, "got SimpleNamespace for x; pass a number, or read it in the kernel as a constant from outside"),
-        (None, "got NoneType for x; pass a number, or read it in the kernel as a constant from outside"),
     ],
     ids=repr,
 )

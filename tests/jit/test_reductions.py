@@ -15,6 +15,12 @@ from hypothesis.extra import numpy as hnp
 from runtimes import lacks
 
 import vkcompute as vc
+from vkcompute.ir import FLOAT32
+from vkcompute.ir.function import walk
+from vkcompute.jit.compilation.build import optimized
+from vkcompute.jit.elementwise.blocks import wide
+from vkcompute.jit.elementwise.formula import function_of
+from vkcompute.jit.elementwise.stages import Stage, stage_program
 
 
 @pytest.fixture(autouse=True, scope="module", params=[False, True], ids=["invocations", "workgroups"])
@@ -342,3 +348,17 @@ def test_repetitions_follow_values_types_and_memory(gpu: vc.Runtime) -> None:
         assert scaled(x, k, axis=(0, 1), out=gpu.zeros(())).item() == 6000 * turn * k
         with pytest.raises(TypeError, match="an axis is an int"):
             scaled(x, k, axis=[1], out=out)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("n_columns", [1, 1024])
+@pytest.mark.parametrize("formula", ["x * y + z", "exp(x)", "exp(x) * sin(x) + cos(x)"])
+def test_stages_of_long_rows_copy_a_costly_function_a_few_times(formula: str, n_columns: int) -> None:
+    """Dozens of copies, of 20,000 operations and more, take SwiftShader minutes and gigabytes to compile."""
+    each, combine = function_of(formula, "the map"), function_of("a + b", "the function")
+    n_arrays = len(each.parameters)
+    stage = Stage("interleaved" if n_columns == 1 else "wide", 4, 1 << 16, n_columns)
+    form = stage.form(wide([4] * n_arrays), last=True)
+    arrays, masks = (("f", 1),) * n_arrays, ((True,),) * n_arrays
+    built = stage_program(combine, 0, each, FLOAT32, None, arrays, masks, form, None)
+    assert 100 < len([*walk(optimized(built.compiler.function).body)]) < 10_000

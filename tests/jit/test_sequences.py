@@ -76,6 +76,25 @@ def arrays(table, x, out):
 
 
 @vc.kernel
+def backward(k, out):
+    i = vc.global_id(0)
+    n = k[i]
+    for j in reversed(range(n)):
+        out[i, 0] = (out[i, 0] * 3 + j) % 1009
+    for j in reversed(range(n, i)):
+        out[i, 1] = (out[i, 1] * 3 + j) % 1009
+    for a, j in zip(reversed(TAPS), range(2, 9)):  # noqa: B905
+        out[i, 2] += int(a * 8) * j
+    for j, (a, b) in enumerate(zip(reversed(range(n, 5)), k), i):  # noqa: B905
+        out[i, 3] = out[i, 3] * 5 + j * a - b
+    for a, _ in zip(range(5, n), k):  # noqa: B905
+        out[i, 4] += a
+    out[i, 5] = sum(NOTHING) + any(NOTHING) + 2 * all(NOTHING)
+    for each in reversed(NOTHING):
+        out[i, 5] += each
+
+
+@vc.kernel
 def rows(k, out):
     i = vc.global_id(0)
     n = abs(k[i]) % 3
@@ -117,6 +136,7 @@ def nothing_to_do(k, out):
         (nothing_to_do, (K, np.zeros((N, 3), np.int32))),
         (tuples, (K - 5, X, np.zeros((N, 6), np.float32))),
         (arrays, (np.arange(12, dtype=np.int32).reshape(3, 4), X, np.zeros((N, 6), np.float32))),
+        (backward, (K - 5, np.zeros((N, 6), np.int32))),
         (rows, (K - 5, np.zeros((N, 3), np.float32))),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -189,7 +209,7 @@ def test_other_functions_of_these_names(gpu: vc.Runtime, monkeypatch: pytest.Mon
 
     for kernel, said in ((local, "zip is not"), (closure, "enumerate is not")):
         with pytest.raises(
-            vc.KernelError, match=f"{said} Python's own here, but the function pairs; a for loop iterates"
+            vc.KernelError, match=f"{said} Python's own here, but the function pairs; write a for loop over range"
         ):
             kernel[1, 1](gpu.zeros(4))
     out = gpu.zeros(1)

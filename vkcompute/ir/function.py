@@ -138,6 +138,7 @@ class Function:
         self.array_bindings: ArrayBindings | None = None
         self.aliased: frozenset[Memory] = frozenset()
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
+        self._ints: dict[tuple[Scalar, int], Constant] = {}  # the same, by Python ints: these need no conversion
 
     def empty_copy(self) -> Function:
         """A function with the same interface and an empty body."""
@@ -174,21 +175,29 @@ class Function:
 
     def constant(self, value: Any, kind: Scalar) -> Constant:
         """The constant, converted as by numpy's `astype`; equal bits give the same object."""
-        with np.errstate(all="ignore"):
-            number = np.asarray(value).astype(kind.numpy).reshape(1)[0]
-        key = kind, number.tobytes()
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = Constant(kind, number)
+        if type(value) is int and (kind, value) in self._ints:
+            return self._ints[kind, value]
+        number = value if isinstance(value, np.generic) and value.dtype == kind.numpy else _converted(value, kind)
+        found = self._constants.setdefault((kind, number.tobytes()), Constant(kind, number))
+        if type(value) is int:
+            self._ints[kind, value] = found
         return found
+
+
+def _converted(value: Any, kind: Scalar) -> np.generic:
+    with np.errstate(all="ignore"):
+        found: np.generic = np.asarray(value).astype(kind.numpy).reshape(1)[0]
+    return found
 
 
 def walk(region: Region) -> Iterator[Op]:
     """All operations in preorder."""
-    for op in region.ops:
+    pending = region.ops[::-1]
+    while pending:
+        op = pending.pop()
         yield op
-        for inner in op.regions:
-            yield from walk(inner)
+        for inner in reversed(op.regions):
+            pending += reversed(inner.ops)
 
 
 def exits(op: Op) -> Iterator[Op]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,7 @@ def _is_whole(kind: Type) -> bool:
     return isinstance(kind, Scalar) and kind.kind in "biu"
 
 
+@cache
 def _limits(kind: Type) -> Interval:
     if not isinstance(kind, Scalar) or kind.kind not in "iu":
         return (0, 1) if _is_whole(kind) else (-np.inf, np.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import Function, Op, Region, Value, falls_through
+from vkcompute.ir.function import Function, Op, Region, Value, falls_through, walk
 
 Replace = Callable[[Op, dict[Value, Value]], list[Op] | None]
 """(operation, replaced values) -> the operations to put in its place, None to keep it.
@@ -38,6 +38,8 @@ def rewrite(function: Function, replace: Replace) -> None:
 
 def expand(function: Function, chosen: Callable[[Op], bool], build: Callable[[Builder, Op], Value | None]) -> Function:
     """Replaces each chosen operation by those that `build` appends; it returns the new result, if there is one."""
+    if not any(map(chosen, walk(function.body))):
+        return function
     builder = Builder(function)
 
     def replace(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:

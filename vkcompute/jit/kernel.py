@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from vkcompute.errors import KernelError, hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import ByValue, in_main
-from vkcompute.jit.frontend.source import Definition, definition_of, parameters_of, read
+from vkcompute.jit.frontend.source import Definition, definition_of, keep_text, parameters_of
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ def kernel(
     int32, or the first of uint32, int64, uint64 that holds it. A Python float is float32, or float64 if another
     argument is float64. Both are weak, as in NEP 50; an int that does not fit the type of its other operand is an
     OverflowError. numpy's scalars keep their types. Annotated arguments are converted or rejected: `x: vc.float32[:]`,
-    `[:, :]` and so on for arrays; `vc.float32`, int, float or bool for numbers.
+    `[:, :]` and so on for arrays; `vc.float32`, int, float or bool for numbers. None leaves an argument out, and is
+    compared with `is`.
 
     **Types** promote as numpy's, except that a float64 result of smaller operands (int32 / int32, int32 * float32) is
     float32 unless an argument is float64. IDs, lengths and ranges are int32 (int64 for ranges of 64-bit ints), so
@@ -313,7 +314,7 @@ def function(given: _Function) -> _Function:
     """
     if not isinstance(given, FunctionType):
         raise TypeError(f"vc.function takes a function written in Python; got {type(given).__name__}")
-    read(given)
+    keep_text(given)
     return given
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,18 @@ class ArrayType:
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(':' * self.ndim) or '()'}]"
+
+    def __or__(self, other: None) -> OptionalType:
+        return OptionalType(self) if other is None else NotImplemented
+
+    __ror__ = __or__
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType:
+    """A type or None: `float32[:] | None`."""
+
+    kind: Any
 
 
 class ScalarType(type):
@@ -68,7 +80,7 @@ EXACT = frozenset({float, *(np.dtype(name).type for name in "int32 int64 uint32 
 
 
 def annotations_of(function: FunctionType) -> dict[int, Any]:
-    """Returns parameter position -> type: an ArrayType, a scalar type of numpy, int, float or bool.
+    """Returns parameter position -> type: an ArrayType, a scalar type of numpy, int, float or bool, or an OptionalType.
 
     Other annotations are ignored, and so are strings with names that do not exist when the kernel runs.
     """
@@ -96,7 +108,7 @@ def annotated_signature(function: FunctionType) -> tuple[Any, ...]:
             f"without arguments, {function.__name__} is compiled for the types of its annotations; annotate "
             f"{', '.join(missing)}, as {missing[0]}: vc.float32[:] for an array, {missing[0]}: vc.float32 for a number"
         )
-    found = [types[position] for position in range(len(names))]
+    found = [kind.kind if isinstance(kind, OptionalType) else kind for _, kind in sorted(types.items())]
     return tuple([(each.dtype.char, each.ndim) if isinstance(each, ArrayType) else each for each in found])
 
 
@@ -108,7 +120,10 @@ def _is_set(cell: Any) -> bool:
 
 
 def _type(annotation: Any) -> Any:
-    if isinstance(annotation, ArrayType) or any(annotation is each for each in (int, float, bool)):
+    if isinstance(annotation, UnionType):
+        kinds = [_type(each) for each in annotation.__args__ if each is not NoneType]
+        return OptionalType(kinds[0]) if len(kinds) == 1 and len(annotation.__args__) == 2 and kinds[0] else None
+    if isinstance(annotation, (ArrayType, OptionalType)) or any(annotation is each for each in (int, float, bool)):
         return annotation
     if isinstance(annotation, type) and (isinstance(annotation, ScalarType) or issubclass(annotation, np.generic)):
         kind = np.dtype(annotation)
@@ -119,7 +134,11 @@ def _type(annotation: Any) -> Any:
 def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
     """Converts annotated arguments to their types; raises as `converted`."""
     found, names = list(args), function.__code__.co_varnames
-    for n, kind in kinds.items():
+    for n, annotated in kinds.items():
+        kind = annotated.kind if isinstance(annotated, OptionalType) else annotated
+        if args[n] is None and kind is annotated:
+            rule = f"{function.__name__}: {names[n]} is annotated as {getattr(kind, '__name__', kind)}; got None"
+            raise TypeError(f"{rule}; pass a value, or annotate it with | None")
         found[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
     return found
 

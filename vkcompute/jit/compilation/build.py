@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +24,8 @@ _Compiler = TypeVar("_Compiler", bound=Compiler)
 Signature = tuple[Any, ...]
 """Per argument: (character of the dtype, ndim) for an array, with True if it may be any view; or the type of a number.
 
-That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it.
+That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
+NoneType.
 """
 
 LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
@@ -111,8 +113,10 @@ def real_of(signature: Signature) -> Scalar:
     return FLOAT64 if wide else FLOAT32
 
 
-def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayValue | Number:
+def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayValue | Number | None:
     """Declares the next binding or push constant for an argument of this type, and returns its value."""
+    if given is NoneType:
+        return None
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]

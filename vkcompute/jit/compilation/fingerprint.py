@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import linecache
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
 from vkcompute._version import __version__
-from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts
+from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
@@ -72,18 +70,8 @@ def _text(found: FunctionType) -> str | None:
     code, program = found.__code__, vars(found).get(PROGRAM)
     if program is not None:
         return str(program)
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, found.__globals__)
-    last = max([line for part in _nested(code) for _, _, line in part.co_lines() if line], default=0)
-    text = "".join(lines[code.co_firstlineno - 1 : last])
+    text = "".join(lines_of(found)[code.co_firstlineno - 1 : last_line(code)])
     return None if not text and code.co_filename in ("<string>", "<stdin>") else text
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _nested(each)
 
 
 @functools.cache

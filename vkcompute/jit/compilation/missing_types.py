@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def explained(
 ) -> MissingFeature:
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
     lacking = [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
-    weak = (int, float)  # for numpy, these have 64 bits
+    weak = (int, float, NoneType)  # for numpy, these have 64 bits
     given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
     if not lacking or given.intersection(lacking):
         return missing

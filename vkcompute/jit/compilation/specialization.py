@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
             for n, each in enumerate(signature)
-            if type(each) is not tuple
+            if type(each) is not tuple and each is not NoneType
         ]
         arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.bools_in_words(built, options.target)

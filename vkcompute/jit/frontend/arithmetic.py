@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
@@ -103,6 +103,8 @@ class Arithmetic(Context):
         ints are settled. The result is natural if all operands are.
         """
         takes = kinds = [self.kind(value) for value in values]
+        if all(each == kinds[0] and not each.weak and each.argument is None for each in kinds):
+            return kinds[0]
         typed = [each for each in kinds if not each.weak and each.argument is None and each.type.kind in "iu"]
         if typed:
             target = reduce(partial(promoted, real=self.real), typed).type
@@ -222,6 +224,10 @@ class Arithmetic(Context):
             return self._concatenated(sign, one, other)
         if sign == "**":
             return self._power(one, other)
+        if sign in ("<<", ">>") and self.kind(one) == Kind(UINT64) and self.kind(other).type.kind == "i":
+            other = self.converted(
+                other, UINT64
+            )  # which has no common type with signed ones; negative counts are large
         kind = self._result_type(sign, one, other)
         if kind.type is BOOL:
             sign = _OF_BOOLS.get(sign, sign)
@@ -396,6 +402,8 @@ class Arithmetic(Context):
             return self._contains(sign == "in", one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            return self._compared_in_order(sign, one, other)
         if (
             is_static(one)
             and is_static(other)
@@ -408,6 +416,17 @@ class Arithmetic(Context):
         if as_ints:
             return bool(_FOLD[sign](*as_ints))
         return Number(self._compared(sign, one, other), Kind(BOOL))
+
+    def _compared_in_order(self, sign: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> Any:
+        """Compares tuples by their first items that differ, or else by their lengths."""
+        found: Any = _FOLD[sign](len(one), len(other))
+        for first, second in reversed([*zip(one, other, strict=False)]):
+            differ = self.compare("!=", first, second)
+            if isinstance(differ, bool):
+                found = self.compare(sign, first, second) if differ else found
+            else:
+                found = self.where(differ, self.compare(sign, first, second), found)
+        return found
 
     def items(self, value: Any) -> Any:
         """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""

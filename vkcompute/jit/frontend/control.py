@@ -14,11 +14,11 @@ from functools import reduce
 from typing import Any
 
 from vkcompute import ir
-from vkcompute.ir import BOOL, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.builder import Mark
 from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.private import PrivateArrays
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.source import UnsupportedError, names_in
 from vkcompute.jit.frontend.values import (
     Kind,
     Number,
@@ -58,13 +58,32 @@ class LoopEdges:
     """A loop that is being built.
 
     Attributes:
+        node: its syntax node.
+        start: the variables at the start of its body.
+        kinds: the types of those that it carries.
         exits: edges out of the loop.
         continues: edges back to its start.
     """
 
     loop: ir.Loop
+    node: ast.AST
+    start: dict[str, Any]
+    kinds: dict[str, Any]
     exits: list[Edge] = field(default_factory=list)
     continues: list[Edge] = field(default_factory=list)
+
+
+class _WiderError(Exception):
+    """A loop inside of another needs wider types of variables that both carry: the other one is built again at once.
+
+    Attributes:
+        loop: the other loop.
+        kinds: the types.
+    """
+
+    def __init__(self, loop: LoopEdges, kinds: dict[str, Any]) -> None:
+        super().__init__()
+        self.loop, self.kinds = loop, kinds
 
 
 class ControlFlow(PrivateArrays):
@@ -111,21 +130,29 @@ class ControlFlow(PrivateArrays):
         while True:
             initial = [v for name, kind in kinds.items() for v in self._incoming(before.get(name, Unset("")), kind)]
             with self.builder.at(location):
-                edges = LoopEdges(self.builder.loop(*initial))
-            params = iter(edges.loop.params)
+                loop = self.builder.loop(*initial)
+            params = iter(loop.params)
             self.env = before | {name: unpacked(kind, params) for name, kind in kinds.items()}
+            edges = LoopEdges(loop, node, dict(self.env), kinds)
             frame.loops.append(edges)
-            with edges.loop.body:
-                build()
-                if self.alive:
-                    self.leave(edges.continues, self.builder.yield_, finish=False)
-            frame.loops.pop()
+            try:
+                with loop.body:
+                    build()
+                    if self.alive:
+                        self.leave(edges.continues, self.builder.yield_, finish=False)
+                wider = self._widened(kinds, before, edges.continues)
+                late = [name for name in late if name in wider or name not in kinds]  # others differ in each build
+                wider |= self._assigned_by_all(late, edges.continues)
+            except _WiderError as error:
+                if error.loop is not edges:
+                    raise
+                wider = kinds | error.kinds
+            finally:
+                frame.loops.pop()
             self.alive = True
-            wider = self._widened(kinds, before, edges.continues)
-            late = [name for name in late if name in wider or name not in kinds]  # others differ in each build
-            wider |= self._assigned_by_all(late, edges.continues)
             if wider == kinds:
                 break
+            self._restart_outer(edges, before, wider)
             self.builder.rewind(mark)
             kinds, self.limits = wider, set(limits)
         self._terminate(edges.continues, kinds)
@@ -133,6 +160,19 @@ class ControlFlow(PrivateArrays):
         self._join(edges.exits, before, lambda: edges.loop.results, f"line {line}")
         why = Unset(f"the loop at line {line} may end before it is assigned; assign it before the loop, too")
         self.env |= dict.fromkeys(sorted(names.difference(self.env)), why)
+
+    def _restart_outer(self, inner: LoopEdges, before: dict[str, Any], wider: dict[str, Any]) -> None:
+        """Raises _WiderError if the enclosing loop will need these wider types, too.
+
+        That is certain if it assigns to these variables in the inner loop only.
+        """
+        changed = {name: kind for name, kind in wider.items() if kind != inner.kinds.get(name)}
+        outer = next(reversed(self.frames[-1].loops), None)
+        if outer is None or wider.keys() != inner.kinds.keys() or not outer.kinds.keys() >= changed.keys():
+            return
+        beside = {each.id for each in names_in(outer.node) - names_in(inner.node) if isinstance(each.ctx, ast.Store)}
+        if beside.isdisjoint(changed) and all(before[name] is outer.start[name] for name in changed):
+            raise _WiderError(outer, changed)
 
     def counted(self, args: Sequence[Any]) -> tuple[Number, Number, Number]:
         """Returns start, number of iterations and step of `range(*args)`.
@@ -157,10 +197,17 @@ class ControlFlow(PrivateArrays):
         """Returns the length of a range by the values of its bounds, 0 for a step of 0."""
         b = self.builder
         first, end, size = [b.cast(each.value, unsigned) for each in (start, stop, step)]
+        up: Value
+        down: Value
         zero, one = b.const(0, unsigned), b.const(1, unsigned)
-        up, down = self._is_less(0, step), self._is_less(step, 0)
+        if isinstance(step.value, Constant):
+            n = int(step.value.value)
+            up, down = b.const(n > 0, BOOL), b.const(n < 0, BOOL)
+            size = b.const(max(abs(n), 1), unsigned)
+        else:
+            up, down = self._is_less(0, step), self._is_less(step, 0)
+            size = b.select(up, size, b.select(down, b.compute("sub", zero, size), one))
         before, after = b.select(up, first, end), b.select(up, end, first)
-        size = b.select(up, size, b.select(down, b.compute("sub", zero, size), one))
         span = b.compute("sub", b.compute("sub", after, before), one)
         count = b.compute("add", b.compute("div", span, size), one)
         if start.kind.type is not stop.kind.type:
@@ -219,13 +266,16 @@ class ControlFlow(PrivateArrays):
         self.env, merged = {}, dict[str, Any]()
         nothing = Unset(f"on some of the paths that join after {where} it is not assigned; assign it on all of them")
         for name in dict.fromkeys(name for edge in edges for name in edge.env):
-            found = [edge.env.get(name, nothing) for edge in edges]
+            found, first = [edge.env.get(name, nothing) for edge in edges], before.get(name, nothing)
+            if all(each is first for each in found):
+                self.env[name] = first
+                continue
             unset = next((each for each in found if isinstance(each, Unset)), None)
             if unset is not None and name != RESULT and name not in self.partial:
                 self.env[name] = unset
                 continue
             found = [each for each in found if not isinstance(each, Unset)]
-            unchanged = all(each is before.get(name) for each in found)
+            unchanged = all(each is first for each in found)
             if unchanged or all(is_static(each) and same(each, found[0]) for each in found):
                 self.env[name] = found[0]
                 continue

@@ -1,4 +1,7 @@
-"""Rewrites what the compiler lacks: loops over sequences, `match`, and break and continue in the else of a loop."""
+"""Rewrites what the compiler lacks.
+
+That is loops over sequences, `match`, break and continue in the else of a loop, and generators in sum, any and all.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,78 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from vkcompute.jit.frontend.syntax import BLOCKS
+
 BUILTIN = "builtin "
 """Prefix of names that stand for Python's own len, min and range; the space keeps them apart from user names."""
 
 
 class CheckedBuiltin(ast.Name):
-    """The name `enumerate` or `zip` of a rewritten loop; the compiler checks that it means Python's own function."""
+    """The name of a builtin function in rewritten syntax; the compiler checks that it means Python's own function."""
 
 
-def desugared(tree: ast.FunctionDef) -> ast.FunctionDef:
-    """Rewrites `for x in xs:` as `for k in range(len(xs)): x = xs[k]`, and likewise loops over enumerate and zip."""
+def desugared(tree: ast.FunctionDef, *, generators: bool) -> ast.FunctionDef:
+    """Rewrites `for x in xs:` as `for k in range(len(xs)): x = xs[k]`, and likewise loops over enumerate and zip.
+
+    With `generators`, sum(f(x) for x in xs) becomes a call of a nested function with a loop, defined before the
+    statement.
+    """
+    if generators:
+        _Generators().visit(tree)
     _Statements().visit(tree)
     return tree
 
 
+class _Generators(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._before: list[ast.stmt] = []
+
+    def visit(self, node: ast.AST) -> Any:
+        """Returns the rewritten node; for a statement, with the functions that its generators become before it."""
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        outer, self._before = self._before, []
+        found = super().visit(node)
+        before, self._before = self._before, outer
+        return [*before, *(found if isinstance(found, list) else [found])] if before else found
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        """Returns the lambda as it is: a function before the statement has none of its parameters."""
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Returns a call of a function with a loop, for sum, any and all of a generator; other calls stay as they are.
+
+        A generator that assigns stays as well: its variable is the kernel's, not the function's.
+        """
+        match node:
+            case ast.Call(ast.Name(("sum" | "any" | "all") as name), [ast.GeneratorExp() as generator], []):
+                if any(isinstance(each, ast.NamedExpr) for each in ast.walk(generator)):
+                    return node
+                function = _reduction(name, generator, f"{name} of {node.lineno}:{node.col_offset}")
+                builtin = ast.Expr(CheckedBuiltin(name, ast.Load()))
+                for each in (builtin, function):
+                    _placed(each, node.func)
+                self._before += [builtin, self.visit(function)]
+                return ast.copy_location(ast.Call(ast.Name(function.name, ast.Load()), [], []), node)
+        self.generic_visit(node)
+        return node
+
+
 class _Statements(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Rewrites the statements below a statement; its expressions have none."""
+        for name in (*BLOCKS, "cases"):
+            block = getattr(node, name, [])
+            rewritten = [self.visit(each) for each in block]
+            block[:] = [each for found in rewritten for each in (found if isinstance(found, list) else [found])]
+        return node
+
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Returns the assignments of the sequences, then the loop; loops over other calls stay as they are."""
         self.generic_visit(node)
         before, after = _separate_else(node)
-        if isinstance(node.iter, ast.Call) and not _is_supported_call(node.iter):
+        if isinstance(node.iter, ast.Call) and (_is_range(node.iter) or not _is_supported_call(node.iter)):
             return [*before, node, *after]
         assignments: list[ast.stmt] = []
         index_name = f"index of {node.lineno}:{node.col_offset}"
@@ -63,6 +118,27 @@ class _Statements(ast.NodeTransformer):
             _placed(rest[0], case.pattern)
         subject = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.subject), node)
         return [ast.fix_missing_locations(subject), *rest]
+
+
+def _reduction(name: str, generator: ast.GeneratorExp, function: str) -> ast.FunctionDef:
+    """Returns a function of no parameters that computes sum, any or all of a generator by a loop."""
+    total = "total of the generator"
+    first: list[ast.stmt] = []
+    value: ast.expr
+    step: ast.stmt
+    if name == "sum":
+        first, value = [ast.Assign([ast.Name(total, ast.Store())], ast.Constant(0))], ast.Name(total, ast.Load())
+        step = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
+    else:
+        test = generator.elt if name == "any" else ast.UnaryOp(ast.Not(), generator.elt)
+        step, value = ast.If(test, [ast.Return(ast.Constant(name == "any"))], []), ast.Constant(name == "all")
+    for part in reversed(generator.generators):
+        for condition in reversed(part.ifs):
+            step = ast.If(condition, [step], [])
+        step = ast.For(part.target, part.iter, [step], [])
+        ast.copy_location(step, part.target)
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return ast.FunctionDef(function, arguments, [*first, step, ast.Return(value)], [])
 
 
 def _separate_else(loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.stmt]]:
@@ -142,20 +218,46 @@ def _unrolled(node: ast.expr, index: Any, assignments: list[ast.stmt]) -> tuple[
         case ast.Call(ast.Name("zip"), args) if _is_supported_call(node):
             lengths, items = zip(*[_unrolled(each, index, assignments) for each in args], strict=True)
             return _call("min", *lengths) if len(lengths) > 1 else lengths[0], ast.Tuple(list(items), ast.Load())
+        case ast.Call(ast.Name("range"), [stop]) if _is_range(node):
+            return once(stop)(ast.Load()), index(ast.Load())
+        case ast.Call(ast.Name("range"), [start, stop]) if _is_range(node):
+            first, end = once(start), once(stop)
+            length = ast.BinOp(_call("max", first(ast.Load()), end(ast.Load())), ast.Sub(), first(ast.Load()))
+            return length, ast.BinOp(first(ast.Load()), ast.Add(), index(ast.Load()))
+        case ast.Call(ast.Name("reversed"), [over]) if _is_supported_call(node):
+            n = partial(ast.Name, f"items of {node.lineno}:{node.col_offset}")
+            length, item = _unrolled(over, partial(_from_end, n, index), assignments)
+            assignments.append(ast.copy_location(ast.Assign([n(ast.Store())], length), node))
+            return n(ast.Load()), item
     sequence = once(node)
     return _call("len", sequence(ast.Load())), ast.Subscript(sequence(ast.Load()), index(ast.Load()), ast.Load())
 
 
-def _is_supported_call(node: ast.expr) -> bool:
-    """True for a call of enumerate or zip with arguments that kernels support."""
+def _from_end(length: Callable[[ast.expr_context], ast.expr], index: Callable[..., ast.expr], *_: Any) -> ast.expr:
+    last = ast.BinOp(length(ast.Load()), ast.Sub(), ast.Constant(1))
+    return ast.BinOp(last, ast.Sub(), index(ast.Load()))
+
+
+def _is_range(node: ast.expr) -> bool:
+    """True for a call of range with one or two arguments."""
     match node:
+        case ast.Call(ast.Name("range"), [_] | [_, _], []):
+            return True
+    return False
+
+
+def _is_supported_call(node: ast.expr) -> bool:
+    """True for a call of range, enumerate, zip or reversed with arguments that kernels support as a sequence."""
+    match node:
+        case ast.Call(ast.Name("reversed"), [over], []):
+            return _is_range(over) or not isinstance(over, ast.Call)
         case ast.Call(ast.Name("enumerate"), [_], [ast.keyword("start")]):
             return True
         case ast.Call(ast.Name("enumerate"), [_] | [_, _], []) | ast.Call(ast.Name("zip"), [_, *_], []):
             return True
         case ast.Call(ast.Name("zip"), [_, *_], [ast.keyword("strict", ast.Constant(False))]):
             return True
-    return False
+    return _is_range(node)
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:

@@ -28,7 +28,7 @@ from vkcompute.jit.frontend.source import (
     function_def,
     nested_function,
 )
-from vkcompute.jit.frontend.syntax import ITERABLES, SIGNS, UNSUPPORTED, is_cheap
+from vkcompute.jit.frontend.syntax import SIGNS, UNSUPPORTED, is_cheap
 from vkcompute.jit.frontend.values import (
     PLAIN,
     ArrayValue,
@@ -199,7 +199,8 @@ class Expressions(ControlFlow):
     def _checked_builtin(self, node: CheckedBuiltin) -> Any:
         found = self._name(node)
         if found is not getattr(builtins, node.id):
-            raise UnsupportedError(f"{node.id} is not Python's own here, but {describe(found)}; {ITERABLES}")
+            rule = f"{node.id} is not Python's own here, but {describe(found)}"
+            raise UnsupportedError(f"{rule}; write a for loop over range(…)")
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:

@@ -111,8 +111,9 @@ def _key(value: Any) -> Any:
         return tuple([(_key(name), _key(each)) for name, each in value.items()])
     if isinstance(value, (int, float, complex, str, bytes, np.generic, type(None))) and not isinstance(value, Enum):
         return type(value), repr(value)
-    is_own = type(value).__module__.startswith(f"{__name__.partition('.')[0]}.")
-    if is_own or isinstance(value, (type, Enum, FunctionType, BuiltinFunctionType, np.ufunc)):
+    compared = type, Enum, FunctionType, BuiltinFunctionType, np.ufunc
+    package = type(value).__module__.partition(".")[0]
+    if package in (__name__.partition(".")[0], "typing") or isinstance(value, compared):
         return value
     raise _UnknownEquality
 
@@ -146,7 +147,8 @@ def _packed(function: FunctionType, program: str | None, functions: list[Functio
     names = {name: scope[name] for name in _names(function, source) if name in scope}
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     attributes, names, cells = (_encoded(each, functions) for each in (attributes, names, cells))
-    return PackedFunction(marshal.dumps(function.__code__), _text(function, source), attributes, names, cells)
+    code = marshal.dumps(function.__code__, 2)  # from version 3 on, equal code may have other bytes
+    return PackedFunction(code, _text(function, source), attributes, names, cells)
 
 
 def _text(function: FunctionType, source: Source | None) -> str | None:

@@ -13,19 +13,23 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
 from itertools import pairwise
 from operator import or_
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.desugaring import desugared
+from vkcompute.jit.frontend.syntax import children, statements
 
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
 """Attribute of a function: a text that has it, for one that is in no file of this process."""
 _PARAMETERS = "posonlyargs", "args", "kwonlyargs"
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_LINES: WeakKeyDictionary[FunctionType, list[str]] = WeakKeyDictionary()
 _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
 
@@ -76,12 +80,26 @@ class Source:
         return self.lines[line - 1 - self.shift].rstrip()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Definition:
-    """A function and its source."""
+    """A function and its source, which is read when it is first needed: a kernel from the disk cache needs none.
 
-    function: FunctionType
-    source: Source
+    Attributes:
+        function: the function.
+    """
+
+    def __init__(self, function: FunctionType, source: Source | None = None) -> None:
+        self.function = function
+        if source is not None:
+            self.source = source
+
+    @cached_property
+    def source(self) -> Source:
+        """The source.
+
+        Raises:
+            KernelError: as `read`.
+        """
+        return read(self.function)
 
     @property
     def name(self) -> str:
@@ -130,25 +148,51 @@ class Definition:
 
 
 def definition_of(function: FunctionType, what: str = "a kernel", program: str | None = None) -> Definition:
-    """Returns a function with its source.
+    """Returns a function with its source, whose text is that of today.
 
     Args:
         what: description of the function, for errors.
         program: a text that has the function.
 
     Raises:
-        KernelError: as `read`; or it has parameters that are not positional-or-keyword.
+        KernelError: there is no source, or a decorator replaced the function; or it has parameters that are not
+            positional-or-keyword.
     """
-    if program is not None and _found(function, program) is None:
+    source = None if program is None else _found(function, program)
+    if program is not None and source is None:
         raise KernelError(
             f"the text that is given as source has no function {function.__name__} with this code; give the text that "
             "was executed"
         )
-    source = read(function, program)
+    if source is None:
+        keep_text(function)
+    found = Definition(function, source)
     for parameter in parameters_of(function).parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            raise source.error(source.tree, f"{what} takes positional-or-keyword parameters only; got {parameter}")
-    return Definition(function, source)
+            raise found.error(f"{what} takes positional-or-keyword parameters only; got {parameter}")
+    return found
+
+
+def keep_text(function: FunctionType) -> None:
+    """Keeps the text of a function's file, so that the file may change before the function is compiled.
+
+    Raises:
+        KernelError: there is no source, or a decorator replaced the function.
+    """
+    lines = lines_of(function)
+    if lines:
+        _LINES[function] = lines
+    if not lines or hasattr(function, "__wrapped__") or function.__code__.co_flags & _ASYNCHRONOUS:
+        read(function)
+
+
+def lines_of(function: FunctionType) -> list[str]:
+    """Returns the lines of a function's file: those of `keep_text`, else today's. There are none without a file."""
+    lines = _LINES.get(function)
+    if lines is None:
+        with contextlib.suppress(OSError, TypeError):
+            lines = inspect.findsource(function)[0]
+    return lines or []
 
 
 def read(function: FunctionType, program: str | None = None) -> Source:
@@ -160,39 +204,74 @@ def read(function: FunctionType, program: str | None = None) -> Source:
     Raises:
         KernelError: the source is not available, is not a plain `def`, or a decorator replaced the function.
     """
+    if hasattr(function, "__wrapped__"):
+        raise _decorated(function)
     for text in (program, vars(function).get(PROGRAM)):
         source = None if text is None else _found(function, text)
         if source is not None:
             return source
     if function.__name__ == "<lambda>":
         return _lambda(function)
-    try:
-        lines, first = inspect.getsourcelines(function)
-        shift = int(lines[0][:1].isspace())
-        statement = ast.parse("if True:\n" * shift + "".join(lines)).body[0]
-    except (OSError, TypeError):
+    lines, code = lines_of(function), function.__code__
+    if not lines:
         return _in_program(function, _no_source(function))
-    except (SyntaxError, ValueError, tokenize.TokenError):
-        raise changed(function) from None
-    tree = statement.body[0] if isinstance(statement, ast.If) else statement
-    code = function.__code__
-    is_decorated = hasattr(function, "__wrapped__")
-    if not is_decorated and not (first == code.co_firstlineno and _has_code(tree, function)):
-        return _in_program(function, changed(function))
-    if not isinstance(tree, ast.FunctionDef):
-        raise KernelError(f"{function.__name__} is not a plain function; write it with def")
-    return _checked(Source(code.co_filename, lines, first - 1 - shift, shift, tree, code), function)
+    for text in _texts(lines, code):
+        shift = int(text[0][:1].isspace())
+        tree = _parsed(text, shift)
+        if tree is not None and _has_code(tree, function):
+            if not isinstance(tree, ast.FunctionDef):
+                raise KernelError(f"{function.__name__} is not a plain function; write it with def")
+            return _desugared(Source(code.co_filename, text, code.co_firstlineno - 1 - shift, shift, tree, code))
+    return _in_program(function, changed(function))
 
 
-def _checked(source: Source, function: FunctionType) -> Source:
-    """Returns the source with its tree desugared, unless a decorator replaced the function."""
-    tree = source.tree
-    if hasattr(function, "__wrapped__"):
-        where = [*tree.decorator_list, tree][0]
-        name = function.__name__
-        raise source.error(where, f"{name} is decorated, and decorators are not compiled; remove the decorator")
+def _texts(lines: list[str], code: CodeType) -> Iterator[list[str]]:
+    """Yields texts that may be that of a function: to the next line with less indentation, and as a tokenizer ends it.
+
+    The second one takes ten times as long.
+    """
+    first, last = code.co_firstlineno - 1, last_line(code)
+    if first < len(lines):
+        margin = _indentation(lines[first])
+        ends = (n for n in range(last, len(lines)) if lines[n].strip() and _indentation(lines[n]) <= margin)
+        yield lines[first : next(ends, len(lines))]
+        with contextlib.suppress(SyntaxError, tokenize.TokenError):
+            yield inspect.getblock(lines[first:])
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def last_line(code: CodeType) -> int:
+    """Returns the number of the last line that has code of a function."""
+    lines = [line for _, _, line in code.co_lines() if line]
+    return max([*lines, *map(last_line, _codes(code))], default=code.co_firstlineno)
+
+
+def _parsed(text: list[str], shift: int) -> ast.stmt | None:
+    """Returns the definition that a text begins with; None if there is none."""
     try:
-        return replace(source, tree=desugared(tree))
+        found = ast.parse("if True:\n" * shift + "".join(text)).body[:1]
+    except (SyntaxError, ValueError):
+        return None
+    inner = found[0].body if found and isinstance(found[0], ast.If) else found
+    return inner[0] if inner and isinstance(inner[0], (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def _decorated(function: FunctionType) -> KernelError:
+    """Returns the error for a function that a decorator replaced, at the decorator."""
+    message = f"{function.__name__} is decorated, and decorators are not compiled; remove the decorator"
+    if not isinstance(inner := inspect.unwrap(function), FunctionType):
+        return KernelError(message)
+    source = read(inner)
+    return source.error([*source.tree.decorator_list, source.tree][0], message)
+
+
+def _desugared(source: Source) -> Source:
+    """Returns the source with its tree desugared."""
+    try:
+        return replace(source, tree=desugared(source.tree, generators=_has_generator(source.code)))
     except RecursionError:
         raise source.too_deep() from None
 
@@ -242,7 +321,7 @@ def _found(function: FunctionType, program: str) -> Source | None:
             ast.increment_lineno(node, 1 - first)
             text = lines[first - 1 : first - 1 + (node.end_lineno or 1)]
             above = code.co_firstlineno - 1
-            return _checked(Source(code.co_filename, text, above, 0, node, code, program), function)
+            return _desugared(Source(code.co_filename, text, above, 0, node, code, program))
     return _of_lambda(function, lines, nodes, program) if function.__name__ == "<lambda>" else None
 
 
@@ -258,10 +337,11 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
     cells = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, [])
     inner = _in_class(definition, function)
     names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
-    outer = ast.FunctionDef("outer", cells, [ast.Global([*names]), inner], [])
+    outer = ast.fix_missing_locations(ast.FunctionDef("outer", cells, [ast.Global([*names])], []))
+    outer.body.append(inner)  # which has its locations
     for modules in (partial(_names, function), tuple, partial(imported, function, program)):
         imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in modules()]
-        module = ast.fix_missing_locations(ast.Module([*imports, outer], []))
+        module = ast.Module([*map(ast.fix_missing_locations, imports), outer], [])
         for level in (-1, 0, 1, 2):
             unit = compile(
                 module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True, optimize=level
@@ -278,7 +358,11 @@ def _in_class(definition: ast.stmt, function: FunctionType) -> ast.stmt:
     """A definition in the class, if any, that mangles its names like __x."""
     path = getattr(function.__code__, "co_qualname", function.__qualname__).split(".")  # Python 3.11
     classes = [one for one, inner in pairwise(path) if one.isidentifier() and inner != "<locals>"]
-    return ast.ClassDef(classes[-1], [], [], [definition], []) if classes else definition
+    if not classes:
+        return definition
+    found = ast.fix_missing_locations(ast.ClassDef(classes[-1], [], [], [], []))
+    found.body.append(definition)
+    return found
 
 
 def _names(function: FunctionType) -> set[str]:
@@ -293,7 +377,7 @@ def _names(function: FunctionType) -> set[str]:
 def imported(function: FunctionType, program: str) -> set[str]:
     """The names that a program imports, or else the file of a function."""
     try:
-        pending: list[ast.AST] = [ast.parse(program or "".join(inspect.findsource(function)[0]))]
+        pending: list[ast.AST] = [ast.parse(program or "".join(lines_of(function)))]
     except SyntaxError:
         return set()
     found = set[str]()
@@ -309,6 +393,10 @@ def _codes(code: CodeType) -> list[CodeType]:
     return [each for each in code.co_consts if isinstance(each, CodeType)]
 
 
+def _has_generator(code: CodeType | None) -> bool:
+    return code is None or code.co_name == "<genexpr>" or any(map(_has_generator, _codes(code)))
+
+
 def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
     """Texts of all parts of a code object but its place: the file, the first line and the enclosing scopes."""
     first_line = code.co_firstlineno if first_line is None else first_line
@@ -317,10 +405,11 @@ def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
         yield repr(part)
     for part in (code.co_argcount, code.co_kwonlyargcount, code.co_varnames, code.co_freevars, code.co_cellvars):
         yield repr(part)
+    paths = tuple([f".<locals>.{inner.co_name}" for inner in _codes(code)])  # before Python 3.11, these are constants
     for each in code.co_consts:
         if isinstance(each, CodeType):
             yield from code_parts(each, first_line)
-        else:
+        elif not (isinstance(each, str) and each.endswith(paths)):
             yield f"{type(each).__name__} {sorted(map(repr, each)) if isinstance(each, frozenset) else each!r}"
 
 
@@ -348,11 +437,11 @@ def function_def(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:
 
 def _lambda(function: FunctionType) -> Source:
     """Returns the source of a lambda."""
-    try:
-        lines, _ = inspect.findsource(function)
-        nodes = ast.walk(ast.parse("".join(lines)))
-    except (OSError, TypeError):
+    lines = lines_of(function)
+    if not lines:
         return _in_program(function, _no_source(function))
+    try:
+        nodes = ast.walk(ast.parse("".join(lines)))
     except (SyntaxError, ValueError):
         raise changed(function) from None
     return _of_lambda(function, lines, nodes) or _in_program(function, changed(function))
@@ -366,7 +455,7 @@ def _of_lambda(
     for node in nodes:
         if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
             continue
-        if _has_code(ast.Expr(node), function, program or ""):
+        if _has_code(ast.copy_location(ast.Expr(node), node), function, program or ""):
             return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code, program)
     return None
 
@@ -402,20 +491,33 @@ def _assigned_in(part: ast.AST) -> frozenset[str]:
         elif isinstance(node, ast.FunctionDef):
             found.add(node.name)
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
-            pending += ast.iter_child_nodes(node)
+            for each in children(node):
+                if isinstance(each, ast.stmt):
+                    found |= _assigned_in(each)
+                else:
+                    pending.append(each)
     return frozenset(found)
 
 
-@lru_cache(maxsize=256)
-def names_in(node: ast.AST) -> frozenset[ast.Name]:
+@lru_cache(maxsize=1024)
+def names_in(part: ast.AST) -> frozenset[ast.Name]:
     """Returns the names in a tree."""
-    return frozenset([each for each in ast.walk(node) if isinstance(each, ast.Name)])
+    pending, found = [part], set[ast.Name]()
+    for node in pending:
+        if isinstance(node, ast.Name):
+            found.add(node)
+        for each in children(node):
+            if isinstance(each, ast.stmt):
+                found |= names_in(each)
+            else:
+                pending.append(each)
+    return frozenset(found)
 
 
 @lru_cache(maxsize=64)
-def values_in(tree: ast.AST) -> dict[ast.AST, str]:
+def values_in(tree: ast.FunctionDef) -> dict[ast.AST, str]:
     """Returns the values in a tree that are assigned to a variable, with its name."""
-    nodes = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    nodes = [each for each in statements(tree.body) if isinstance(each, ast.Assign)]
     return {each.value: each.targets[0].id for each in nodes if isinstance(each.targets[0], ast.Name)}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from functools import cache
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -11,13 +13,17 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.UAdd: "+", ast.USub: "-", ast.Invert: "~",
     ast.Not: "not",
 }  # fmt: skip
+BLOCKS = "body", "orelse"
+"""Fields of statements that have statements."""
+_LEAVES = "ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"
 UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Dict: "a dict; use variables",
     ast.Set: "a set; use a tuple",
     ast.Starred: "unpacking with *; name each value",
     ast.Await: "await; a kernel runs on the device",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to an array"),
-    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), "a comprehension; write a for loop"),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp), "a comprehension; write a for loop"),
+    ast.GeneratorExp: "a generator, but as the argument of sum, any or all, and with no := in it; write a for loop",
     **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to an array, and check it on the host"),
     ast.Try: "try; nothing raises on the device",
     ast.With: "with",
@@ -36,15 +42,49 @@ ITERABLES = "a for loop iterates over range(…), enumerate(…), zip(…), a tu
 LOOP_CALLS: dict[object, str] = {
     enumerate: "enumerate takes a sequence, and optionally the first number",
     zip: "zip takes one or more sequences and stops at the shortest; strict=True cannot raise in a kernel",
-    reversed: "a for loop does not iterate over reversed(…) in kernels; write range(2, -1, -1) for reversed(range(3))",
+    reversed: "reversed takes a sequence, or a range with no step; write range(2, -1, -2) for range(0, 4, 2)",
 }
 """Calls that a for loop does not accept with these arguments -> rule."""
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Returns the nodes below a node, as ast.iter_child_nodes, without operators and contexts, which is faster."""
+    found: list[ast.AST] = []
+    for name in _branches(node._fields):
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+@cache
+def _branches(fields: tuple[str, ...]) -> list[str]:
+    """Returns the fields of a node that may have nodes with names or statements."""
+    return [name for name in fields if name not in _LEAVES]
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """Returns a node and all nodes below it, as ast.walk, without operators and contexts."""
+    found = [node]
+    for each in found:
+        found += children(each)
+    return found
+
+
+def statements(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields the statements of a block and of those inside them."""
+    for each in block:
+        yield each
+        for name in BLOCKS:
+            yield from statements(getattr(each, name, []))
 
 
 def is_cheap(*nodes: ast.expr) -> bool:
     """True if expressions may be evaluated where their value is not needed: no loads, calls, divisions, assignments."""
     costly = (ast.NamedExpr, ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
-    return not any(isinstance(each, costly) for node in nodes for each in ast.walk(node))
+    return not any(isinstance(each, costly) for node in nodes for each in walk(node))
 
 
 def named_in(condition: ast.expr) -> set[str]:
@@ -56,7 +96,7 @@ def named_in(condition: ast.expr) -> set[str]:
         if isinstance(node, ast.NamedExpr):
             found.add(node.target.id)
         if not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)):
-            pending += ast.iter_child_nodes(node)
+            pending += children(node)
     return found
 
 

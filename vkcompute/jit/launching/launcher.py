@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from inspect import Signature as Parameters
 from itertools import combinations
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,11 @@ class Launcher:
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
         values = typed(self._definition.function, self._annotations, values)
         given = [arg if type(arg) is Parameter else value for arg, value in zip(args, values, strict=True)]
-        return tuple(given), tuple(map(kind_of, values, self._parameters.parameters))
+        kinds = [
+            NoneType if value is None else kind_of(value, name)
+            for value, name in zip(values, self._parameters.parameters, strict=True)
+        ]
+        return tuple(given), tuple(kinds)
 
     def _specialization(
         self, signature: Signature, options: CompileOptions, runtime: Runtime

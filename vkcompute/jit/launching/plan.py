@@ -41,7 +41,7 @@ class Plan:
         arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
         self._writes_at, self._reads_at = ([arrays[i] for i in which] for which in (kernel.writes, kernel.reads))
         self._binds_more = kernel.binds_more
-        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array])
+        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array and arg is not None])
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -98,7 +98,7 @@ def launch(
     Args:
         key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
         placed: its kernel and loops.
-        args: its arrays and numbers.
+        args: its arrays and numbers, and None for what is left out.
         pushes: the numbers, and further push constants, which are the same in repetitions.
     """
     kernel, loops = placed
@@ -111,5 +111,6 @@ def launch(
     if key is None or runtime.scheduler.n_recordings or isinstance(kernel, SpillingKernel):
         return kernel(*arrays, *pushes, grid=grid, queue=queue)
     command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
-    runtime.plans[key] = Plan(found, args, pushes[len(args) - len(arrays) :], made, loops)
+    n_numbers = sum(type(arg) is not Array and arg is not None for arg in args)
+    runtime.plans[key] = Plan(found, args, pushes[n_numbers:], made, loops)
     return runtime.scheduler.dispatch(command, writes, reads, queue, keep)

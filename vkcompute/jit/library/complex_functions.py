@@ -230,7 +230,8 @@ def sinh(x: Any, form: Any) -> Any:
 def tanh(x: Any, form: Any) -> Any:
     """Hyperbolic tangent, by Kahan's algorithm."""
     a, b = x
-    tangent, size = np.tan(b), np.sinh(max(min(a, form.FLAT), -form.FLAT))
+    tangent = np.tan(b)
+    size = np.where(np.isnan(a), a, np.sinh(max(min(a, form.FLAT), -form.FLAT)))
     beta, rho = 1 + tangent * tangent, np.sqrt(1 + size * size)
     below = 1 + beta * size * size
     re, im = beta * rho * size / below, tangent / below
@@ -338,6 +339,6 @@ def power(x: Any, y: Any, form: Any) -> Any:
         if y[0] < 0:
             found = reciprocal(whole)
     if (x[0] == 0) & (x[1] == 0) & ((y[0] != 0) | (y[1] != 0)):
-        nothing = np.where((y[0] > 0) & (y[1] == 0), 0.0, math.nan) * abs(x[0] * 0 + 1)
+        nothing = np.where(y[0] > 0, 0.0, math.nan) * abs(x[0] * 0 + 1)
         found = nothing, nothing
     return found

@@ -31,7 +31,7 @@ from vkcompute.jit.library import standard
 from vkcompute.jit.library.coefficients import Double, Single
 
 _FORMATS = {16: standard.Half, 32: Single, 64: Double}
-_OF_HALF = {standard.nextafter: standard.half_nextafter, standard.spacing: standard.half_spacing}
+_OF_HALF = {standard.spacing: standard.half_spacing}
 """Functions that differ in numpy for float16."""
 
 
@@ -131,10 +131,12 @@ def _chosen(c: Compiler, condition: Any, one: Any, other: Any) -> Any:
 
 def _reduced(sign: str, c: Compiler, values: Any) -> Any:
     """Combines the elements of a vector or a tuple by an operator."""
-    if not isinstance(values, tuple) or not values:
+    if not isinstance(values, tuple):
         raise UnsupportedError(
             f"this takes a vector or a tuple; got {describe(values)}; combine elements in a for loop"
         )
+    if not values:
+        return {"+": 0, "*": 1, "&": True, "|": False}[sign]
     if sign in "+*":  # Python starts with an int
         return reduce(partial(c.binary, sign), [_int(c, x) if c.kind(x).type is BOOL else c.widened(x) for x in values])
     return reduce(partial(c.binary, sign), map(c.boolean, values))

@@ -99,7 +99,7 @@ def modf(x: Any, form: Any) -> Any:
 
 
 def nextafter(x: Any, y: Any, form: Any) -> Any:
-    """Next representable number from x towards y."""
+    """Next representable number from x towards y; y where they are equal, as -0.0 and 0.0 are."""
     size, other = bits(x) & (form.SIGN - 1), bits(y) & (form.SIGN - 1)
     here = np.where(signbit(x, form), -form.sint(size), form.sint(size))
     there = np.where(signbit(y, form), -form.sint(other), form.sint(other))
@@ -123,11 +123,6 @@ def spacing(x: Any, form: Any) -> Any:
     size = bits(x) & (form.SIGN - 1)
     unit = np.where(size == form.INF - 1, form.real(math.inf), ulp(x, form))
     return np.where(np.isinf(x), form.real(math.nan), np.where(x == 0, unit, signed(unit, x, form)))
-
-
-def half_nextafter(x: Any, y: Any, form: Any) -> Any:
-    """`nextafter` as numpy has it for float16: x, not y, where they are equal, as -0.0 and 0.0 are."""
-    return np.where(x == y, x, nextafter(x, y, form))
 
 
 def half_spacing(x: Any, form: Any) -> Any:

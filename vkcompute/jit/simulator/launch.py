@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import Signature as Parameters
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -217,7 +218,7 @@ def _kind(arg: Any, name: str) -> Any:
     """Returns the part of a signature for an argument."""
     if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
         return kind_of_array(arg)
-    found = kind_of_number(arg)
+    found = NoneType if arg is None else kind_of_number(arg)
     if found is None:
         got = f"{type(arg).__name__} for {name}{remedy(arg, name)}"
         if isinstance(arg, np.ndarray):
@@ -228,9 +229,11 @@ def _kind(arg: Any, name: str) -> Any:
 
 def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
     """Returns the simulated arguments."""
-    values = []
+    values: list[Any] = []
     for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
-        if not isinstance(parameter, ArrayValue):
+        if parameter is None:
+            values.append(None)
+        elif not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.limits):
                 if index == parameter.kind.argument:
                     demand_fit(recorder.function.name, recorder.function.pushes[index].name, each, dtype)
