@@ -151,6 +151,70 @@ def test_arrays_repeated_along_some_axes(
     np.testing.assert_array_equal(total.numpy(), (x * y.astype("float32")).sum(axis, np.float32))
 
 
+sum_and_double = vc.elementwise("x + y, 2 * x", "x, y")
+
+
+@given(
+    kinds=st.tuples(*[st.sampled_from(["bool", "uint8", "int16", "float32", "int64"])] * 3),
+    shape=st.tuples(*[st.sampled_from([1, 2, 3, 5, 7, 13])] * 3),
+    cuts=st.tuples(*[st.sampled_from(["whole", "inner", "reversed", "repeated"])] * 2),
+    within=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_rows_that_no_block_divides(
+    gpu: vc.Runtime, kinds: tuple[str, ...], shape: tuple[int, ...], cuts: tuple[str, str], within: bool, seed: int
+) -> None:
+    """Views and repeated arrays beside whole ones; a result may be a part of an array, the rest of which stays."""
+    rng = np.random.default_rng(seed)
+
+    def part(of: Any, cut: str) -> Any:
+        inner = of[1:-1, 1:-1, 2:-1]
+        return {"whole": of, "inner": inner, "reversed": inner[::-1, :, ::-1], "repeated": inner[:1, :, :1]}[cut]
+
+    def made(kind: str, cut: str) -> Any:
+        room = (0, 0, 0) if cut == "whole" else (2, 2, 3)
+        return rng.integers(0, 2, np.add(shape, room)).astype(kind)
+
+    hosts = [made(kind, cut) for kind, cut in zip(kinds, cuts, strict=False)]
+    total, double = made(kinds[2], "inner"), made("float64", "whole")
+    arrays = [gpu.array(each) for each in hosts]
+    x, y = (part(each, cut) for each, cut in zip(hosts, cuts, strict=True))
+    total = total if within else total[1:-1, 1:-1, 2:-1].copy()
+    results = gpu.array(total), gpu.array(double.astype("float32"))
+    outs = (results[0][1:-1, 1:-1, 2:-1] if within else results[0]), results[1]
+    a, b = (part(each, cut) for each, cut in zip(arrays, cuts, strict=True))
+    expected = np.broadcast_to(x + y, shape)
+    try:
+        sum_and_double(a, b, out=outs)
+    except (vc.MissingFeature, TypeError):  # the device lacks a type, or the result's is a narrower kind
+        return
+    (total[1:-1, 1:-1, 2:-1] if within else total)[...] = expected.astype(kinds[2])
+    np.testing.assert_array_equal(results[0].numpy(), total)
+    np.testing.assert_array_equal(results[1].numpy(), 2 * x.astype("float32") + np.zeros(shape, "float32"))
+
+
+def test_an_invocation_on_a_cpu_computes_several_elements_of_a_view(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if gpu.device.physical.kind != "cpu":
+        pytest.skip("the device is no CPU")
+    sizes = []
+
+    def observed(name: str, programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
+        sizes.append(programs.find((*key, DEFAULTS)).block)
+        dispatch(name, programs, key, *rest)
+
+    monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
+    x = gpu.array(np.arange(99, dtype=np.float32).reshape(9, 11))
+    x_and_1 = vc.elementwise("x + y", "x, y")
+    x_and_1(x[:, 1:], 1.0)
+    x_and_1(x, x[0])
+    x_and_1(x[1:, 1:], 1.0, out=x[1:, 1:])
+    assert sizes[0] > 1
+    assert sizes[1] > 1
+    assert sizes[2] == 1, "nothing is loaded or stored in blocks"
+
+
 def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
     block = block_of(gpu, [4])
     assert block.size * 8 % 32 == 0

@@ -19,11 +19,14 @@ class Block(NamedTuple):
     Attributes:
         word: the type of the words that are loaded and stored.
         texels: True to load blocks of whole texels through texel buffers.
+        singly: indices of the arrays, results last, whose elements are loaded or stored one by one. If there are any, a
+            block may begin in one row and end in another.
     """
 
     size: int = 1
     word: str = "uint32"
     texels: bool = False
+    singly: tuple[int, ...] = ()
 
     def dividing(self, n: int) -> Block:
         """Returns the largest of these and smaller blocks that divides `n` elements; single elements if none does."""

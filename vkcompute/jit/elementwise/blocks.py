@@ -8,6 +8,7 @@ from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
+from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
@@ -29,6 +30,35 @@ def blocks_of(
     if not all(all(mask) or not any(mask) for mask in masks):
         block = block.dividing(lengths[-1])
     return block if all(fits(array, block) for array in (*streamed, *outs)) else SINGLE
+
+
+def mixed_blocks_of(
+    runtime: Runtime, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array], outs: Sequence[Array]
+) -> Block:
+    """Returns the blocks of a launch for elements, of any arrays.
+
+    On CPUs these are single elements only where all arrays would be accessed singly. A store of an element, and the
+    division that finds its place, take longer there than the rest of most functions.
+
+    Args:
+        outs: results; none for new ones, which are padded.
+    """
+    found = SINGLE if any(map(is_view, (*arrays, *outs))) else blocks_of(runtime, masks, lengths, arrays, outs)
+    if found.size > 1 or runtime.device.physical.kind != "cpu":
+        return found
+    block = block_of(runtime, [array.dtype.itemsize for array in arrays])
+    streamed = [*map(all, masks), *[True] * len(outs)]
+    singly = [
+        at
+        for at, (array, whole) in enumerate(zip((*arrays, *outs), streamed, strict=True))
+        if not whole or is_view(array) or not fits(array, block)
+    ]
+    return block._replace(singly=tuple(singly)) if len(singly) < len(arrays) + max(len(outs), 1) else SINGLE
+
+
+def is_view(array: Array) -> bool:
+    """True if an array is not bound as it is: its strides, or the index of its first element, are push constants."""
+    return not (array.contiguous and not array.offset) and needs_strides(array)
 
 
 def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:

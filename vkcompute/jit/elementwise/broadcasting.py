@@ -89,19 +89,94 @@ def offsets(
         lengths: lengths of the merged axes except the first.
         layouts: index of an array that is a view -> its layout.
     """
-    indices, rest = [], offset
-    for length in reversed(lengths):
-        indices.append(builder.compute("rem", rest, length))
-        rest = builder.compute("div", rest, length)
-    indices = [rest, *reversed(indices)]
+    indices = _indices(builder, offset, lengths)
     return [
         _strided(builder, indices, layouts[at])
         if at in layouts
         else offset
         if all(mask)
-        else _offset(builder, indices, [rest, *lengths], mask)
+        else _offset(builder, indices, [indices[0], *lengths], mask)
         for at, mask in enumerate(masks)
     ]
+
+
+def _indices(builder: Builder, offset: Value, lengths: Sequence[Value]) -> list[Value]:
+    """Returns the index along each merged axis of the element at an offset."""
+    indices, rest = list[Value](), offset
+    for length in reversed(lengths):
+        indices.append(builder.compute("rem", rest, length))
+        rest = builder.compute("div", rest, length)
+    return [rest, *reversed(indices)]
+
+
+class Run:
+    """Adjacent elements of the broadcast shape, whose places in each array are found without further divisions.
+
+    Args:
+        first: offset of the first of `size` elements.
+        stop: number of all elements; an element from there on counts as the first one.
+        lengths: lengths of the merged axes except the first.
+
+    Attributes:
+        inside: for each element, a condition that is True before `stop`.
+    """
+
+    def __init__(self, builder: Builder, first: Value, size: int, stop: Value, lengths: Sequence[Value]) -> None:
+        self._b, self._lengths = builder, lengths
+        self._indices = _indices(builder, first, lengths)
+        offsets = [builder.compute("add", first, builder.const(k, UINT32)) for k in range(size)]
+        self.inside = [builder.compute("lt", each, stop) for each in offsets]
+        self._ends = self._found_ends(size)
+
+    def _found_ends(self, size: int) -> list[list[Value]]:
+        """Returns for each element but the first whether each axis but the first begins anew, the last axis first."""
+        b, indices, found = self._b, self._indices[1:], list[list[Value]]()
+        zero, one = b.const(0, UINT32), b.const(1, UINT32)
+        for _ in range(1, size):
+            ends = list[Value]()
+            step: Value = one
+            for axis in reversed(range(len(indices))):
+                following = b.compute("add", indices[axis], step)
+                ends.append(b.compute("eq", following, self._lengths[axis]))
+                indices[axis], step = b.select(ends[-1], zero, following), b.select(ends[-1], one, zero)
+            found.append(ends)
+        return found
+
+    def offsets(self, mask: Mask, layout: Layout | None) -> list[Value]:
+        """Returns the offset of each element in an array with a mask, or in a view with a layout."""
+        b = self._b
+        strides = self._strides(mask) if layout is None else list(layout[1:])
+        at = _strided(b, self._indices, [b.const(0, UINT32) if layout is None else layout[0], *strides])
+        steps = self._steps(strides)
+        found = [at]
+        for ends in self._ends:
+            step = steps[0]
+            for at_end, longer in zip(ends, steps[1:], strict=True):
+                step = b.select(at_end, longer, step)
+            at = b.compute("add", at, step)
+            found.append(at)
+        return [found[0], *[b.select(*row, found[0]) for row in zip(self.inside[1:], found[1:], strict=True)]]
+
+    def _strides(self, mask: Mask) -> list[Value]:
+        """Returns the strides of a contiguous array along the axes, 0 where it is repeated."""
+        b, found = self._b, list[Value]()
+        one = b.const(1, UINT32)
+        step: Value = one
+        for varies, length in zip(reversed(mask), [*reversed(self._lengths), one], strict=False):
+            found.append(step if varies else b.const(0, UINT32))
+            step = b.compute("mul", step, length) if varies else step
+        return found[::-1]
+
+    def _steps(self, strides: Sequence[Value]) -> list[Value]:
+        """Returns the step to the next element: within the last axis, and where one, two, … axes begin anew."""
+        b = self._b
+        found: list[Value] = [strides[-1] if strides else b.const(0, UINT32)]
+        back: Value = b.const(0, UINT32)
+        for axis in reversed(range(len(strides) - 1)):
+            last = b.compute("sub", self._lengths[axis], b.const(1, UINT32))
+            back = b.compute("add", back, b.compute("mul", last, strides[axis + 1]))
+            found.append(b.compute("sub", strides[axis], back))
+        return found
 
 
 def _strided(builder: Builder, indices: list[Value], layout: Layout) -> Value:

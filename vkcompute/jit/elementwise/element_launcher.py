@@ -17,8 +17,8 @@ from vkcompute.jit.compilation.arguments import bound, group_of, refuse_complex
 from vkcompute.jit.compilation.build import Signature, real_of
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
-from vkcompute.jit.elementwise.blocks import blocks_of, fits
-from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, broadcast
+from vkcompute.jit.elementwise.blocks import fits, is_view, mixed_blocks_of
+from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, Run, broadcast
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,
     dispatch,
@@ -35,7 +35,7 @@ from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.launching.arguments import first_index, needs_strides
+from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
@@ -123,9 +123,9 @@ class Arguments:
 
 def _kind(array: Array) -> tuple[Any, ...]:
     """Returns the dtype and the shape of an array, and of a view the strides in elements."""
-    if (array.contiguous and not array.offset) or not needs_strides(array):
-        return array.dtype.char, array.shape
-    return array.dtype.char, array.shape, tuple([step // array.dtype.itemsize for step in array.strides])
+    if is_view(array):
+        return array.dtype.char, array.shape, tuple([step // array.dtype.itemsize for step in array.strides])
+    return array.dtype.char, array.shape
 
 
 def layouts(arrays: Sequence[Array], strides: Sequence[Sequence[int]]) -> list[int]:
@@ -168,7 +168,7 @@ def element_program(
     """Builds the kernel that applies a function to each element.
 
     Its arguments are the arrays, the results, the numbers, the lengths of the axes except the first, the layouts of
-    views, and the number of blocks.
+    views, and the number of elements.
 
     Args:
         wanted: dtypes of the results; empty for those of the function.
@@ -176,14 +176,13 @@ def element_program(
         block: the elements of an invocation; a function that computes more than it loads gets one.
     """
     if block.size > 1:
-        made = _block_program(formula, signature, masks, wanted, block)
+        made = _block_program(formula, signature, masks, wanted, views, block)
         if made is not None:
             return made
     body = Body(formula, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     arguments = body.arguments(c)
-    n_arrays = len(masks)
-    placed = [body.layout(c, n_arrays + at) if view else None for at, view in enumerate(views)]
+    placed = body.results(c, views)
     n = c.function.push("n", UINT32)
     offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", offset, n)).then:
@@ -200,15 +199,21 @@ def _block_program(
     signature: Signature,
     masks: tuple[Mask, ...],
     wanted: tuple[str, ...],
+    views: tuple[bool, ...],
     block: Block,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
     body = Body(formula, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     load = body.block_arguments(c, block)
-    n = c.function.push("n_blocks", UINT32)
+    placed = body.results(c, views)
+    n, b = c.function.push("n", UINT32), c.builder
     number = c.cast(INTRINSICS[global_id].emit(c), UINT32)
-    with c.builder.if_(c.builder.compute("lt", number, n)).then:
+    first = b.compute("mul", number, b.const(block.size, UINT32))
+    with b.if_(b.compute("lt", first, n)).then:
+        run = Run(b, first, block.size, n, body.lengths) if block.singly else None
+        for each in load:
+            each.run = run
         rows: list[Any] = []
         for values in zip(*[each.first(number) for each in load], strict=True):
             before = cost(c.function)
@@ -218,11 +223,19 @@ def _block_program(
         single = not isinstance(rows[0], tuple)
         columns = [rows] if single else list(zip(*rows, strict=True))
         dtypes = wanted or tuple([body.number(c, column[0]).name for column in columns])
-        for dtype, column in zip(dtypes, columns, strict=True):
+        for at, (dtype, column) in enumerate(zip(dtypes, columns, strict=True), len(masks)):
             kind = SCALARS[dtype]
-            out = BlockAccess(c.function, "out", kind, block, is_result=True)
-            out.store(c.builder, number, [body.typed(c, each, kind).value for each in column])
-    return Program(c, dtypes, single, block.size)
+            converted = [body.typed(c, each, kind) for each in column]
+            if run is None or at not in block.singly:
+                out = BlockAccess(c.function, "out", kind, block, is_result=True)
+                out.store(b, number, [each.value for each in converted])
+                continue
+            out_singly, layout = result(c, dtype), placed[at - len(masks)] if placed else None
+            whole = (True,) * (1 + len(body.lengths))
+            for inside, place, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
+                with b.if_(inside).then:
+                    c.store(out_singly, place, value)
+    return Program(c, dtypes, single, block.size, tuple(body.strided))
 
 
 class ElementLauncher:
@@ -251,7 +264,7 @@ class ElementLauncher:
         call = self._arguments.call(runtime, args, given)
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(arrays)]
-        block = SINGLE if broadcast.strides else blocks_of(runtime, masks, broadcast.lengths, arrays, given)
+        block = mixed_blocks_of(runtime, masks, broadcast.lengths, arrays, given)
         found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
         wanted: tuple[str, ...] = ()
         if out is not None:
@@ -319,8 +332,9 @@ class ElementLauncher:
         block: Block,
     ) -> None:
         """Launches the function in windows; keeps a plan if there is one window, and no argument is copied."""
-        block = block if all(fits(out, block) for out in outs) else SINGLE
         given = [arg for arg in args if type(arg) is Array]
+        results = [at for at in range(len(outs)) if len(masks) + at not in block.singly]
+        block = block if all(fits(outs[at], block) for at in results) else SINGLE
         (signature, broadcast, views), arrays = call, unaliased(given, masks, outs)
         if not all(map(is_, given, arrays)):
             copies = iter(arrays)
@@ -329,7 +343,7 @@ class ElementLauncher:
         n, bound, pushes = broadcast.size, [*arrays, *outs], values(args)
         extents = [*broadcast.lengths[1:], *(layouts(bound, broadcast.strides) if broadcast.strides else ())]
         name, key = self._arguments.name, (signature, masks, wanted, views if any(views) else (), block)
-        per_group = LOCAL_SIZE * (size := self._programs.find((*key, options_on(runtime_of(bound[0])))).block)
+        per_group = LOCAL_SIZE * self._programs.find((*key, options_on(runtime_of(bound[0])))).block
         seen = windows(n, bound)
         if len(seen) == 1 and (axis := axis_to_halve(broadcast.shape, bound)) is not None:
             for half in halves(broadcast.shape[axis]):
@@ -341,12 +355,12 @@ class ElementLauncher:
         if len(seen) == 1 and is_exact(args, signature):
             every, n_groups = (*args, *outs), -(-n // per_group)
             plan_key = self._arguments.plan_key, *places(every)
-            dispatch(name, self._programs, key, every, [*pushes, *extents, -(-n // size)], n_groups, plan_key)
+            dispatch(name, self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
             return
         for start, stop in seen:
             within = [window(each, start, stop, n) for each in bound]
             n_groups = -(-(stop - start) // per_group)
-            dispatch(name, self._programs, key, within, [*pushes, *extents, -(-(stop - start) // size)], n_groups)
+            dispatch(name, self._programs, key, within, [*pushes, *extents, stop - start], n_groups)
 
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""

@@ -18,7 +18,7 @@ from vkcompute.jit.compilation.build import Signature, argument, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, iterations_of
 from vkcompute.jit.elementwise.block_access import Block, BlockAccess
-from vkcompute.jit.elementwise.broadcasting import Mask, offsets
+from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Source, UnsupportedError
@@ -127,17 +127,23 @@ class BlockArgument:
 
     Attributes:
         lengths: lengths of the axes except the first.
+        run: the elements of the block, if it may cross the ends of rows.
+        layout: of a view.
     """
 
     def __init__(self, c: Compiler, source: Any, mask: Mask | None, size: int, axis: int | None) -> None:
         self._c, self._source, self._mask, self._size, self._axis = c, source, mask, size, axis
         self.lengths: list[Value] = []
+        self.run: Run | None = None
+        self.layout: Layout | None = None
 
     def first(self, number: Value) -> Sequence[Any]:
         """Returns the elements of a block, from which `next` counts."""
         b, mask = self._c.builder, self._mask
         if mask is None:
             return [self._source] * self._size
+        if self.run is not None and not isinstance(self._source, BlockAccess):
+            return [self._c.load(self._source, each) for each in self.run.offsets(mask, self.layout)]
         if all(mask):
             return self._block(number)
         offset = b.compute("mul", number, b.const(self._size, UINT32))
@@ -177,12 +183,14 @@ class Body:
 
     Attributes:
         strided: as of `Specialization`.
+        lengths: lengths of the axes except the first.
     """
 
     def __init__(self, formula: Formula, signature: Signature, masks: Sequence[Mask]) -> None:
         self.formula = formula
         self._signature, self._masks = signature, masks
         self.strided: list[tuple[int, int]] = []
+        self.lengths: list[Value] = []
 
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
@@ -196,46 +204,52 @@ class Body:
         names = self.formula.parameters
         plain = [each[:2] if type(each) is tuple else each for each in self._signature]
         found = [argument(c, names[n], n, each) for n, each in enumerate(plain)]
-        self._lengths = self._pushed_lengths(c)
-        views = [len(each) > 2 for each in self._signature if type(each) is tuple]
-        self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}
+        self._push_layouts(c)
         return found
 
-    def _pushed_lengths(self, c: Compiler) -> list[Value]:
-        return [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+    def _push_layouts(self, c: Compiler) -> None:
+        """Declares push constants for the lengths of the axes except the first, and the layouts of views."""
+        self.lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
+        views = [len(each) > 2 for each in self._signature if type(each) is tuple]
+        self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}
 
     def layout(self, c: Compiler, at: int) -> list[Value]:
         """Declares push constants for the layout of the array or result at this index."""
         self.strided.append((at, len(c.function.pushes)))
         return [c.function.push("layout", UINT32) for _ in range(1 + len(self._masks[0]))]
 
+    def results(self, c: Compiler, views: Sequence[bool]) -> list[list[Value] | None]:
+        """Declares push constants for the layouts of the results that are views."""
+        return [self.layout(c, len(self._masks) + at) if view else None for at, view in enumerate(views)]
+
     def block_arguments(self, c: Compiler, block: Block, axis: int | None = None) -> list[BlockArgument]:
         """Declares bindings and push constants, and returns the arguments.
 
-        A block lies within the last axis if an array is repeated along some axes. An array that is repeated along the
-        last one, like a number, has one element for the whole block.
+        If an array is repeated along some axes, and none is accessed singly, the block lies within the last one.
+        An array that is repeated along that, like a number, has one element for the whole block.
 
         Args:
             axis: the one along which `BlockArgument.next` steps, if an array is repeated along some axes.
         """
-        names, places = self.formula.parameters, iter(range(len(self._masks)))
-        found = []
+        names, found, arrays = self.formula.parameters, list[BlockArgument](), list[BlockArgument]()
         for at, each in enumerate(self._signature):
-            mask = self._masks[next(places)] if type(each) is tuple else None
+            mask = self._masks[len(arrays)] if type(each) is tuple else None
+            within = mask is not None and (len(arrays) not in block.singly if block.singly else all(mask[-1:]))
             source: Any = (
                 BlockAccess(c.function, names[at], SCALARS[np.dtype(each[0]).name], block)
-                if mask is not None and all(mask[-1:])
-                else argument(c, names[at], at, each)
+                if within
+                else argument(c, names[at], at, each[:2] if type(each) is tuple else each)
             )
             found.append(BlockArgument(c, source, mask, block.size, axis))
-        lengths = self._pushed_lengths(c)
-        for made in found:
-            made.lengths = lengths
+            arrays += found[-1:] if mask is not None else []
+        self._push_layouts(c)
+        for at, made in enumerate(arrays):
+            made.lengths, made.layout = self.lengths, self._layouts.get(at)
         return found
 
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
-        found = iter(offsets(c.builder, offset, self._lengths, self._masks, self._layouts))
+        found = iter(offsets(c.builder, offset, self.lengths, self._masks, self._layouts))
         return self.call(
             c, *[c.load(each, next(found)) if isinstance(each, ArrayValue) else each for each in arguments]
         )
@@ -244,7 +258,7 @@ class Body:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""
         if layout is None:
             return offset
-        return offsets(c.builder, offset, self._lengths, self._masks[:1], {0: layout})[0]
+        return offsets(c.builder, offset, self.lengths, self._masks[:1], {0: layout})[0]
 
     def call(self, c: Compiler, *args: Any) -> Any:
         """Calls the function.

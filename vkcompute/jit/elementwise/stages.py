@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from copy import copy
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +20,7 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.source import definition_of, read
+from vkcompute.jit.frontend.source import Source, definition_of, read
 from vkcompute.jit.frontend.values import Kind, Number, joined, started
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
@@ -199,8 +199,12 @@ METHODS = {
     "interleaved": Method(_interleaved, TILE // LANES, WIDTH),
     "wide": Method(_wide, TALL, WIDTH),
 }
-_KERNELS = {row.kernel: read(row.kernel) for row in METHODS.values()}
 IDENTITY = definition_of(cast(FunctionType, _identity))
+
+
+@cache
+def _kernels() -> dict[FunctionType, Source]:
+    return {row.kernel: read(row.kernel) for row in METHODS.values()}
 
 
 def _method(n: int, n_columns: int, *, cooperative: bool, commutes: bool) -> str:
@@ -343,7 +347,7 @@ def stage_program(
     columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
     spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
     c = body.compiler(WIDTH, real)
-    c.sources |= {**_KERNELS, **IDENTITY.sources, **combine.sources}
+    c.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources}
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
