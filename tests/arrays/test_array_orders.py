@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -109,3 +114,51 @@ def test_extra_axes_of_length_1_are_assigned(gpu: vc.Runtime) -> None:
     assert x.tolist() == [[7, 8, 9], [4, 4, 4]]
     with pytest.raises(ValueError, match="broadcast"):
         x[...] = gpu.zeros((2, 2, 3))
+
+
+@given(data=st.data())
+def test_a_reshaped_view_is_a_view_where_numpys_is(gpu: vc.Runtime, data: Any) -> None:
+    shape = data.draw(st.sampled_from([(12,), (4, 6), (2, 3, 4), (1, 6, 2), (2, 1, 3, 2, 2)]))
+    host = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    x = gpu.array(host)
+    order = data.draw(st.permutations(range(len(shape))))
+    steps = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in shape)
+    mine, others = x.transpose(tuple(order))[steps], host.transpose(order)[steps]
+    n = others.size
+    divisors = [each for each in range(1, n + 1) if n % each == 0]
+    one = data.draw(st.sampled_from(divisors))
+    new = data.draw(st.sampled_from([(-1,), (one, -1), (1, n), (n, 1), (one, 1, n // one), others.shape]))
+    found, expected = mine.reshape(new), others.reshape(new)
+    np.testing.assert_array_equal(found.numpy(), expected)
+    assert np.shares_memory(found, x) is np.shares_memory(expected, host)
+    found[...] = -1
+    expected[...] = -1
+    np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_functions_write_to_views(gpu: vc.Runtime) -> None:
+    for view in (lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::2].T, lambda x: x[1]):
+        for write in (
+            lambda xp, x: xp.put_along_axis(x, xp.argsort(x, 0)[:1], 50, 0),
+            lambda xp, x: xp.put(x, [1, 2], [60, 61]),
+            lambda xp, x: xp.place(x, x > 5, [70, 71]),
+            lambda xp, x: xp.putmask(x, x > 3, 80),
+            lambda xp, x: xp.copyto(x, 90, where=x > 2),
+            lambda xp, x: xp.fill_diagonal(x, 95) if x.ndim > 1 else None,
+            lambda xp, x: x.sort(0),
+            lambda xp, x: xp.add.at(x, ([0, 0],), 1),
+        ):
+            host = np.arange(24, dtype=np.int32).reshape(4, 6) % 11
+            x = gpu.array(host)
+            write(vnp, view(x))
+            write(np, view(host))
+            np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_elements_are_put_along_no_axis(gpu: vc.Runtime) -> None:
+    """NumPy writes to a copy of the elements."""
+    host = np.arange(24, dtype=np.int32).reshape(4, 6)
+    x = gpu.array(host)
+    vnp.put_along_axis(x.T, gpu.array(np.array([0, 2], np.int32)), 50, None)
+    host.T.flat[[0, 2]] = 50
+    np.testing.assert_array_equal(x.numpy(), host)

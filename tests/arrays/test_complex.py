@@ -115,6 +115,25 @@ def test_tanh_of_infinity_has_the_sign_of_the_imaginary_part(gpu: vc.Runtime) ->
     assert np.signbit(found.imag).tolist() == [False, True], "as the Array API standard has it; C99 takes sin(2b)"
 
 
+def test_functions_of_a_number_with_a_nan_are_not_numbers(gpu: vc.Runtime) -> None:
+    z = np.array([complex(a, b) for a in (*SPECIAL, 100.0) for b in (*SPECIAL, 100.0)], np.complex64)
+    z = z[np.isnan(z)]
+    for name in UNARY:
+        with np.errstate(all="ignore"):
+            expected = getattr(np, name)(z)
+        found = getattr(vnp, name)(gpu.array(z)).numpy()
+        unknown = np.isnan(expected) if name != "expm1" else np.isnan(expected) & ~np.isinf(z)
+        assert np.isnan(found[unknown]).all(), name
+
+
+def test_powers_of_zero(gpu: vc.Runtime) -> None:
+    z = np.array([0j, -0.0, 1], np.complex64)
+    w = np.array([1 - 1j, 0.5 + 2j, 0, 2, -1j, -1 + 1j], np.complex64)
+    with np.errstate(all="ignore"):
+        expected = z[:, None] ** w
+    np.testing.assert_allclose((gpu.array(z)[:, None] ** gpu.array(w)).numpy(), expected, rtol=1e-6)
+
+
 def same(one: np.ndarray, other: np.ndarray, *, zeros: bool = True) -> None:
     """Checks that numbers, and signs of zeros, are equal; NaN is equal to NaN."""
     assert np.array_equal(one, other, equal_nan=True)

@@ -272,3 +272,7 @@ def test_frequent_powers_round_once_as_numpys(gpu: vc.Runtime, dtype: str, expon
 def test_squares_of_integers_wrap_as_numpys(gpu: vc.Runtime) -> None:
     data = np.array([46341, -3, 0], np.int32)
     np.testing.assert_array_equal((gpu.array(data) ** 2).numpy(), data**2)
+
+
+def test_the_devices_of_the_namespace_are_a_list() -> None:
+    assert vnp.__array_namespace_info__().devices() == [vc.default_runtime()]

@@ -365,3 +365,102 @@ def test_lists_of_axes_and_counts(of: Any) -> None:
         lambda x: np.tensordot(x, x, [[1], [1]]),
     ):
         np.testing.assert_array_equal(function(of(host)).numpy(), function(host))
+
+
+def test_where_of_a_condition_gives_indices(of: Any) -> None:
+    host = np.array([[0, 2], [3, 0]], np.int32)
+    for found in (np.where(of(host)), vnp.where(of(host) > 0)):
+        assert [each.tolist() for each in found] == [each.tolist() for each in np.where(host)]
+    with pytest.raises(ValueError, match="both x and y"):
+        vnp.where(of(host) > 0, of(host))
+
+
+def test_products_are_written_to_arrays(of: Any) -> None:
+    host = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for name in ("matmul", "dot"):
+        x, out = of(host), of(np.zeros((3, 6), np.float32))[:, ::2]
+        assert getattr(np, name)(x, x, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), host @ host)
+        getattr(vnp, name)(x, x, out=x)
+        np.testing.assert_array_equal(x.numpy(), host @ host)
+
+
+def test_integers_are_compared_with_floats_by_value(of: Any) -> None:
+    limits = [np.iinfo(np.int32).min, np.iinfo(np.int32).max]
+    numbers = [0.0, -0.0, 0.5, -2.5, 2.0, 2.0**24, 2.0**31, -(2.0**31), 1e30, np.inf, -np.inf, np.nan]
+    for host in (np.array([-3, -2, 0, 2, 3, 2**24 + 1, *limits], np.int32), np.array([0, 1, 2**32 - 1], np.uint32)):
+        x = of(host)
+        for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+            for value in numbers:
+                for order in ((host, value), (value, host)):
+                    found = getattr(vnp, name)(*[x if each is host else each for each in order])
+                    assert found.tolist() == getattr(np, name)(*order).tolist(), (name, order)
+
+
+def test_integers_beside_floats_on_devices_without_float64(gpu: vc.Runtime, of: Any) -> None:
+    floats, ints = np.array([1.5, 2], np.float32), np.array([1, 3], np.int32)
+    x, n = of(floats), of(ints)
+    wide = np.float32 if lacks(gpu, "float64") else np.float64
+    for function in (
+        lambda xp, x, n: x + n,
+        lambda xp, x, n: xp.where(n > 1, x, n),
+        lambda xp, x, n: xp.interp(x, n, [0, 4]),
+        lambda xp, x, n: xp.average(x, weights=n),
+        lambda xp, x, n: xp.convolve(x, n),
+        lambda xp, x, n: xp.concatenate([x, n]),
+        lambda xp, x, n: xp.cov(x, n),
+        lambda xp, x, n: x @ n,
+    ):
+        found = function(vnp, x, n)
+        assert found.dtype == wide
+        np.testing.assert_allclose(found.numpy(), function(np, floats, ints), rtol=1e-6)
+    for function in (
+        lambda xp, x, n: x == [1, 2],
+        lambda xp, x, n: xp.searchsorted(x, [1, 2]),
+        lambda xp, x, n: xp.digitize(x, [1, 2]),
+        lambda xp, x, n: xp.histogram(x, [1, 2, 3])[0],
+        lambda xp, x, n: xp.isclose(x, n),
+    ):
+        np.testing.assert_array_equal(function(vnp, x, n).numpy(), function(np, floats, ints))
+    if wide == np.float32:
+        for work in (lambda: x == n, lambda: np.searchsorted(n, x), lambda: np.isin(n, x), lambda: np.union1d(n, x),
+                     lambda: x == [2**24 + 1]):  # fmt: skip
+            with pytest.raises(vc.MissingFeature, match="float64"):
+                work()
+
+
+def test_numbers_among_integers(of: Any) -> None:
+    for host in (np.array([1, 2**32 - 1], np.uint32), np.array([1, -5], np.int32)):
+        x = of(host)
+        for value in (1, 2, -5, 2**32 - 1):
+            expected = bool((host.astype(np.int64) == value).any())
+            if -(2**31) <= value < 2**31 and (value >= 0 or host.dtype == np.int32):
+                assert vnp.isin(value, x).item() is expected
+                assert vnp.isin(x, value).any().item() is expected
+        assert vnp.isin(2, x[:0]).item() is False
+
+
+@pytest.mark.parametrize("bins", [1, 2, 7, 1000])
+@pytest.mark.parametrize("limits", [None, (-1, 2), (0.1, 0.3), (1e6, 1e6 + 4)])
+def test_equal_bins_count_what_is_between_their_edges(of: Any, bins: int, limits: Any) -> None:
+    host = np.concatenate([np.random.default_rng(bins).normal(size=2000), 1e6 + np.linspace(-1, 5, 50)])
+    x = of(host.astype(np.float32))
+    if limits == (1e6, 1e6 + 4) and bins == 1000:
+        with pytest.raises(ValueError, match="does not distinguish"):
+            np.histogram(x, bins, limits)
+        return
+    counts, edges = np.histogram(x, bins, limits)
+    np.testing.assert_array_equal(counts.numpy(), np.histogram(x.numpy(), edges.numpy())[0])
+
+
+def test_gradients_at_equal_distances_leave_out_the_element_itself(of: Any) -> None:
+    host = np.float32([1, np.inf, 3, np.nan, 5, 7, 11])
+    np.testing.assert_allclose(np.gradient(of(host), 0.5).numpy(), np.gradient(host, 0.5))
+
+
+def test_integers_that_the_dtype_does_not_hold_are_in_no_array(of: Any) -> None:
+    host = np.uint8([0, 1, 200, 255])
+    others = [-1, 255, 256, 2**40]
+    assert np.isin(of(host), others).tolist() == np.isin(host, others).tolist()
+    assert np.isin(of(host), others, invert=True).tolist() == np.isin(host, others, invert=True).tolist()
+    assert np.isin(of(host), [-1, 300]).tolist() == [False] * 4

@@ -197,6 +197,9 @@ def test_diagonals(gpu: vc.Runtime, shape: list[int], offset: int, data: Any) ->
     check(vnp.diagonal(x, offset, rows, columns), np.diagonal(host, offset, rows, columns), "int32")
     total = np.asarray(np.trace(host.astype(np.int64), offset, rows, columns, dtype=np.int32))
     check(vnp.trace(x, offset, rows, columns, dtype=np.int32), total, "int32")
+    out = gpu.empty(total.shape, "int32")
+    assert vnp.trace(x, offset, rows, columns, np.int32, out) is out
+    check(out, total, "int32")
 
 
 def test_a_diagonal_is_a_view(gpu: vc.Runtime) -> None:

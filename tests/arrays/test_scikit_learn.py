@@ -13,7 +13,7 @@ from runtimes import lacks
 
 import vkcompute as vc
 
-pytest.importorskip("sklearn", "1.7")
+pytest.importorskip("sklearn", "1.8")
 pytest.importorskip("scipy", "1.14")
 
 NEEDS_INT64 = {"StandardScaler", "a pipeline"}

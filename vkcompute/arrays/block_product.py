@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from vkcompute import ir
+from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, repeated, rounded, scaled, span
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.arrays.ufunc import assign
 from vkcompute.ir import INT32, Value
@@ -26,7 +27,6 @@ _STEP = 8  # terms that are loaded together
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
 _LONGEST = 32768  # terms of a part; lavapipe runs at most 65,535 iterations
-_LARGEST = 1 << 31  # elements of an array, whose offsets are int32
 _PUSHES = "n_rows", "n_columns", "last", "n_terms", "terms", "n_parts", "a_row", "a_stack", "b_row", "b_stack"
 _OF_TAPS = "period", "jump", "n_left"
 _MULTIPLES = {"last", "terms", "a_row", "a_stack", "b_row", "b_stack", "period", "jump"}  # of four
@@ -79,14 +79,14 @@ def build_product(
     stop = c.compute("min", c.compute("add", start, pushes["terms"]), pushes["n_terms"])
     row, own = c.compute("mul", row, c.const(rows, INT32)), c.compute("mul", column, c.const(columns, INT32))
     first = c.compute("min", own, pushes["last"])  # the last blocks overlap, and one of them stores
-    below, across = _range(c, row, rows), _range(c, first, columns)
+    below, across = span(c, row, rows), span(c, first, columns)
     least = c.compute("sub", pushes["n_rows"], c.const(1, INT32))
     inside = c.compute("min", below, c.full(least, (rows,)))
     own_left = c.compute("rem", matrix, pushes["n_left"]) if taps else matrix
     stacks = c.compute("mul", own_left, pushes["a_stack"]), c.compute("mul", matrix, pushes["b_stack"])
     inner = c.arange(0, step)
-    lefts = _added(c, _times(c, inside, pushes["a_row"]), inner, stacks[0])
-    rights = _added(c, _times(c, inner, pushes["b_row"]), across, stacks[1])
+    lefts = offsets(c, scaled(c, inside, pushes["a_row"]), inner, stacks[0])
+    rights = offsets(c, scaled(c, inner, pushes["b_row"]), across, stacks[1])
     loop = c.loop(start, c.full(c.const(0, out.element), (rows, columns)))
     with loop.body:
         at, sums = loop.params
@@ -97,15 +97,15 @@ def build_product(
         right = c.load_block(b, c.compute("add", rights, c.full(down, (step, columns))))
         c.yield_(c.compute("add", at, c.const(step, INT32)), c.dot(left, right, sums))
     at_out = c.compute("mul", stacked, c.compute("mul", pushes["n_rows"], pushes["n_columns"]))
-    places = _added(c, _times(c, below, pushes["n_columns"]), across, at_out)
+    places = offsets(c, scaled(c, below, pushes["n_columns"]), across, at_out)
     alike = ADJACENT if aligned else 1  # adjacent elements that are stored together, or not at all
-    nth = _times(c, c.arange(0, columns // alike), c.const(alike, INT32))
+    nth = scaled(c, c.arange(0, columns // alike), c.const(alike, INT32))
     some = c.compute("add", c.full(first, (columns // alike,)), nth)
-    valid = _between(c, below, c.const(0, INT32), pushes["n_rows"]), _between(c, some, own, pushes["n_columns"])
+    valid = between(c, below, c.const(0, INT32), pushes["n_rows"]), between(c, some, own, pushes["n_columns"])
     found: Value = loop.results[0]
     if finish is not None:
         found = finish(Sums(c, function, own_left, inside, across, (pushes["n_rows"], pushes["n_columns"]), found))
-    c.store_block(out, places, found, _repeated(c, _grid(c, "and", *valid), alike))
+    c.store_block(out, places, found, repeated(c, grid(c, "and", *valid), alike))
     multiples = [each for each in pushes if each in _MULTIPLES or (aligned and each == "n_columns")]
     divisors = dict.fromkeys([pushes[name] for name in multiples], ADJACENT)
     return Built(function, [a, b, *([out] if aligned else [])], divisors, -(-_LONGEST // step))
@@ -116,37 +116,6 @@ def _of_tap(c: Builder, at: Value, pushes: Mapping[str, Value]) -> Value:
     tap = c.compute("div", at, pushes["period"])
     row = c.compute("sub", at, c.compute("mul", tap, pushes["period"]))
     return c.compute("add", c.compute("mul", row, pushes["b_row"]), c.compute("mul", tap, pushes["jump"]))
-
-
-def _range(c: Builder, first: Value, n: int) -> Value:
-    return c.compute("add", c.full(first, (n,)), c.arange(0, n))
-
-
-def _times(c: Builder, block: Value, factor: Value) -> Value:
-    return c.compute("mul", block, c.broadcast(factor, block.type.shape))  # type: ignore[union-attr]
-
-
-def _added(c: Builder, rows: Value, columns: Value, offset: Value) -> Value:
-    """Returns the sums of a number per row, a number per column and a scalar."""
-    return _grid(c, "add", c.compute("add", rows, c.full(offset, rows.type.shape)), columns)  # type: ignore[union-attr]
-
-
-def _grid(c: Builder, code: str, rows: Value, columns: Value) -> Value:
-    """Applies an operation to a number per row and a number per column."""
-    shape = *rows.type.shape, *columns.type.shape  # type: ignore[union-attr]
-    one, other = c.reshape(rows, (shape[0], 1)), c.reshape(columns, (1, shape[1]))
-    return c.compute(code, c.broadcast(one, shape), c.broadcast(other, shape))
-
-
-def _between(c: Builder, block: Value, first: Value, stop: Value) -> Value:
-    shape = block.type.shape  # type: ignore[union-attr]
-    return c.compute("and", c.compute("ge", block, c.full(first, shape)), c.compute("lt", block, c.full(stop, shape)))
-
-
-def _repeated(c: Builder, block: Value, n: int) -> Value:
-    """Returns a block with each column n times."""
-    rows, columns = block.type.shape  # type: ignore[union-attr]
-    return c.reshape(c.broadcast(c.reshape(block, (rows, columns, 1)), (rows, columns, n)), (rows, columns * n))
 
 
 class Taps(NamedTuple):
@@ -186,7 +155,7 @@ def product_by_taps(
     rows, columns, step = _shape(n_rows, taps.n_columns, n_terms, *_limits(left))
     groups = -(-n_rows // rows), -(-taps.n_columns // columns)
     sizes = left.size, taps.windows.size, taps.n * n_rows * taps.n_columns
-    if _is_too_large(left, sizes) or max(*groups, taps.n) > MOST_GROUPS or n_terms > _LONGEST:
+    if is_too_large(left, sizes) or max(*groups, taps.n) > MOST_GROUPS or n_terms > _LONGEST:
         return None
     out = temporary(left.runtime, (taps.n, n_rows, taps.n_columns), left.dtype)
     numbers = n_rows, taps.n_columns, taps.n_columns - columns, n_terms, n_terms, 1, n_terms, n_rows * n_terms
@@ -217,11 +186,11 @@ def stacked_product(
     shape = _shape(n_rows, n_columns, n_terms, *_limits(a))
     rows, columns, step = shape
     groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
-    padded, width = _rounded(n_terms, step), _rounded(max(n_columns, columns), ADJACENT)
+    padded, width = rounded(n_terms, step), rounded(max(n_columns, columns), ADJACENT)
     terms = _terms(n * groups[0] * groups[1], padded, step)
     n_parts = -(-padded // terms)
     sizes = n * n_rows * padded, n * padded * width, n * n_parts * n_rows * n_columns
-    if _is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS or (program and n_parts > 1):
+    if is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS or (program and n_parts > 1):
         return None
     left, right = _packed(a, (n_rows, padded)), _packed(b, (padded, width))
     out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), a.dtype)
@@ -234,23 +203,14 @@ def stacked_product(
 
 def _shape(n_rows: int, n_columns: int, n_terms: int, sums: int, most_columns: int) -> tuple[int, int, int]:
     """Returns the rows and columns of a block, and the terms of a step; all are powers of two."""
-    columns = min(1 << _rounded(n_columns, ADJACENT).bit_length() - 1, most_columns)
+    columns = min(1 << rounded(n_columns, ADJACENT).bit_length() - 1, most_columns)
     return min(sums // columns, 1 << (n_rows - 1).bit_length()), columns, _STEP if n_terms > ADJACENT else ADJACENT
-
-
-def _rounded(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
 
 
 def _terms(n_blocks: int, n_terms: int, step: int) -> int:
     """Returns the terms of a part: fewer of them where blocks are few."""
     parts = min(-(-_BUSY // n_blocks), -(-n_terms // _SHORTEST))
-    return min(_rounded(-(-n_terms // parts), step), _LONGEST)
-
-
-def _is_too_large(x: Array, sizes: Sequence[int]) -> bool:
-    """True if offsets in one of these arrays exceed int32, or a binding cannot hold it."""
-    return max(sizes) >= _LARGEST or max(sizes) * x.dtype.itemsize > x.runtime.device.max_binding_bytes
+    return min(rounded(-(-n_terms // parts), step), _LONGEST)
 
 
 def _packed(x: Array, shape: tuple[int, int]) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import asarray, zeros
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
-from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.promotion import floating, promoted
 from vkcompute.arrays.standard import diff
 from vkcompute.arrays.ufunc import apply, astype, where
 from vkcompute.runtime.memory.array import Array
@@ -48,17 +47,26 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
     given = np.asarray(spacing, np.float64)
     if given.ndim > 1 or (given.ndim == 1 and given.size != n):
         raise ValueError(f"coordinates are one per element of the axis, {n}; got the shape {given.shape}")
-    steps = np.diff(given) if given.ndim else np.full(n - 1, given)
+    steps = np.diff(given) if given.ndim else np.full(2, given)
+    ends = [_end(f, axis, steps, edge_order), _end(flip(f, axis), axis, -steps[::-1], edge_order)]
+    if n == 2:
+        return concat(ends, axis)
+    before, here, behind = [f[_along(axis, slice(k, n - 2 + k))] for k in range(3)]
+    if given.ndim:
+        middle = _combination([before, here, behind], [_column(f, each, axis) for each in _weights(steps)])
+    else:
+        middle = apply("divide", apply("subtract", behind, before), f.dtype.type(2 * given))
+    return concat([ends[0], middle, ends[1]], axis)
+
+
+def _weights(steps: Any) -> tuple[Any, Any, Any]:
+    """Returns the weights of an element's neighbour before it, of the element, and of the neighbour behind it."""
     before, after = steps[:-1], steps[1:]
-    inner = (
+    return (
         -after / (before * (before + after)),
         (after - before) / (before * after),
         before / (after * (before + after)),
     )
-    parts = [f[_along(axis, slice(k, n - 2 + k))] for k in range(3)]
-    middle = _combination(parts, [_column(f, each, axis) for each in inner]) if n > 2 else None
-    ends = [_end(f, axis, steps, edge_order), _end(flip(f, axis), axis, -steps[::-1], edge_order)]
-    return concat([ends[0], *([middle] if middle is not None else []), ends[1]], axis)
 
 
 def _end(f: Array, axis: int, steps: Any, edge_order: int) -> Array:
@@ -144,7 +152,7 @@ def interp(
     """
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         raise ValueError(f"interp takes points along one axis, at least one; got shapes {xp.shape} and {fp.shape}")
-    dtype = floating(reduce(np.promote_types, [x.dtype, xp.dtype, fp.dtype]))
+    dtype = floating(promoted(x.runtime, x.dtype, xp.dtype, fp.dtype))
     wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
     if period is not None:
         wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
@@ -190,7 +198,7 @@ def _correlated(a: Array, v: Array, mode: str) -> Array:
         raise ValueError(f"mode is 'full', 'same' or 'valid'; got {mode!r}")
     if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
         raise ValueError(f"sequences have one axis, and elements; got shapes {a.shape} and {v.shape}")
-    dtype = np.promote_types(a.dtype, v.dtype)
+    dtype = promoted(a.runtime, a.dtype, v.dtype)
     if a.size < v.size:
         return flip(_sliding(astype(v, dtype), astype(a, dtype), mode), 0).copy()
     return _sliding(astype(a, dtype), astype(v, dtype), mode)

@@ -121,12 +121,17 @@ def _has_dtype(data: Any) -> bool:
 
 
 def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
-    """Returns data as an array: floats in sequences, which have no dtype, are as precise as the arrays beside them."""
+    """Returns data as an array: floats in sequences, which have no dtype, are as precise as the arrays beside them.
+
+    So are ints, on a device without the float64 that holds all of them and the floats, if they are not rounded.
+    """
     dtype = None
     if isinstance(data, (float, complex, list, tuple)) and not _has_dtype(data):
         floats = [part_of(each.dtype) for each in others if np.dtype(getattr(each, "dtype", bool)).kind in "fc"]
-        precise = reduce(np.promote_types, floats, default_float())
-        dtype = {"f": precise, "c": complex_of(precise)}.get(np.asarray(data).dtype.kind)
+        precise, host = reduce(np.promote_types, floats, default_float()), np.asarray(data)
+        dtype = {"f": precise, "c": complex_of(precise)}.get(host.dtype.kind)
+        if floats and host.dtype.kind == "i" and "shaderFloat64" not in on(device).device.features:
+            dtype = precise if (host.astype(precise) == host).all() else None
     return asarray(data, dtype, device=device)
 
 

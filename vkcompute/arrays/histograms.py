@@ -10,10 +10,17 @@ import numpy as np
 
 from vkcompute.arrays import reductions, search, segments
 from vkcompute.arrays.creation import asarray, beside
+from vkcompute.arrays.lines import flat, launch
 from vkcompute.arrays.manipulation import flip, ravel
 from vkcompute.arrays.promotion import default_float, floating
 from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+
+_MOST_EQUAL = 1 << 16
+"""Bins of which the place of a value is computed; the quotient is exact to a fraction of a bin in float32."""
 
 
 def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
@@ -89,10 +96,36 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     return asarray(host, device=x.runtime)
 
 
-def _bins(x: Array, edges: Array) -> Array:
-    """Returns the bin of each value; the number of the bins for values outside. The last bin has both edges."""
+@kernel
+def _find_equal(values: Any, edges: Any, out: Any, n_items: int, n: int) -> None:
+    """Computes the bin of each value among n of about equal width; rounded edges correct it by a step."""
+    i = global_id(0)
+    if i < n_items:
+        value, first, last = values[i], edges[0], edges[n]
+        found = n
+        if first <= value and value <= last:
+            at = min(int((value - first) / (last - first) * n), n - 1)
+            for _ in range(2):
+                if value < edges[at]:
+                    at -= 1
+                elif at < n - 1 and value >= edges[at + 1]:
+                    at += 1
+            found = at
+        out[i] = found
+
+
+def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
+    """Returns the bin of each value; the number of the bins for values outside. The last bin has both edges.
+
+    Args:
+        equal: True if the bins have the same width, but for rounding.
+    """
     n = edges.size - 1
     values = x if x.dtype == edges.dtype else astype(x, np.promote_types(x.dtype, edges.dtype))
+    if equal and n <= _MOST_EQUAL and values.dtype == edges.dtype and edges.dtype.itemsize > 2:
+        found = temporary(x.runtime, x.shape, np.int32)
+        launch(_find_equal, x.size, flat(values), edges, found.reshape(-1), x.size, n)
+        return found
     at = apply("subtract", astype(search.searchsorted(edges, values, "right"), np.int32), np.int32(1))
     first, last = edges[:1], edges[-1:]
     at = where(apply("equal", values, last), np.int32(n - 1), at)
@@ -117,7 +150,7 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
     """
     x = ravel(a)
     edges = _edges(x, bins, range)
-    counts = _counted(_bins(x, edges), edges.size - 1, weights)
+    counts = _counted(_bins(x, edges, equal=np.ndim(bins) == 0), edges.size - 1, weights)
     if weights is not None and np.dtype(getattr(weights, "dtype", float)).kind in "iu":
         counts = astype(counts, weights.dtype)
     if density:
@@ -150,7 +183,7 @@ def histogramdd(
     columns = [ravel(each) for each in columns]
     edges = [_edges(*each) for each in zip(columns, each_bins, limits, strict=True)]
     shape = tuple([each.size - 1 for each in edges])
-    at, n = _combined(columns, edges)
+    at, n = _combined(columns, edges, [np.ndim(each) == 0 for each in each_bins])
     counts = _counted(at, n, weights).reshape(shape)
     counts = counts if counts.dtype.kind == "f" else astype(counts, default_float())  # as NumPy, of several coordinates
     if density:
@@ -167,14 +200,14 @@ def histogramdd(
 _range = range
 
 
-def _combined(columns: Sequence[Array], edges: Sequence[Array]) -> tuple[Array, int]:
+def _combined(columns: Sequence[Array], edges: Sequence[Array], equal: Sequence[bool]) -> tuple[Array, int]:
     """Returns the bin of each point among all, and their number, which stands for points outside."""
     total = int(np.prod([each.size - 1 for each in edges]))
     at: Any = np.int32(0)
     outside: Any = np.bool_(False)
-    for x, edge in zip(columns, edges, strict=True):
+    for x, edge, is_equal in zip(columns, edges, equal, strict=True):
         n = edge.size - 1
-        here = _bins(x, edge)
+        here = _bins(x, edge, equal=is_equal)
         outside = apply("logical_or", outside, apply("equal", here, np.int32(n)))
         at = apply(
             "add", apply("multiply", here, 0) if type(at) is not Array else apply("multiply", at, np.int32(n)), here

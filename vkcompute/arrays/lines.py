@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.transposition import copy_transposed
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -94,7 +95,7 @@ def copy_into(source: Array, out: Array) -> None:
     if out.dtype.kind == "c" and out.size:
         _identity(source.real, out=out.real)
         _identity(source.imag, out=out.imag)
-    elif out.size:
+    elif out.size and not (is_cpu(out.runtime) and copy_transposed(source, out)):
         _identity(source, out=out)
 
 

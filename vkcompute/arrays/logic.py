@@ -30,6 +30,7 @@ def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
         gap = where(apply("greater", a, b), apply("subtract", a, b), apply("subtract", b, a))
         distance = astype(astype(gap, f"u{size}"), default_float())
     else:
+        a, b = (astype(x, dtype) if type(x) is Array and x.dtype.kind in "biu" else x for x in (a, b))
         distance = apply("absolute", apply("subtract", a, b))
     size_of_b: Any = apply("absolute", astype(b, _inexact(dtype))) if type(b) is Array else abs(b)
     limit = apply("add", apply("multiply", size_of_b, rtol), atol) if type(b) is Array else size_of_b * rtol + atol

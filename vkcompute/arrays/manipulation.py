@@ -27,7 +27,7 @@ def _ints(value: Any) -> tuple[int, ...]:
 
 
 def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
-    """Returns the elements in another shape; one length may be -1. A view, unless `x` is a view with gaps.
+    """Returns the elements in another shape; one length may be -1. A view where strides give one, as in NumPy.
 
     Args:
         order: "C" to read and write the elements in row-major order, "F" in column-major order.
@@ -37,10 +37,10 @@ def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = Non
         return reshape(x.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
     if order not in ("C", "A"):
         raise ValueError(f'the order of reshape is "C" or "F"; got {order!r}')
-    if copy is False and not x.contiguous:
+    found = (x.copy() if copy else x).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
+    if copy is False and found.buffer is not x.buffer:
         raise ValueError(f"a view with strides {x.strides} is copied to be reshaped; pass copy=None, or True")
-    source = x.copy() if copy or not x.contiguous else x
-    return source.reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
+    return found
 
 
 def ravel(x: Array, order: str = "C") -> Array:

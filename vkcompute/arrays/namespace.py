@@ -115,10 +115,10 @@ from vkcompute.arrays.standard import unique_all as unique_all
 from vkcompute.arrays.standard import unique_counts as unique_counts
 from vkcompute.arrays.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.standard import unique_values as unique_values
+from vkcompute.arrays.standard import where as where
 from vkcompute.arrays.ufunc import RULES as _RULES
 from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
-from vkcompute.arrays.ufunc import where as where
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
 from vkcompute.runtime.memory.array import Array as Array

@@ -227,9 +227,10 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
     """Writes values to the elements at indices along an axis, one index per line."""
-    if axis is None:
-        arr, axis = arr.reshape(-1), 0
-    _put_along_axis(arr, indices, asarray(values, arr.dtype, device=arr.runtime), axis)
+    target = arr.reshape(-1) if axis is None else arr
+    _put_along_axis(target, indices, asarray(values, arr.dtype, device=arr.runtime), axis or 0)
+    if target.buffer is not arr.buffer:
+        arr[...] = target.reshape(arr.shape)
 
 
 def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise") -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.arrays.calculus import convolve
 from vkcompute.arrays.creation import asarray, beside, zeros
 from vkcompute.arrays.manipulation import concat, ravel, stack
-from vkcompute.arrays.promotion import common, complex_of, default_int, floating, part_of
+from vkcompute.arrays.promotion import common, complex_of, default_int, floating, part_of, promoted
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -119,6 +119,6 @@ def poly(seq_of_zeros: Array) -> Array:
 
 def polydiv(u: Array, v: Array) -> tuple[Array, Array]:
     """Returns the quotient of two polynomials, and the remainder; computed on the host."""
-    dtype = floating(np.promote_types(u.dtype, v.dtype))
+    dtype = floating(promoted(u.runtime, u.dtype, v.dtype))
     found = np.polydiv(u.numpy().astype(dtype), v.numpy().astype(dtype))
     return asarray(found[0], device=u.runtime), asarray(found[1], device=u.runtime)

@@ -6,6 +6,7 @@ float64 are in the dtype itself.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import index
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from vkcompute.arrays.contraction import Term, contract, product, strided, summed
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
-from vkcompute.arrays.promotion import common, kind_of, part_of, require_dtype
+from vkcompute.arrays.promotion import common, kind_of, part_of, promoted, require_dtype
 from vkcompute.arrays.reductions import sum
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.runtime.graphs.graph import temporary
@@ -78,6 +79,9 @@ def _with_out(function: Callable[..., Array]) -> Callable[..., Array]:
             raise ValueError(f"{function.__name__}: the result has shape {result.shape}, and out {out.shape}")
         return assign(out, result)
 
+    signature = inspect.signature(function)
+    added = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Array | None")
+    found.__signature__ = signature.replace(parameters=[*signature.parameters.values(), added])  # type: ignore[attr-defined]
     return found
 
 
@@ -154,7 +158,7 @@ def _complex(terms: Sequence[tuple[Array, tuple[Any, ...]]], at: int, labels: tu
     """Returns the product of arrays of which the one at this index is complex: those with its parts, added."""
     x, names = terms[at]
     others = [each.dtype for place, (each, _) in enumerate(terms) if place != at]
-    dtype = np.result_type(part_of(x.dtype), *others)
+    dtype = promoted(x.runtime, part_of(x.dtype), *others)
     one, other = (total([*terms[:at], (each, names), *terms[at + 1 :]], labels, dtype) for each in (x.real, x.imag))
     if one.dtype.kind != "c":
         return joined(one, other)
@@ -308,10 +312,12 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     return strided(x, shape, strides, start)
 
 
-@_with_out
-def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None) -> Array:
+def trace(
+    x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None,
+    out: Array | None = None,
+) -> Array:  # fmt: skip
     """Returns the sums of the diagonals of matrices, in the dtype of a sum."""
-    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
 def matvec(x1: Array, x2: Array) -> Array:

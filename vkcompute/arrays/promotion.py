@@ -21,6 +21,7 @@ DType = np.dtype[Any]
 Operand = Any
 """A device array or a number; functions of the namespace also take data of the host."""
 BOOL = np.dtype(np.bool_)
+_DOUBLE = np.dtype(np.float64), np.dtype(np.complex128)
 _PYTHON = (bool, int, float, complex)
 _default_float: list[DType] = [np.dtype(np.float32)]
 
@@ -81,14 +82,30 @@ def kind_of(operand: Any) -> Any:
     return dtype
 
 
-def common(context: Context, kinds: Sequence[Any]) -> DType:
+def promoted(context: Context, *dtypes: DType) -> DType:
+    """Returns the dtype to which NumPy promotes some; float32 for float64, if that is due to integers beside floats.
+
+    The exception is made on devices that lack float64, as NumPy's promotion of int32 and float32 could not be computed.
+    """
+    found = reduce(np.promote_types, dtypes)
+    if found in _DOUBLE and "shaderFloat64" not in context.device.features:
+        floats = [each for each in dtypes if each.kind in "fc"]
+        if floats and not any(each in _DOUBLE for each in floats):
+            return reduce(np.promote_types, floats, np.dtype(np.float32))
+    return found
+
+
+def common(context: Context, kinds: Sequence[Any], *, exact: bool = False) -> DType:
     """Returns the common dtype of operands, given as by `kind_of`.
 
     Python numbers adapt to arrays and NumPy scalars, unless these are of a lower kind: bool, integer, float, complex.
+
+    Args:
+        exact: True for NumPy's dtype even if the device lacks it, as comparisons of rounded integers would be wrong.
     """
     strong = [each for each in kinds if isinstance(each, np.dtype)]
     weak = [each for each in kinds if not isinstance(each, np.dtype)]
-    found = reduce(np.promote_types, strong) if strong else BOOL
+    found = BOOL if not strong else reduce(np.promote_types, strong) if exact else promoted(context, *strong)
     if complex in weak:
         return complex_of(floating(found))
     if float in weak and found.kind in "biu":
@@ -124,6 +141,6 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
     if missing and row.name != "bool":
         raise MissingFeature(
             f"{what} computes with {row.name}, for which {context.device} lacks {' and '.join(missing)}; convert with "
-            f".astype(), or choose another device"
+            f".astype(), a number of NumPy with float() or int(), or choose another device"
         )
     return row.numpy

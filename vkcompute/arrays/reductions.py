@@ -375,7 +375,6 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     array = astype(array, np.int32) if array.dtype == BOOL else array
-    array.compute()
     best = reduce(row, array, (at,), array.dtype, True)
     hit = apply("equal", array, best)
     if array.dtype.kind == "f":

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.arrays.gather import take
 from vkcompute.arrays.lines import converted, flat, launch
-from vkcompute.arrays.promotion import default_int
+from vkcompute.arrays.promotion import default_int, require_dtype
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array, empty
@@ -19,18 +19,32 @@ def _precedes(a: Any, b: Any) -> Any:
     return a < b or (b != b and a == a)
 
 
+def _place(x: Any, value: Any, n: Any, n_steps: Any, is_right: Any) -> Any:
+    """Returns the index at which a value is inserted into `n` sorted elements, after so many halvings."""
+    low, high = 0, n
+    for _ in range(n_steps):
+        if low < high:
+            middle = low + (high - low) // 2
+            here = x[middle]
+            is_before = not _precedes(value, here) if is_right == 1 else _precedes(here, value)
+            low, high = (middle + 1, high) if is_before else (low, middle)
+    return low
+
+
 @kernel
-def _search(x: Any, values: Any, out: Any, n_items: int, n: int, is_right: int) -> None:
+def _search(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_right: int) -> None:
     i = global_id(0)
     if i < n_items:
-        value, low, high = values[i], 0, n
-        for _ in range(32):
-            if low < high:
-                middle = low + (high - low) // 2
-                here = x[middle]
-                is_before = not _precedes(value, here) if is_right == 1 else _precedes(here, value)
-                low, high = (middle + 1, high) if is_before else (low, middle)
-        out[i] = low
+        out[i] = _place(x, values[i], n, n_steps, is_right)
+
+
+@kernel
+def _contain(x: Any, values: Any, out: Any, n_items: int, n: int, n_steps: int, is_wanted: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        value = values[i]
+        at = min(_place(x, value, n, n_steps, 0), n - 1)
+        out[i] = (x[at] == value) == (is_wanted == 1)
 
 
 def searchsorted(
@@ -54,11 +68,23 @@ def searchsorted(
         if sorter.shape != x.shape:
             raise ValueError(f"a sorter has one index per element; got the shape {sorter.shape} for {x.shape}")
         x = take(x, sorter)
-    common = np.result_type(x.dtype, values.dtype)
+    common = require_dtype(x.runtime, np.result_type(x.dtype, values.dtype), "searchsorted")
     given = [each if each.dtype == common else converted(each, common) for each in (x, values)]
     out = empty(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out
-    args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, int(side == "right")
+    args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(side == "right")
     launch(_search, out.size, *args)
+    return out
+
+
+def contain(x: Array, values: Array, *, opposite: bool = False) -> Array:
+    """Returns True for each value that is among sorted elements, of which there is at least one; or the opposite.
+
+    Args:
+        x, values: of one dtype.
+    """
+    out = empty(values.runtime, values.shape, np.bool_)
+    args = x, flat(values), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(not opposite)
+    launch(_contain, out.size, *args)
     return out

@@ -193,25 +193,22 @@ def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:
     if axis is None:
         x, axis = flat(x), 0
     axis = axis_of(axis, x.ndim)
-    n = x.shape[axis]
-    at = _repeated(repeats, n) if isinstance(repeats, Array) else _evenly(x, n, repeats)
-    out = empty(x.runtime, (*x.shape[:axis], at.size, *x.shape[axis + 1 :]), x.dtype)
+    n, before, behind = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
+    if not isinstance(repeats, Array):
+        if repeats < 0:
+            raise ValueError(f"repeats may not contain negative values; got {repeats}")
+        every = x.reshape((*before, n, 1, *behind)).broadcast_to((*before, n, repeats, *behind))
+        return every.copy().reshape((*before, n * repeats, *behind))
+    at = _repeated(repeats, n)
+    out = empty(x.runtime, (*before, at.size, *behind), x.dtype)
     return gather(contiguous(x), at, lines_along(x.shape, axis), out)
 
 
 @kernel
-def _quotients(out: Any, n_items: int, divisor: int) -> None:
+def _count_up(out: Any, n_items: int) -> None:
     i = global_id(0)
     if i < n_items:
-        out[i] = i // divisor
-
-
-def _evenly(x: Array, n: int, repeats: int) -> Array:
-    if repeats < 0:
-        raise ValueError(f"repeats may not contain negative values; got {repeats}")
-    at = temporary(x.runtime, n * repeats, np.int32)
-    launch(_quotients, at.size, at, at.size, repeats)
-    return at
+        out[i] = i
 
 
 def _repeated(repeats: Array, n: int) -> Array:
@@ -235,5 +232,5 @@ def _repeated(repeats: Array, n: int) -> Array:
 def searchsorted_counts(ends: Array, total: int) -> Array:
     """Returns for each number below `total` the number of ends that are not greater."""
     numbers = temporary(ends.runtime, total, np.int32)
-    launch(_quotients, total, numbers, total, 1)
+    launch(_count_up, total, numbers, total)
     return searchsorted(ends, numbers, "right", dtype=np.dtype(np.int32))

@@ -7,32 +7,46 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import gather, search, selection, sorting
-from vkcompute.arrays.creation import beside
+from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.manipulation import concat, ravel
-from vkcompute.arrays.promotion import BOOL
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.promotion import BOOL, Operand
+from vkcompute.arrays.ufunc import astype, holds
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
 
 def isin(
-    element: Array, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+    element: Operand, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Array:
-    """Returns True for each element that is among others.
+    """Returns True for each element that is among others; a Python int adapts to their dtype, as an operand does.
 
     Args:
         invert: True to return the opposite.
         assume_unique, kind: have no effect.
     """
-    others = ravel(beside(test_elements, [element], element.runtime))
+    if type(element) is not Array:
+        element = _adapted(element, test_elements)
+    others = ravel(_adapted(_within(test_elements, element.dtype), element))
     dtype = np.promote_types(element.dtype, others.dtype)
     wanted = astype(element, dtype)
     if not others.size or not element.size:
         return runtime_of(element).full(element.shape, np.bool_(invert), BOOL)
-    ordered = sorting.sort(astype(others, dtype))
-    at = search.searchsorted(ordered, wanted)
-    at = apply("minimum", at, others.size - 1)
-    return apply("not_equal" if invert else "equal", gather.take(ordered, at), wanted)
+    return search.contain(sorting.sort(astype(others, dtype)), wanted, opposite=invert)
+
+
+def _within(data: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns integers of the host in this dtype of integers, without those that it does not hold; else the data."""
+    if isinstance(data, Array) or dtype.kind not in "iu" or (host := np.asarray(data)).dtype.kind not in "iu":
+        return data
+    limits = np.iinfo(dtype)
+    return host[(host >= limits.min) & (host <= limits.max)].astype(dtype)
+
+
+def _adapted(data: Any, other: Array) -> Array:
+    """Returns data beside an array: a Python int in its dtype, if it is one of integers that hold it."""
+    if type(data) is int and other.dtype.kind in "iu" and holds(other.dtype, data):
+        return asarray(data, other.dtype, device=other.runtime)
+    return beside(data, [other], other.runtime)
 
 
 def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Array:
@@ -42,7 +56,8 @@ def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False
 
 def union1d(ar1: Array, ar2: Array) -> Array:
     """Returns the distinct elements of both arrays, in order."""
-    return sorting.unique(concat([ar1, ar2], None)).values
+    exact = np.promote_types(ar1.dtype, ar2.dtype)
+    return sorting.unique(concat([ar1, ar2], None, dtype=exact)).values
 
 
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:

@@ -12,8 +12,9 @@ from vkcompute.arrays import gather, scans, search, selection, sorting
 from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
-from vkcompute.arrays.promotion import common, complex_of, default_int, floating, kind_of
+from vkcompute.arrays.promotion import Operand, common, complex_of, default_int, floating, kind_of
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.arrays.unique_rows import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -220,6 +221,20 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if not x.ndim:
         raise ValueError("nonzero takes an array of one axis or more; got a number; use .reshape(1)")
     return selection.nonzero(astype(x, np.bool_) if x.dtype.kind == "c" else x)
+
+
+def where(condition: Operand, x: Operand = None, y: Operand = None) -> Any:
+    """Returns elements of `x` where `condition` is true, else of `y`; the indices of true elements without `x` and `y`.
+
+    Raises:
+        ValueError: one of `x` and `y` is missing.
+        as `apply`.
+    """
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("where takes a condition, or a condition and both x and y; got one of x and y")
+    return chosen(condition, x, y)
 
 
 def argwhere(x: Array) -> Array:

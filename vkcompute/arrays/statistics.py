@@ -13,7 +13,7 @@ from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.nans import numbers_along
 from vkcompute.arrays.products import diagonal, matmul
-from vkcompute.arrays.promotion import floating, part_of
+from vkcompute.arrays.promotion import floating, part_of, promoted
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -252,7 +252,7 @@ def average(
         order = np.argsort(axes)
         lengths = tuple([n if at in axes else 1 for at, n in enumerate(x.shape)])
         weights = reshape(weights.transpose(tuple(map(int, order))), lengths).broadcast_to(x.shape)
-    dtype = floating(np.promote_types(x.dtype, weights.dtype))
+    dtype = floating(promoted(x.runtime, x.dtype, weights.dtype))
     one, other = astype(x, dtype), astype(weights, dtype)
     total = reductions.sum(other, axis, keepdims=keepdims)
     found = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
@@ -279,7 +279,7 @@ def cov(
     """
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"fweights of cov are integers; got {fweights.dtype}; pass aweights")
-    common = m.dtype if y is None else np.promote_types(m.dtype, y.dtype)
+    common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
     found = np.dtype(dtype) if dtype is not None else floating(common)
     x = _variables(m, found, rowvar)
     if y is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """A bool; integers are compared by value, others in their common dtype."""
-    found = common(context, kinds)
+    found = common(context, kinds, exact=True)
     typed = [each for each in kinds if isinstance(each, np.dtype)]
     by_value = all(each.kind in "iu" for each in typed) and float not in kinds
     return Types(name, None if by_value and len(typed) == len(kinds) else found, BOOL)
@@ -191,9 +192,11 @@ def apply(name: str, *operands: Any) -> Array:
         types = context.types[place] = _types(name, context, tuple([kind_of(x) for x in operands]))
     given = operands
     if len(key) > 2 + sum([type(x) is Array for x in operands]):
+        if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
+            return compared
         converted = _converted(name, operands, types)
         if converted is None:
-            return _constant(name, operands, types)
+            return _constant(name, operands)
         given = converted
     return lazy.make(types.operation, types.dtype, given, shape, types.result, context)
 
@@ -257,7 +260,7 @@ def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, .
         return tuple(
             [x if type(x) is Array else np.bool_(x) if type(x) is int else np.asarray(x)[()] for x in operands]
         )
-    if name in _COMPARISONS and any(type(x) is int and not _holds(dtype, x) for x in operands):
+    if name in _COMPARISONS and any(type(x) is int and not holds(dtype, x) for x in operands):
         return None
     if name == "power" and dtype.kind == "i" and type(operands[1]) is not Array and operands[1] < 0:
         raise ValueError(
@@ -267,7 +270,25 @@ def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, .
     return tuple([x if type(x) is Array else _scalar(name, x, dtype) for x in operands])
 
 
-def _holds(dtype: np.dtype[Any], value: int) -> bool:
+def _compared(name: str, operands: Sequence[Any]) -> Array | None:
+    """Returns the comparison of integers with a Python float, by an integer next to it; None for other operands.
+
+    Integers as floats would be rounded.
+    """
+    is_turned = type(operands[0]) is not Array
+    array, value = (operands[1], plain(operands[0])) if is_turned else (operands[0], plain(operands[1]))
+    if type(array) is not Array or array.dtype.kind not in "iu" or type(value) is not float:
+        return None
+    name = _TURNED.get(name, name) if is_turned else name
+    if not value.is_integer():  # nor is it NaN or infinite
+        if name in ("equal", "not_equal") or not math.isfinite(value):
+            return _constant(name, (array, value))
+        below = name.startswith("less")
+        name, value = ("less_equal", math.floor(value)) if below else ("greater_equal", math.ceil(value))
+    return apply(name, array, int(value))
+
+
+def holds(dtype: np.dtype[Any], value: int) -> bool:
     """True if integers of a dtype have this value; True for other dtypes."""
     if dtype.kind not in "iu":
         return True
@@ -275,8 +296,8 @@ def _holds(dtype: np.dtype[Any], value: int) -> bool:
     return bool(limits.min <= value <= limits.max)
 
 
-def _constant(name: str, operands: Sequence[Any], types: Types) -> Array:
-    """Returns the result of comparing integers with a Python int that their dtype does not hold."""
+def _constant(name: str, operands: Sequence[Any]) -> Array:
+    """Returns the result of comparing integers with a number that is between none of their dtype."""
     order = [0 if type(x) is Array else plain(x) for x in operands]
     array = next(x for x in operands if type(x) is Array)
     return apply("equal" if getattr(np, name)(*order) else "not_equal", array, array)
@@ -289,7 +310,7 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         OverflowError: a Python int does not fit.
     """
     value = plain(value)
-    if type(value) is int and not _holds(dtype, value):
+    if type(value) is int and not holds(dtype, value):
         limits = np.iinfo(dtype)
         raise OverflowError(
             f"{name}: {dtype} holds {limits.min} to {limits.max}; got {value}; convert the array with .astype()"
@@ -302,6 +323,7 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 _SMALL = 6e4  # all floats hold it
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
 def astype(array: Array, dtype: npt.DTypeLike) -> Array:
@@ -411,7 +433,7 @@ def clip(x: Array, min: Operand = None, max: Operand = None, out: Array | None =
 
 def _rounded_integers(x: Array, unit: int) -> Array:
     """Returns integers rounded to multiples of a unit, halves to even ones."""
-    if not _holds(x.dtype, unit):
+    if not holds(x.dtype, unit):
         return apply("multiply", x, 0)
     quotient = apply("floor_divide", x, unit)
     rest = apply("remainder", x, unit)

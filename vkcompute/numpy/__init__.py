@@ -6,6 +6,7 @@ Names are imported on first use, so that the import takes no time and loads no d
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     value = vars(_names()).get(name, _absent)
     if value is _absent or name in _HIDDEN or (name.startswith("_") and not name.startswith("__array")):
-        raise AttributeError(_missing(name), name=name)
+        raise AttributeError(_missing(name), name=name, obj=sys.modules[__name__])
     globals()[name] = value
     return value
 
