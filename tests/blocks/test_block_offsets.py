@@ -60,6 +60,21 @@ def test_offsets_beyond_all_arrays(machine: vkcompute.Runtime | None, far: int) 
     np.testing.assert_array_equal(unchanged, x)
 
 
+@triton.jit
+def adjacent_beyond(x_ptr, far: tl.int64, N: tl.constexpr):
+    tl.store(x_ptr + far + tl.arange(0, N), 5)
+
+
+def test_offsets_whose_bytes_exceed_32_bits(machine: vkcompute.Runtime | None) -> None:
+    """Element 2**30 of float32 has the address of the first one, modulo 2**32."""
+    x = np.zeros(64, np.float32)
+    if machine is None:
+        with pytest.raises(KernelError, match=f"accesses element {1 << 30} of x_ptr"):
+            run(None, adjacent_beyond, (1,), (x, 1 << 30, 64))
+    else:
+        np.testing.assert_array_equal(run(machine, adjacent_beyond, (1,), (x, 1 << 30, 64))[0], x)
+
+
 @pytest.mark.pure
 def test_wide_offsets_are_loaded_by_wide_accesses() -> None:
     function = ir.Function("copy")

@@ -119,8 +119,8 @@ def test_sequences_are_profiled(mgr: kp.Manager, product: bytes) -> None:
     with mgr.runtime.profile() as profile:
         sequence.eval().eval()
     assert tensors[2].data().tolist() == [9, 16]
-    names = [task.name for task in profile.tasks]
-    assert (names.count("copy"), names.count("timestamp"), names.count("<spirv>")) == (8, 8, 2)
+    names = [task.name.split()[0] for task in profile.tasks]
+    assert (names.count("copy"), names.count("timestamp"), names.count("<spirv")) == (8, 8, 2)
     ticks = sequence.get_timestamps()
     assert ticks == sorted(ticks)
 

@@ -82,6 +82,18 @@ def test_normalization(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest
     close(nn.logsumexp(x, (0, 2), keepdim=True)[0, :, 0], logsumexp(wide.swapaxes(0, 1).reshape(6, -1), 1), dtype)
 
 
+@pytest.mark.parametrize("length", [128, 75])
+def test_programs_of_several_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    """On CPUs, programs load the weights once for 16 rows; the last one has fewer."""
+    monkeypatch.setattr(rows, "_BUSY", 1)
+    rng = np.random.default_rng(0)
+    host, weight, bias = (rng.normal(size=each).astype(np.float32) for each in ((67, length), length, length))
+    x, w, b = map(gpu.array, (host, weight, bias))
+    close(nn.layer_norm(x, length, w, b), layer_norm(host.astype(np.float64), weight, bias), "float32")
+    rms = host / np.sqrt((host.astype(np.float64) ** 2).mean(-1, keepdims=True) + 1e-3) * weight
+    close(nn.rms_norm(x, length, w, eps=1e-3), rms, "float32")
+
+
 def test_variance_of_numbers_far_from_zero(gpu: vc.Runtime) -> None:
     """The squares of such numbers have no digits left of their variance."""
     host = (np.random.default_rng(0).normal(size=(3, 1000)) + 10_000).astype(np.float32)
@@ -111,7 +123,7 @@ def test_lazy_empty_and_integer_arrays(gpu: vc.Runtime) -> None:
 
 
 def test_launches_in_parts_and_in_graphs(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_LARGEST", 2100)
+    monkeypatch.setattr(rows, "LARGEST", 2100)
     host = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     x, out = gpu.array(host), gpu.empty((300, 8), np.float32)
     with gpu.record() as graph:

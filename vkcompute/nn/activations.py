@@ -10,12 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from vkcompute.arrays import lazy
 from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.products import converted, working
 from vkcompute.arrays.promotion import floating, require_dtype
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.ufunc import apply
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.runtime.memory.array import Array
 
@@ -83,10 +82,8 @@ def of_elements(build: Callable[..., Any], input: Array) -> Array:
     dtype = require_dtype(input.runtime, floating(input.dtype), "an activation")
     if dtype.kind != "f":
         raise TypeError(f"activations take real numbers; got {dtype}; pass x.real, x.imag or abs(x)")
-    working = np.dtype(np.float32) if dtype == np.float16 else dtype
-    x = input if input.dtype == working else astype(input, working)
-    found: Array = build(_lazy, x)
-    return found if dtype == working else astype(found, dtype)
+    found: Array = build(_lazy, converted(input, working(dtype)))
+    return converted(found, dtype)
 
 
 def _lazy(name: str, *operands: Any) -> Any:

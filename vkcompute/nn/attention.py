@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import matmul, taken
+from vkcompute.arrays.products import converted, matmul, taken
 from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, where
 from vkcompute.nn.linear import wide
 from vkcompute.nn.normalization import softmax
 from vkcompute.runtime.memory.array import Array
@@ -45,9 +45,7 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
-    scores = apply(
-        "multiply", matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2)), 1.0
-    )
+    scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]
         rows, columns = (runtime_of(query).array(np.arange(each, dtype=np.int32)) for each in (n, m))
@@ -56,7 +54,7 @@ def scaled_dot_product_attention(
         is_bool = attn_mask.dtype.kind == "b"
         scores = where(attn_mask, scores, -math.inf) if is_bool else apply("add", scores, wide(attn_mask, dtype))
     found = matmul(softmax(scores, -1), wide(value, dtype))
-    return found if found.dtype == dtype else astype(found, dtype)
+    return converted(found, dtype)
 
 
 accept_host_data(globals())

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.arrays.block_offsets import LARGEST, rounded
 from vkcompute.arrays.block_product import Taps, build_product, product_by_taps
 from vkcompute.arrays.lines import contiguous
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import matmul, taken, zeros
+from vkcompute.arrays.products import converted, matmul, taken, zeros
 from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import assign, astype
+from vkcompute.arrays.ufunc import assign
 from vkcompute.nn.linear import activated, finished, known, wide
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
@@ -24,7 +25,6 @@ from vkcompute.tile.program import Built, Program, is_wide
 
 Pair = int | tuple[int, int]
 _STEP = 8  # terms that a program loads together
-_LARGEST = 1 << 31  # elements of an array, whose offsets are int32
 
 
 def _convolution(bias: str, activation: str, *form: Any) -> Built:
@@ -81,7 +81,7 @@ def conv2d(
         empty = zeros(input, shape, dtype)
         return empty if bias is None or not empty.size else activated(empty, bias.reshape((-1, 1, 1)), name)
     found = _convolved(wide(input, dtype), wide(weight, dtype), bias, (steps, pads, dilations), groups, lengths, name)
-    return found if found.dtype == dtype else astype(found, dtype)
+    return converted(found, dtype)
 
 
 def conv1d(
@@ -138,10 +138,6 @@ def _length(n: int, kernel: int, step: int, pads: tuple[int, int], dilation: int
     return (n + sum(pads) - dilation * (kernel - 1) - 1) // step + 1
 
 
-def _rounded(n: int, multiple: int) -> int:
-    return -(-n // multiple) * multiple
-
-
 def _convolved(
     x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, lengths: Any, activation: str
 ) -> Array:
@@ -151,11 +147,11 @@ def _convolved(
     is_strided = steps[0] > 1
     height = lengths[0] if is_strided else lengths[0] + dilations[0] * (rows - 1)
     shifts = [(row, column) for column in range(columns) for row in (range(rows) if is_strided else [0])]
-    width, taps = _rounded(lengths[1], ADJACENT), 1 if is_strided else rows
-    period = _rounded(weight.shape[1] * len(shifts), _STEP)
+    width, taps = rounded(lengths[1], ADJACENT), 1 if is_strided else rows
+    period = rounded(weight.shape[1] * len(shifts), _STEP)
     area = height * width
     filters = _filters(weight, groups, is_strided, taps, period)
-    limit = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, _LARGEST - 1)
+    limit = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1)
     most = max(1, min(limit // (groups * period * area), limit // (len(weight) * lengths[0] * width)))
     others = [] if bias is None else [bindable(wide(bias, x.dtype))]
     form = "row" if others else "", activation

@@ -9,9 +9,9 @@ import numpy as np
 
 from vkcompute.arrays.block_product import Sums, build_product, stacked_product
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import matmul, taken
+from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.ufunc import apply
 from vkcompute.ir import INT32, Value
 from vkcompute.nn.activations import ACTIVATIONS, of_elements
 from vkcompute.nn.rows import bindable
@@ -87,7 +87,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None, activation: s
     found = _fused(input, weight, bias, name, dtype)
     if found is None:
         found = activated(matmul(wide(input, dtype), wide(weight, dtype).T), bias, name)
-    return found if found.dtype == dtype else astype(found, dtype)
+    return converted(found, dtype)
 
 
 def known(name: str, activation: str | None) -> str:
@@ -103,8 +103,7 @@ def known(name: str, activation: str | None) -> str:
 
 def wide(x: Array, dtype: np.dtype[Any]) -> Array:
     """Returns an array in the dtype in which products are added: float32 for float16."""
-    working = np.dtype(np.float32) if dtype == np.float16 else dtype
-    return x if x.dtype == working else astype(x, working)
+    return converted(x, working(dtype))
 
 
 def activated(sums: Array, bias: Array | None, activation: str) -> Array:

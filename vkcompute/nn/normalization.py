@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from vkcompute.arrays.lines import axes_of, reduced_axes
 from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.products import converted, working
 from vkcompute.arrays.promotion import floating, require_dtype
 from vkcompute.arrays.reductions import max as _max
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, where
 from vkcompute.nn import rows
+from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.program import Program
@@ -35,8 +37,8 @@ def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> 
     x, axis = _prepared("softmax", input, dim, dtype)
     found = _by_program(rows.SOFTMAX, x, axis)
     if found is None:
-        powers = apply("exp", apply("subtract", _wide(x), _largest(x, axis)))
-        found = _in_dtype(apply("divide", powers, _sum(powers, axis, keepdims=True)), x)
+        powers = apply("exp", apply("subtract", wide(x, x.dtype), _largest(x, axis)))
+        found = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
     return found.reshape(input.shape)
 
 
@@ -49,9 +51,9 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
     x, axis = _prepared("log_softmax", input, dim, dtype)
     found = _by_program(rows.LOG_SOFTMAX, x, axis)
     if found is None:
-        less = apply("subtract", _wide(x), _largest(x, axis))
+        less = apply("subtract", wide(x, x.dtype), _largest(x, axis))
         total = _sum(apply("exp", less), axis, keepdims=True)
-        found = _in_dtype(apply("subtract", less, apply("log", total)), x)
+        found = converted(apply("subtract", less, apply("log", total)), x.dtype)
     return found.reshape(input.shape)
 
 
@@ -77,8 +79,8 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
     if found is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
-        total = _sum(apply("exp", apply("subtract", _wide(x), origin)), 1, keepdims=True)
-        found = _in_dtype(apply("add", origin, apply("log", total)), x)
+        total = _sum(apply("exp", apply("subtract", wide(x, x.dtype), origin)), 1, keepdims=True)
+        found = converted(apply("add", origin, apply("log", total)), x.dtype)
     return found.reshape(shape)
 
 
@@ -99,9 +101,9 @@ def layer_norm(
     constants = weight is not None, bias is not None, float(eps)
     found = _by_program(rows.LAYER_NORM, x, 1, others, constants)
     if found is None:
-        wide = _wide(x)
-        distances = apply("subtract", wide, _mean(wide, 1, keepdims=True))
-        found = _in_dtype(_scaled(distances, distances, weight, bias, eps), x)
+        given = wide(x, x.dtype)
+        distances = apply("subtract", given, _mean(given, 1, keepdims=True))
+        found = converted(_scaled(distances, distances, weight, bias, eps), x.dtype)
     return found.reshape(input.shape)
 
 
@@ -115,10 +117,10 @@ def rms_norm(
         eps: None for the machine epsilon of the dtype in which it is computed.
     """
     x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
-    eps = float(np.finfo(_working(x.dtype)).eps if eps is None else eps)
+    eps = float(np.finfo(working(x.dtype)).eps if eps is None else eps)
     found = _by_program(rows.RMS_NORM, x, 1, others, (weight is not None, eps))
     if found is None:
-        found = _in_dtype(_scaled(_wide(x), _wide(x), weight, None, eps), x)
+        found = converted(_scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps), x.dtype)
     return found.reshape(input.shape)
 
 
@@ -156,7 +158,7 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
     if isinstance(axis, tuple):
         raise TypeError(f"{name}: dim is an int; got {axis!r}")
     (at,) = axes_of(name, len(shape), axis)
-    return (x if x.dtype == found else astype(x, found)).reshape(shape), at
+    return converted(x, found).reshape(shape), at
 
 
 def _lines(
@@ -178,21 +180,8 @@ def _lines(
     return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
 
 
-def _working(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype in which elements are computed."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
-
-
-def _wide(x: Array) -> Array:
-    return x if x.dtype == _working(x.dtype) else astype(x, _working(x.dtype))
-
-
-def _in_dtype(found: Array, x: Array) -> Array:
-    return found if found.dtype == x.dtype else astype(found, x.dtype)
-
-
 def _largest(x: Array, axis: int) -> Array:
-    return _wide(_max(x, axis, keepdims=True))
+    return wide(_max(x, axis, keepdims=True), x.dtype)
 
 
 accept_host_data(globals())

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import taken
-from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.arrays.products import converted, taken
+from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.nn.convolution import Pair, pair
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary
@@ -63,7 +63,7 @@ def avg_pool2d(
         divisor = np.outer(*counts).astype(found.dtype)
         by: Any = divisor.flat[0] if (divisor == divisor.flat[0]).all() else input.runtime.array(divisor)  # type: ignore[attr-defined]
         found = apply("divide", found, by)
-    return found if found.dtype == input.dtype else astype(found, input.dtype)
+    return converted(found, input.dtype)
 
 
 class Window(tuple[int, int, int, int, int]):

@@ -212,11 +212,11 @@ class Builder(ir.Builder):
         return op.results
 
     def dot(self, one: Value, other: Value, start: Value) -> Value:
-        """The matrix product of blocks (m, k) and (k, n), added to a block (m, n) of the type of the sums."""
-        m, k = shape_of(one.type)
-        n = shape_of(other.type)[1]
-        if shape_of(other.type)[0] != k or shape_of(start.type) != (m, n):
-            raise IrError(f"dot takes (m, k), (k, n) and (m, n); got {one.type}, {other.type} and {start.type}")
+        """The products of matrices (…, m, k) and (…, k, n), added to a block (…, m, n) of the type of the sums."""
+        (*stack, m, k), (*other_stack, inner, n) = shape_of(one.type), shape_of(other.type)
+        if inner != k or stack != other_stack or shape_of(start.type) != (*stack, m, n):
+            got = f"{one.type}, {other.type} and {start.type}"
+            raise IrError(f"dot takes (…, m, k), (…, k, n) and (…, m, n); got {got}")
         return self._add(BlockOp("dot", start.type, (one, other, start), None, (), self._loc))
 
     def report(self, text: str, values: Sequence[Value], mask: Value | None = None, *, fails: bool = False) -> None:

@@ -402,23 +402,30 @@ class _Lowering:
         """
         own, kind = self._placement.own[op], element_of(op.type)
         one, other = operands(op, own, self._placement.lanes)
-        n_inner, n_columns = map(log2, shape_of(op.args[1].type))
+        n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
+        n_rows = log2(shape_of(op.type)[-2])
         sums = list(self._registers(op.args[2], own))
         places = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
         n_lanes = self._placement.lanes
         n_shared = n_lanes if shares_rows(own, n_columns, n_lanes) else 0
         left = self._factors(op.args[0], one, kind, n_shared)
         right = self._factors(op.args[1], other, kind, 0)
-        all_rows, all_columns = (dict.fromkeys(axis) for axis in zip(*places, strict=True))
+        all_rows = dict.fromkeys(row for row, _ in places)
+        all_columns = dict.fromkeys((row >> n_rows, column) for row, column in places)
         for first in range(0, 1 << n_inner, _RUN):
             inner = range(first, min(first + _RUN, 1 << n_inner))
             rows = {(row, k): left(row << n_inner | k) for k in inner for row in all_rows}
-            columns = {(k, column): right(k << n_columns | column) for k in inner for column in all_columns}
+            columns = {
+                (matrix, k, column): right((matrix << n_inner | k) << n_columns | column)
+                for k in inner
+                for matrix, column in all_columns
+            }
             for tile in _tiles(places):
                 for k in inner:
                     for at in tile:
                         row, column = places[at]
-                        sums[at] = self._multiplied(rows[row, k](), columns[k, column](), sums[at])
+                        right_of = columns[row >> n_rows, k, column]
+                        sums[at] = self._multiplied(rows[row, k](), right_of(), sums[at])
         self._deliver(op, own, sums)
 
     def _factors(

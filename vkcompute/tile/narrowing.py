@@ -1,7 +1,7 @@
 """Offsets of 64 bits: accesses use their low words, and are masked where an offset is no element of any array.
 
-Arrays have fewer than 2**31 elements. Sums and products are computed on low words, which show where offsets are
-adjacent; the mask is computed from the exact offset.
+Arrays have fewer than 2**31 elements and 2**32 bytes; drivers compute addresses modulo the latter. Sums and products
+are computed on low words, which show where offsets are adjacent; the mask is computed from the exact offset.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from vkcompute.ir import INT32, INT64, Constant, Function, Value
 from vkcompute.ir.function import Op, Region, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.builder import Builder
+from vkcompute.tile.layout import log2
 from vkcompute.tile.types import shape_of
 
 _ACCESSES = "load_block", "store_block", "atomic_block"
@@ -54,7 +55,7 @@ class _Narrowing:
         b, (wide, *rest), access = self._b, op.args, op.attribute
 
         def build() -> Value:
-            low, mask = self._low(wide, known), self._inside(wide)
+            low, mask = self._low(wide, known), self._inside(wide, access.memory.element.bits // 8)
             if access.masked:
                 at = 0 if op.code == "load_block" else -1
                 rest[at] = b.compute("and", rest[at], mask)
@@ -67,11 +68,12 @@ class _Narrowing:
 
         return [*b.apart(build, op.loc)[1]]
 
-    def _inside(self, wide: Value) -> Value:
-        """Returns True for offsets from 0 to 2**31 - 1, whose other bits are 0."""
+    def _inside(self, wide: Value, nbytes: int) -> Value:
+        """Returns True for offsets of elements that arrays may have: the upper bits are 0."""
         b, shape = self._b, shape_of(wide.type)
+        n_bits = min(31, 32 - log2(nbytes))
         offset = b.bitcast(wide, INT64)
-        above = b.compute("shr", offset, b.full(b.const(31, INT64), shape))
+        above = b.compute("shr", offset, b.full(b.const(n_bits, INT64), shape))
         return b.compute("eq", above, b.full(b.const(0, INT64), shape))
 
     def _low(self, value: Value, known: Known) -> Value:

@@ -170,8 +170,8 @@ class Placement:
 
         So a lane reads its own columns of the second operand, and all lanes the same rows of the first.
         """
-        n_rows, n_columns = map(log2, shape_of(op.type))
-        columns, rows = list(range(n_columns)), list(range(n_columns, n_columns + n_rows))
+        n_columns = log2(shape_of(op.type)[-1])
+        columns, rows = list(range(n_columns)), list(range(n_columns, _bits(op)))  # rows of all matrices of a stack
         own, columns = columns[:_ADJACENT], columns[_ADJACENT:]
         lanes, columns = columns[: self.lanes], columns[self.lanes :]
         n_more = self.lanes - len(lanes)
@@ -221,13 +221,16 @@ def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
     Each invocation holds all of the columns that it needs of the second operand. Where the lanes of a subgroup need the
     same rows of the first, they share them: each holds adjacent elements of a row.
     """
-    n_inner, n_columns = map(log2, shape_of(op.args[1].type))
+    n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
+    n_rows = log2(shape_of(op.type)[-2])
 
     def row(bit: int | None) -> int | None:
         return None if bit is None or bit < n_columns else bit - n_columns + n_inner
 
     def column(bit: int | None) -> int | None:
-        return None if bit is None or bit >= n_columns else bit
+        if bit is None or bit < n_columns:
+            return bit
+        return bit - n_rows + n_inner if bit >= n_columns + n_rows else None  # the number of the matrix
 
     inner = list(range(n_inner))
     threads = [row(bit) for bit in sums.threads]
@@ -236,7 +239,7 @@ def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
         shared = [*rows, *inner[_ADJACENT:]][:n_lanes]
         threads[: len(shared)] = shared
         inner, rows = ([bit for bit in each if bit not in shared] for each in (inner, rows))
-    columns = [bit for bit in sums.registers if bit < n_columns]
+    columns = [bit for bit in map(column, sums.registers) if bit is not None]
     one = Layout((*inner[:_ADJACENT], *rows, *inner[_ADJACENT:]), tuple(threads))
     below = [n_columns + bit for bit in range(n_inner)]
     other = Layout((*columns, *below), tuple([column(bit) for bit in sums.threads]))

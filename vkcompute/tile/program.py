@@ -85,15 +85,14 @@ class Program:
 
     def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
         """Returns the kernel for constants and a target."""
-        built = self._build(*constants)
-        return lower(built.function, target, divisors=built.divisors, wide=built.wide)
+        return _lowered(self._build(*constants), target)
 
     def _function(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> ir.Function:
         return optimized(self.lowered(constants, target).function, options)
 
     def _specialized(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> Specialization:
         built = self._build(*constants)
-        kernel = lower(built.function, target, divisors=built.divisors, wide=built.wide)
+        kernel = _lowered(built, target)
         function = optimized(kernel.function, options)
         n = len(built.function.buffers)
         most = built.iterations
@@ -105,6 +104,10 @@ class Program:
             local_size=function.local_size,
             aliases=kernel.aliases,
         )
+
+
+def _lowered(built: Built, target: Target) -> Lowered:
+    return lower(built.function, target, divisors=built.divisors, wide=built.wide)
 
 
 def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:

@@ -25,16 +25,21 @@ def dot(
 ) -> Any:
     """The matrix product of blocks (m, k) and (k, n), added to `acc`, in float32 (int32 for integers).
 
+    Blocks of three axes are stacks of as many matrices.
+
     Products are exact for float16, and rounded with the sum for float32, whatever precision is asked for.
     """
-    shapes = c.shape(input), c.shape(other)
-    if len(shapes[0]) != 2 or len(shapes[1]) != 2 or shapes[0][1] != shapes[1][0]:
-        raise UnsupportedError(f"tl.dot takes blocks of shapes (m, k) and (k, n); got {told(input)} and {told(other)}")
+    one, two = c.shape(input), c.shape(other)
+    if len(one) not in (2, 3) or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
+        raise UnsupportedError(
+            "tl.dot takes blocks of shapes (m, k) and (k, n), or (stack, m, k) and (stack, k, n); got "
+            f"{told(input)} and {told(other)}"
+        )
     kinds = c.element_type(input), c.element_type(other)
     if kinds[0] is not kinds[1] or kinds[0] is BOOL:
         raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {told(input)} and {told(other)}")
     sums = scalar_of(out_dtype) if out_dtype is not None else _sums(kinds[0])
-    shape = shapes[0][0], shapes[1][1]
+    shape = *one[:-1], two[-1]
     if acc is not None and (c.shape(acc) != shape or c.element_type(acc) is not sums):
         raise UnsupportedError(f"acc is a block of {OF_SCALAR[sums]}{list(shape)}; got {told(acc)}")
     wide = FLOAT32 if sums.kind == "f" and sums.bits == 16 else sums
