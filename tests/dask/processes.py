@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from test_cluster import PATIENCE_S, client, once, until_gone
 
 import vkcompute as vc
+import vkcompute.dask
 import vkcompute.numpy as vnp
 
 dask = pytest.importorskip("dask")
@@ -48,6 +51,84 @@ def test_a_task_that_always_kills_its_worker_is_named(client: Any) -> None:
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
     client.wait_for_workers(2, timeout=PATIENCE_S)
     assert float(da.ones(10, chunks=5).sum().compute()) == 10
+
+
+STARTED = """
+import os, sys
+import vkcompute as vc
+import vkcompute.numpy as vnp
+import vkcompute.dask
+if __name__ == "__main__":
+    client = vkcompute.dask.Client(sys.argv[1])
+    def waits():
+        import distributed
+        distributed.Event("never").wait(600)
+    futures = client.map(lambda _: vnp.ones(1000), range(4), pure=False), client.submit(waits, pure=False)
+    client.gather(futures[0])
+    print("computing", flush=True)
+    futures[1].result()
+"""
+
+
+def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> None:
+    """The scheduler and the workers go on, forget the results of the client that is gone, and leave no process."""
+    file = tmp_path / "scheduler.json"
+    quiet = ["--no-dashboard", "--scheduler-file", str(file)]
+    indices = [each.index for each in vc.devices()]
+    commands = [["scheduler", "--host", "127.0.0.1", "--port", "0", *quiet]]
+    commands += [
+        ["worker", "--scheduler-file", str(file), "--no-dashboard", "--preload", "vkcompute.dask", "--name", f"at-{at}"]
+        for at in indices
+    ]
+    started = []
+    try:
+        for command, device in zip(commands, ["", *map(str, indices)], strict=True):
+            environ = os.environ | {"VKCOMPUTE_DEVICE": device} if device else dict(os.environ)
+            words = [sys.executable, "-m", "dask", *command]
+            started.append(
+                subprocess.Popen(words, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+        end = time.monotonic() + PATIENCE_S
+        while not file.exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        refused = subprocess.run(  # Dask itself would start a worker without a device
+            [sys.executable, "-m", "dask", *commands[-1], "--no-nanny"],
+            env=os.environ | {"VKCOMPUTE_DEVICE": "no such"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert refused.returncode == 1
+        assert "the worker ends: no device fits 'no such', from VKCOMPUTE_DEVICE" in refused.stderr
+        script = tmp_path / "started.py"
+        script.write_text(STARTED)
+        with vkcompute.dask.Client(address) as client:
+            client.wait_for_workers(len(indices), timeout=PATIENCE_S)
+            workers = client.scheduler_info()["workers"].values()
+            assert {each["metrics"]["device"] for each in workers} == {each.name for each in vc.devices()}
+            assert all(each["resources"] == {"GPU": 1} and each["nthreads"] == 1 for each in workers)
+            processes = list(client.run(os.getpid).values())
+            other = subprocess.Popen([sys.executable, str(script), address], stdout=subprocess.PIPE, text=True)
+            assert other.stdout is not None
+            with other.stdout as output:
+                assert output.readline() == "computing\n"
+            other.kill()
+            other.wait()
+            while len(client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.tasks)):
+                assert time.monotonic() < end, "the results of the killed client are kept"
+                time.sleep(0.05)
+            distributed.Event("never", client=client).set()
+            with dask.config.set({"array.backend": "vkcompute"}):
+                assert float(client.compute(da.ones(1000, chunks=100).sum()).result()) == 1000
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGINT)
+        for process in started:
+            process.wait(PATIENCE_S)
+    until_gone(processes)
 
 
 GONE = """

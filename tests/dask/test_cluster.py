@@ -5,11 +5,15 @@ One cluster serves all tests that do not end it. With several drivers at once, i
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import logging
+import math
 import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +48,7 @@ def client() -> Iterator[Any]:
         vkcompute.dask.LocalCluster(
             workers_per_device=2 if len(indices) < 2 else 1,
             device_memory=f"{16 if len(indices) < 2 else 8}MiB",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0" if importlib.util.find_spec("bokeh") else None,
             silence_logs=logging.WARNING,
         ) as cluster,
         vkcompute.dask.Client(cluster) as client,
@@ -94,6 +98,28 @@ def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
     assert found in names.values()
 
 
+def test_the_dashboard_shows_each_device(client: Any) -> None:
+    """The document of the page of workers, as a browser gets it: its tables and their rows."""
+    pytest.importorskip("bokeh")
+    from bokeh.client import pull_session
+    from bokeh.models import DataTable
+
+    client.gather(client.map(lambda n: vnp.ones(n).sum().item(), range(1, 9), pure=False))
+
+    async def report(dask_worker: Any) -> None:
+        await dask_worker.heartbeat()
+
+    client.run(report)
+    with contextlib.closing(pull_session(url=client.dashboard_link.replace("/status", "/workers"))) as session:
+        tables = list(session.document.select({"type": DataTable}))
+        shown = {column.field for table in tables for column in table.columns}
+        rows = tables[0].source.data
+    assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= shown
+    assert {*rows["device"][1:]} == {*client.run(lambda: vc.default_runtime().device.name).values()}
+    assert rows["device_busy_s"][0] > 0  # of all workers
+    assert rows["device_memory"][0] > 0
+
+
 def test_every_device_of_unlike_ones_takes_chunks(client: Any) -> None:
     """Tasks wait for each other's start, so that no worker can take all of them."""
     event = distributed.Event("both", client=client)
@@ -110,6 +136,47 @@ def test_every_device_of_unlike_ones_takes_chunks(client: Any) -> None:
     results = client.gather(futures)
     assert [value for value, _ in results] == [499500.0, 500500.0]
     assert len({address for _, address in results}) == 2
+
+
+def test_the_slower_device_takes_fewer_chunks(client: Any) -> None:
+    """The first task of a worker waits until the other worker has done all others: both are busy until the end."""
+    slow = next(iter(client.scheduler_info()["workers"]))
+
+    def part(number: int) -> tuple[str, float]:
+        worker = distributed.get_worker()
+        if worker.address == slow:
+            distributed.Variable("waits").set(number)
+            distributed.Event("others are done").wait(PATIENCE_S)
+        return worker.address, float((vnp.arange(1000, dtype=np.float32) + number).sum())
+
+    futures = client.map(part, range(30), pure=False)
+    waiting = distributed.Variable("waits", client=client).get(timeout=PATIENCE_S)
+    others = distributed.as_completed(futures)
+    done = [next(others) for _ in range(26)]  # the rest may be queued at the worker that waits
+    assert futures[waiting] not in done
+    distributed.Event("others are done", client=client).set()
+    results = client.gather(futures)
+    assert [value for _, value in results] == [499500.0 + 1000 * number for number in range(30)]
+    assert 0 < sum(address == slow for address, _ in results) <= 4
+
+
+def test_results_are_the_same_wherever_a_chunk_ran(client: Any) -> None:
+    """Integers, random numbers and arithmetic are equal to the bit; sums and functions, to rounding."""
+
+    def chunk(x: Any) -> dict[str, Any]:
+        numbers = vnp.random.default_rng(5)
+        parts = {"ints": numbers.integers(0, 999, 5000, np.int32), "random": numbers.random(5000, np.float32)}
+        parts |= {"product": x * 2.5 + 1, "total": x.sum(axis=0), "order": vnp.argsort(x[:, 0]), "sin": vnp.sin(x)}
+        return {name: each.numpy() for name, each in parts.items()}
+
+    x = np.random.default_rng(2).standard_normal((300, 7)).astype(np.float32)
+    workers = list(client.scheduler_info()["workers"])[:2]
+    first, second = client.gather([client.submit(chunk, vnp.asarray(x), workers=each, pure=False) for each in workers])
+    for name in ("ints", "random", "product", "order"):
+        assert np.array_equal(first[name], second[name]), name
+    for name in ("total", "sin"):
+        assert np.allclose(first[name], second[name], rtol=1e-5, atol=1e-5), name
+    vc.default_runtime().close()
 
 
 def copied(runtime_profile: list[Any] = []) -> dict[str, list[int]]:  # noqa: B006
@@ -146,6 +213,29 @@ def test_results_beyond_the_limit_of_device_memory_go_to_the_host_and_come_back(
     assert sum(client.run(lambda dask_worker: dask_worker.data.n_restored).values()) >= 10
 
 
+def test_memory_exhausted_on_one_worker(client: Any) -> None:
+    first, second = list(client.scheduler_info()["workers"])[:2]
+
+    def limit(on: bool) -> None:
+        memory = vc.default_runtime().device.memory
+        memory.limit_bytes = max(64 * MIB, memory.allocated_bytes) if on else None
+
+    held = client.map(lambda at: vnp.full(MIB // 4, float(at)), range(8), workers=first, pure=False)
+    distributed.wait(held)
+    client.run(limit, True, workers=[first])
+    fits = client.submit(lambda: vnp.ones(14 * MIB).sum().item(), workers=first, pure=False)  # if the results go
+    assert fits.result() == 14 * MIB
+    too_large = client.submit(lambda: vnp.ones(64 * MIB).sum(), workers=first, key="too-large")
+    with pytest.raises(vc.OutOfDeviceMemory, match="bytes") as raised:
+        too_large.result()
+    assert "too-large" in str(getattr(raised.value, "__notes__", "too-large"))
+    assert [float(x.sum()) for x in client.gather(held)] == [at * MIB / 4 for at in range(8)]
+    client.run(limit, False, workers=[first])
+    totals = client.map(lambda _: vnp.ones(MIB).sum().item(), range(2), workers=[first, second], pure=False)
+    assert client.gather(totals) == [MIB, MIB]
+    vc.default_runtime().close()
+
+
 def test_an_error_names_its_task(client: Any) -> None:
     def fails(x: Any) -> Any:
         raise ValueError("no such thing")
@@ -154,6 +244,7 @@ def test_an_error_names_its_task(client: Any) -> None:
     with pytest.raises(ValueError, match="no such thing") as raised:
         future.result()
     assert sys.version_info < (3, 11) or any("the-task" in note for note in raised.value.__notes__)
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "fails"  # the user's line
     with pytest.raises(vc.OutOfDeviceMemory, match="bytes"):
         client.submit(vnp.zeros, 2**44).result()
     with pytest.raises(IndexError, match="index 7 is out of bounds") as late:  # raised where the result is awaited
@@ -163,16 +254,44 @@ def test_an_error_names_its_task(client: Any) -> None:
 
 
 def test_training_on_workers(client: Any) -> None:
-    """Each worker trains on its device; kernels and functions of elements are pickled by value."""
+    """Each worker trains on its device."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((120, 4)).astype(np.float32)
     y = (x.sum(axis=1) > 0).astype(int)
     found = vc.LogisticRegression(max_iter=5).fit(da.from_array(x, chunks=(30, 4)), y)
     assert np.allclose(found.coef_, vc.LogisticRegression(max_iter=5).fit(x, y).coef_, rtol=1e-4)
-    twice = vc.elementwise("2 * x")
-    assert np.array_equal(
-        da.from_array(x, chunks=50).to_backend("vkcompute").map_blocks(twice).compute().numpy(), 2 * x
-    )
+    vc.default_runtime().close()
+
+
+PROGRAM = """
+SHIFT = np.float32([1, 2, 3])
+
+def shifted(v):
+    return v + SHIFT[1]
+
+def shift(x, out, scale):
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = scale * shifted(x[i])
+"""
+
+
+def test_kernels_and_functions_of_elements_on_blocks(client: Any) -> None:
+    """Those of the main module are pickled by value, with the functions and constants that they use."""
+    v, parent = np.arange(40, dtype=np.float32), os.getpid()
+    x = da.from_array(v, chunks=10).to_backend("vkcompute")
+    assert np.array_equal(x.map_blocks(vc.elementwise("2 * x")).compute().numpy(), 2 * v)
+    main = {"__name__": "__main__", "vc": vc, "np": np}
+    exec(PROGRAM, main)
+    shift: Any = vc.kernel(main["shift"], source=PROGRAM)  # type: ignore[call-overload]
+
+    def block(x: Any, scale: float) -> Any:
+        assert os.getpid() != parent
+        out = vnp.empty_like(x)
+        shift(x, out, scale)
+        return out
+
+    assert np.array_equal(x.map_blocks(block, scale=3.0, meta=x._meta).compute().numpy(), 3 * (v + 2))
     vc.default_runtime().close()
 
 
@@ -259,6 +378,24 @@ def test_the_store_keeps_what_was_used_last(gpu: vc.Runtime) -> None:
         store["b"]
 
 
+def test_results_of_a_cpu_go_to_disk_with_the_memory_of_its_process(gpu: vc.Runtime, tmp_path: Path) -> None:
+    """Dask evicts while the process exceeds its limit, which the device's arrays are part of."""
+    spill = pytest.importorskip("distributed.spill")
+    host = spill.SpillBuffer(str(tmp_path), target=10**9)
+    store = DeviceStore(host, 10**6, in_process=True)
+    assert not store.fast
+    for at in range(3):
+        store[at] = gpu.full(100, at, np.int32)
+    while store.fast:
+        assert store.evict() > 0
+    assert (store.device_bytes, len(host.slow)) == (0, 3)
+    assert [store[at].numpy()[99] for at in range(3)] == [0, 1, 2]
+    apart = DeviceStore(spill.SpillBuffer(str(tmp_path / "apart"), target=10**9), 10**6)
+    apart["x"] = gpu.zeros(100)
+    assert not apart.fast  # the memory of a GPU is none of the process
+    assert not hasattr(DeviceStore({}, 10**6), "fast")  # without a limit of memory
+
+
 @pytest.mark.parametrize(("text", "expected"), [("0.5", 500), ("2KiB", 2048), ("1", 1000), (None, 600)])
 def test_limits(text: str | None, expected: int) -> None:
     assert memory_limit(text, 1000) == expected
@@ -273,5 +410,18 @@ def test_wrong_limits(text: str) -> None:
 def test_a_cluster_of_no_such_device() -> None:
     with pytest.raises(vc.NoDevice, match="'no such'"):
         vkcompute.dask.LocalCluster(["no such"])
-    with pytest.raises(ValueError, match="workers_per_device=0"):
-        vkcompute.dask.LocalCluster(workers_per_device=0)
+    with pytest.raises(ValueError, match="devices names at least one"):
+        vkcompute.dask.LocalCluster([])
+    with pytest.raises(TypeError, match="keyword argument 'worker_per_device'; did you mean workers_per_device"):
+        vkcompute.dask.LocalCluster(worker_per_device=2)  # before a process starts
+    for number in (0, "2", True):
+        with pytest.raises(ValueError, match=f"workers_per_device is an int of at least 1; got {number!r}"):
+            vkcompute.dask.LocalCluster(workers_per_device=number)  # type: ignore[arg-type]
+    for amount in ("many", -1, 0, 0.0, -0.5, math.inf):
+        with pytest.raises(ValueError, match=f"device_memory is bytes, .* got {amount!r}"):
+            vkcompute.dask.LocalCluster(device_memory=amount)
+
+
+def test_a_device_is_named_by_itself_or_in_a_list() -> None:
+    name = vc.devices()[0].name
+    assert device_indices(name) == device_indices([name]) == device_indices(0) == [0]

@@ -129,7 +129,7 @@ CASES: dict[str, Callable[[Make], Any]] = {
 }
 
 
-WIDE = {"nan", "histogram", "isin", "cov"}
+WIDE = {"nan", "histogram", "cov"}
 """Cases in which Dask itself asks for int64 or float64, which not every device has."""
 
 

@@ -17,6 +17,7 @@ The import registers device arrays with dask.array. `distributed` is imported on
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.dask.backend import Backend as Backend
@@ -31,7 +32,7 @@ _HOMES = {"LocalCluster": "cluster", "Client": "cluster", "dask_setup": "worker"
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 

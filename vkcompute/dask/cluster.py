@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 import distributed
 from dask.utils import parse_bytes
-from distributed import Nanny, Scheduler, SpecCluster
+from distributed import Nanny, Scheduler, SpecCluster, Worker
 from distributed.worker_memory import parse_memory_limit
 
 from vkcompute.core.instance import Instance
@@ -18,7 +20,7 @@ from vkcompute.dask.worker import LIMIT
 _log = logging.getLogger("distributed.vkcompute")
 
 
-def device_indices(devices: Sequence[int | str] | None) -> list[int]:
+def device_indices(devices: int | str | Sequence[int | str] | None) -> list[int]:
     """Returns the indices of devices, given by index or part of a name; by default of all GPUs, else of all CPUs.
 
     Raises:
@@ -26,6 +28,8 @@ def device_indices(devices: Sequence[int | str] | None) -> list[int]:
     """
     with Instance() as instance:
         found = enumerate_devices(instance)
+        if isinstance(devices, (int, str)):
+            devices = [devices]
         if devices is not None:
             return [choose(found, each).index for each in devices]
         usable = [each for each in found if not each.unfit()]
@@ -37,7 +41,8 @@ class LocalCluster(SpecCluster):
     """A scheduler, and a worker process per device of this machine, which its nanny restarts if it ends.
 
     Args:
-        devices: indices or parts of names; by default every GPU, or every software device if there is no GPU.
+        devices: indices or parts of names, or one of them; by default every GPU, or every software device if there is
+            no GPU.
         workers_per_device: processes per device; more than one overlap their work on the host.
         device_memory: the most bytes of results on a device, as "2GiB" or a fraction of its memory; the workers of a
             device share it. Results beyond it go to host memory, and then to disk.
@@ -48,12 +53,13 @@ class LocalCluster(SpecCluster):
 
     Raises:
         NoDevice: there is no device, or none of these.
-        ValueError: a number is below 1.
+        TypeError: Dask has no such argument.
+        ValueError: the number of workers is below 1, `devices` is empty, or `device_memory` is no amount of memory.
     """
 
     def __init__(
         self,
-        devices: Sequence[int | str] | None = None,
+        devices: int | str | Sequence[int | str] | None = None,
         *,
         workers_per_device: int = 1,
         device_memory: str | float | None = None,
@@ -63,9 +69,12 @@ class LocalCluster(SpecCluster):
         scheduler_port: int = 0,
         **named: Any,
     ) -> None:
-        if workers_per_device < 1:
-            raise ValueError(f"a device has at least one worker; got workers_per_device={workers_per_device}")
+        if not isinstance(workers_per_device, int) or isinstance(workers_per_device, bool) or workers_per_device < 1:
+            raise ValueError(f"workers_per_device is an int of at least 1; got {workers_per_device!r}")
         places = [index for index in device_indices(devices) for _ in range(workers_per_device)]
+        if not places:
+            raise ValueError("devices names at least one; got none; None takes every GPU")
+        _require_arguments(named)
         limit = _shared(device_memory, workers_per_device)
         cluster: dict[str, Any] = {
             key: named.pop(key) for key in ("name", "asynchronous", "loop", "security") if key in named
@@ -91,11 +100,27 @@ class LocalCluster(SpecCluster):
         )
 
 
+def _require_arguments(named: dict[str, Any]) -> None:
+    """Refuses arguments that Dask would only refuse in the processes that it starts, with another error here."""
+    known = {name for each in (Nanny, Worker, SpecCluster) for name in signature(each.__init__).parameters}
+    for name in named.keys() - known:
+        near = get_close_matches(name, {*known, *signature(LocalCluster.__init__).parameters}, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise TypeError(f"LocalCluster got an unexpected keyword argument {name!r}{hint}")
+
+
 def _shared(given: str | float | None, n_workers: int) -> str:
     """Returns a worker's part of a device's memory, as text."""
     value = 0.6 if given is None else given
     fraction = value if isinstance(value, float) and value <= 1 else None
-    return str(fraction / n_workers) if fraction is not None else f"{parse_bytes(value) // n_workers}B"
+    try:
+        amount = fraction if fraction is not None else parse_bytes(value)
+    except (ValueError, OverflowError):
+        amount = 0
+    if not amount > 0 or (fraction is None and amount < n_workers):
+        rule = "device_memory is bytes, as '2GiB', at least 1 per worker, or a fraction of the device's memory, as 0.5"
+        raise ValueError(f"{rule}; got {given!r} for {n_workers} per device")
+    return str(fraction / n_workers) if fraction is not None else f"{amount // n_workers}B"
 
 
 class Client(distributed.Client):

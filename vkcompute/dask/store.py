@@ -47,14 +47,19 @@ sizeof.register(OnHost, lambda value: len(value.text) + sum(each.nbytes for each
 class DeviceStore(MutableMapping[Any, Any]):
     """Results by key.
 
+    Args:
+        host: Dask's own store.
+        in_process: the device's memory is the process's own, as that of a CPU. Then Dask's thresholds for the process
+            move results off the device, too: else a worker would pause for ever once it has nothing else to move.
+
     Attributes:
         limit_bytes: the most bytes of device arrays; beyond it, the least recently used results go to the host.
         device_bytes: those of the results on the device.
         n_spilled, n_restored: results that went to the host, and that came back.
     """
 
-    def __init__(self, host: MutableMapping[Any, Any], limit_bytes: int) -> None:
-        self._host, self.limit_bytes = host, limit_bytes
+    def __init__(self, host: MutableMapping[Any, Any], limit_bytes: int, *, in_process: bool = False) -> None:
+        self._host, self.limit_bytes, self._in_process = host, limit_bytes, in_process
         self._on_device: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
         self._lock = RLock()
         self.device_bytes = self.n_spilled = self.n_restored = 0
@@ -124,8 +129,19 @@ class DeviceStore(MutableMapping[Any, Any]):
 
     # -- what Dask asks of a store that spills ------------------------------------------------------------------------
 
+    @property
+    def fast(self) -> Any:
+        """The results that `evict` can move to disk. A host store that never spills has no such attribute."""
+        return self._host.fast or (self._on_device if self._in_process else {})  # type: ignore[attr-defined]
+
+    def evict(self) -> int:
+        """Moves a result of `fast` to disk. Returns its bytes, or -1 if that fails."""
+        if not self._host.fast:  # type: ignore[attr-defined]
+            self.spill(self.device_bytes - 1)
+        return int(self._host.evict())  # type: ignore[attr-defined]
+
     def __getattr__(self, name: str) -> Any:
-        """Returns attributes of the store of the host: `fast`, `slow`, `evict`, `spilled_total`."""
+        """Returns attributes of the store of the host, as `slow` and `spilled_total`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._host, name)

@@ -21,7 +21,7 @@ from distributed.worker import Worker
 
 from vkcompute.dask.results import arrays_in, launch
 from vkcompute.dask.store import DeviceStore
-from vkcompute.errors import DeviceLost, OutOfDeviceMemory
+from vkcompute.errors import DeviceLost, OutOfDeviceMemory, VkComputeError
 from vkcompute.runtime.runtime import default_runtime
 
 LIMIT = "VKCOMPUTE_DASK_DEVICE_MEMORY"
@@ -101,7 +101,8 @@ class LaunchThreadPoolExecutor(ThreadPoolExecutor):
         if not hasattr(error, "add_note"):  # before Python 3.11
             return message
         error.add_note(f"in the task {key!r} of the worker {self._worker.address}, on {default_runtime().device}")
-        return _failed(message, error)
+        noted = error_message(error)  # its traceback is that of an error being handled: here, of none
+        return {**message, "exception": noted["exception"], "exception_text": noted["exception_text"]}
 
     def _spill(self) -> None:
         """Moves all results to the host, on the thread that owns the store."""
@@ -162,15 +163,25 @@ def dask_setup(worker: Any) -> None:
     """Makes a worker one of the default runtime's device: `--preload vkcompute.dask`; on a scheduler does nothing.
 
     Raises:
-        NoDevice: there is none, or none that `VKCOMPUTE_DEVICE` names.
+        SystemExit: there is no device, or none that `VKCOMPUTE_DEVICE` names, or the limit of its memory is wrong. Dask
+            only logs other exceptions, and would start a worker without a device.
     """
     if not isinstance(worker, Worker):
         return
+    try:
+        _set_up(worker)
+    except (VkComputeError, ValueError) as error:
+        _log.error("the worker ends: %s", error)
+        raise SystemExit(1) from error
+
+
+def _set_up(worker: Any) -> None:
     runtime = default_runtime()
     memory = runtime.device.memory
     heap = runtime.device.physical.memory_heaps[memory.kinds["device"].heap]
     executor = LaunchThreadPoolExecutor(worker)
-    store = DeviceStore(worker.data, memory_limit(os.environ.get(LIMIT), heap.nbytes))
+    limit, in_process = memory_limit(os.environ.get(LIMIT), heap.nbytes), runtime.device.physical.kind == "cpu"
+    store = DeviceStore(worker.data, limit, in_process=in_process)
     worker.executors["default"].shutdown(wait=False)
     worker.executors["default"] = executor
     worker.memory_manager.data = worker.state.data = store
