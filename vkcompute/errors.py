@@ -139,10 +139,13 @@ class CPUFallbackWarning(UserWarning):
     """A runtime computes on a CPU that nobody asked for; the message gives the likely reason."""
 
 
+_CALLED_THROUGH = {_PACKAGE, "contextlib", "dask"}
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warns at the line outside of this package that led here."""
+    """Warns at the user's line that led here, outside of this package and of those that call it for the user."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _CALLED_THROUGH:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

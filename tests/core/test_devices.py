@@ -174,11 +174,12 @@ with warnings.catch_warnings(record=True) as said:
     vc.Runtime("cpu").close()
     vc.Runtime(0).close()
     print(len(said))
+    vc.LogisticRegression(max_iter=1).fit([[0.0], [1.0]], [0, 1])  # by a context manager of contextlib
     vc.default_runtime(); vc.Runtime().close(); vc.DeviceGroup().close()
-    print(len(said), said[0].category.__name__, said[0].lineno)
+    print(len(said), said[0].category.__name__, said[0].lineno, said[0].filename)
 """
     done = run_python(code, env={name: value for name, value in os.environ.items() if name != "VKCOMPUTE_DEVICE"})
-    assert (done.stdout, done.stderr) == ("0\n1 CPUFallbackWarning 9\n", "")
+    assert (done.stdout, done.stderr) == ("0\n1 CPUFallbackWarning 9 <string>\n", "")
 
 
 def test_the_real_one_by_index_name_and_environment(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,21 @@ def test_strided_copies_on_the_device(
     assert same_bits(whole.numpy(), b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "complex64"])
+def test_copies_of_many_short_runs(rt: vc.Runtime, dtype: str) -> None:
+    a, b = random_bits((90, 80), np.dtype(dtype), 1), random_bits((80, 90), np.dtype(dtype), 2)
+    source, target = rt.array(a), rt.array(b)
+    target.copy_from(source.T).result()
+    assert same_bits(target.numpy(), np.ascontiguousarray(a.T))
+    target.write(b)
+    target.T[:, ::2].copy_from(source[:, ::2])
+    b[::2] = a.T[::2]
+    assert same_bits(target.numpy(), b)
+    square = target[:80, :80]
+    with pytest.raises(ValueError, match="share bytes"):
+        square.copy_from(square.T)
+
+
 @pytest.mark.parametrize("nbytes", [SLOT_BYTES - 1, SLOT_BYTES, SLOT_BYTES + 1, 6 * SLOT_BYTES + 12345])
 def test_transfers_longer_than_staging_slots(staged: vc.Runtime, nbytes: int) -> None:
     data = random_bits((nbytes,), np.dtype(np.uint8), nbytes)

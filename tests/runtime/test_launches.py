@@ -324,3 +324,26 @@ def test_kernels_in_glsl_take_their_grid_in_brackets_too(gpu: vc.Runtime) -> Non
         kernel[1, 2, 3, 4]
     with pytest.raises(ValueError, match="not negative"):
         kernel[-1]
+
+
+TWICE = """
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) buffer C { float c[]; };
+layout(push_constant) uniform P { int n; };
+void main() {
+    float total = 0.0;
+    for (int k = 0; k < n; k++) {
+        total += a[0];
+        c[0] = total;
+    }
+    c[1] = a[0];
+}
+"""
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_readonly_buffer_shows_what_another_binding_of_its_array_writes(rt: vc.Runtime, optimize: bool) -> None:
+    x = rt.array(np.array([1, 0], np.float32))
+    rt.kernel(vc.glsl(TWICE, optimize=optimize))(x, x, 5, grid=1)
+    assert x.numpy().tolist() == [16, 16]

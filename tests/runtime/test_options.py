@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,11 @@ def test_names_of_kernels_are_in_messages_and_profiles(gpu: vc.Runtime) -> None:
         "void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] += 1.0; }"
     )
     first, second = gpu.kernel(source, name="add one"), gpu.kernel(source)
-    assert (first.name, second.name) == ("add one", "<spirv>")
+    other = gpu.kernel(vc.glsl("layout(local_size_x = 8) in; void main() {}"))
+    assert first.name == "add one"
+    assert second.name != other.name
+    assert re.fullmatch("<spirv [0-9a-f]{8}>", second.name)
+    assert second is gpu.kernel(bytearray(source))
     with pytest.raises(TypeError, match=r"binding 0 .* of add one holds float32"):
         first(gpu.zeros(8, np.int32))
     with gpu.profile() as profile:

@@ -22,7 +22,7 @@ from vkcompute.core import clock, vk
 from vkcompute.core.physical import PhysicalDevice
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.profiling.profile import Profile
-from vkcompute.runtime.profiling.trace import HostTime
+from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
 
 pytestmark = pytest.mark.queues
 
@@ -368,6 +368,22 @@ def test_plot_draws_a_bar_per_call_and_task(gpu: vc.Runtime) -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["host", *queues_of(profile)]
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(names) == sorted({each.name for each in (*profile.tasks, *profile.host)})
+    matplotlib.pyplot.close(figure)
+
+
+@pytest.mark.parametrize("n_kernels", [3, 30])
+def test_each_colour_of_a_plot_has_a_name(n_kernels: int) -> None:
+    """Also the names that begin with `_`, which matplotlib leaves out by itself; the shortest ones share one colour."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    trace = Trace("a device")
+    trace.tasks = [TaskTime(f"_{k}", "compute 0", 99 * k, 100 * k + 9, 0, "host", 0) for k in range(n_kernels)]
+    figure = trace.plot()
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == (["_0", "_1", "_2"] if n_kernels == 3 else [*(f"_{k}" for k in range(11, 30)), "11 others"])
+    colours = [tuple(each.get_facecolor()[0]) for each in figure.axes[0].collections]
+    assert len(set(colours)) == len(colours) == len(names)
+    assert sum(len(each.get_paths()) for each in figure.axes[0].collections) == n_kernels
     matplotlib.pyplot.close(figure)
 
 

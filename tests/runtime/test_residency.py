@@ -238,8 +238,9 @@ def test_the_driver_has_no_memory() -> None:
 
 
 def test_interrupted_moves_lose_nothing(small: vc.Runtime) -> None:
-    kept, out = filled(small, 9), small.zeros(N)
+    kept = filled(small, 9)
     for after in range(0, 4000, 97):
+        out = small.zeros(N)  # what an interrupted launch was to write has failed
         with interrupted(after) as come:
             add_to(kept[after % 9], out)
             kept[(after + 4) % 9].copy()

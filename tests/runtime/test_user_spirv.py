@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.core import vk
 from vkcompute.runtime.launching import program
+from vkcompute.spirv import enums, opcodes
+from vkcompute.spirv.instruction import Instruction
+from vkcompute.spirv.module import Module
 
 HEAD = "layout(local_size_x = 64) in;\n"
 BODY = "layout(binding = 0) buffer A { uint a[]; };\nvoid main() { a[gl_GlobalInvocationID.x] += 1; }\n"
@@ -239,3 +242,25 @@ def test_float_controls_are_properties_of_the_device(gpu: vc.Runtime, name: str,
     x = gpu.full(8, 3.0)
     gpu.kernel(spirv)(x)
     assert x.numpy().tolist() == [6.0] * 8
+
+
+TWICE = """
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(set = 0, binding = 1) buffer C { float c[]; };
+void main() {
+    c[0] = a[0] + 1.0;
+    c[1] = a[0];
+}
+"""
+
+
+def test_a_variable_that_is_not_writable_shows_what_another_one_writes(gpu: vc.Runtime) -> None:
+    module = Module.parse(vc.glsl(TWICE))
+    variable = next(
+        each.operands[0] for each in module.annotations if each.operands[1:] == (enums.Decoration.Binding, 0)
+    )
+    module.annotations.append(Instruction(opcodes.OpDecorate, (variable, enums.Decoration.NonWritable)))
+    x = gpu.array(np.array([1, 0], np.float32))
+    gpu.kernel(module.words())(x, x, grid=1)
+    assert x.numpy().tolist() == [2, 2]

@@ -191,7 +191,7 @@ class Runtime(Context):
 
         Args:
             source: a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes, as from `vc.glsl(source)`.
-            name: for messages and profiles; by default the built-in's or the file's.
+            name: for messages and profiles; by default the built-in's or the file's, or a checksum of the bytes.
             constants: specialization constants by name or id.
             entry_point: required if the SPIR-V has several.
             check_types: True requires that an array has the dtype that its binding declares.

@@ -126,7 +126,7 @@ def grid_over(name: str, shape: Sizes | None, local_size: Sizes, n_ids: int) -> 
         )
     if 0 < n_ids < len(shape) and any(n > 1 for n in shape[: len(shape) - n_ids]):
         raise ValueError(
-            f"{name} reads ids along {'xyz'[:n_ids]} only, and the default grid has one invocation per element of a "
+            f"{name} reads ids along {'xyz'[:n_ids]} only, and the default grid has one invocation per element of an "
             f"array of shape {tuple(shape)}: several with the same id; give the grid, as {name}[groups, local_size](…)"
         )
     return tuple([-(-n // size) for n, size in zip(shape[::-1], local_size, strict=False)]) or (1,)

@@ -6,9 +6,12 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from zlib import crc32
 
 from vkcompute.errors import SpirvError
 from vkcompute.glsl import glsl
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import Decoration, StorageClass
 from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
@@ -36,7 +39,7 @@ def load(source: Source, entry_point: str | None = None, name: str | None = None
         TypeError: the source is of another type.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _checked(name or "<spirv>", bytes(source), entry_point)
+        return _checked(name or f"<spirv {crc32(source):08x}>", bytes(source), entry_point)
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(
             f"a kernel is made from a built-in's name, a path to a .comp or .spv file, or SPIR-V bytes (such as "
@@ -61,7 +64,26 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
 
     module = Module.parse(spirv)
     validate(module)
-    return Program(name, module.words(), reflect(module, entry_point))
+    interface = reflect(module, entry_point)
+    if any(each.writes for each in interface.bindings):
+        _forget_nonwritable(module)
+    return Program(name, module.words(), interface)
+
+
+def _forget_nonwritable(module: Module) -> None:
+    """Removes NonWritable from the buffers of a module, in place.
+
+    It says that a variable is not stored to; another one may be bound to the same memory. SwiftShader takes the memory
+    for constant, and loads it once. GLSL compilers decorate members of blocks, which it ignores.
+    """
+    classes = StorageClass.StorageBuffer, StorageClass.Uniform
+    variables = [each.operands for each in module.declarations if each.opcode == op.OpVariable]
+    buffers = {identifier for _, identifier, storage, *_ in variables if storage in classes}
+    module.annotations = [
+        each
+        for each in module.annotations
+        if each.opcode != op.OpDecorate or each.operands[1] != Decoration.NonWritable or each.operands[0] not in buffers
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -199,6 +199,9 @@ class Array(StridedView, Mathematics):
             raise TypeError(
                 f"copy_from takes a device array; got {type(other).__name__}; use write() for data of the host"
             )
+        if _is_packed_first(other, self):
+            axes = tuple(sorted(range(self.ndim), key=lambda axis: -self.strides[axis]))
+            return copy_view(other.transpose(axes).copy(), self.transpose(axes))
         return copy_view(other, self)
 
     def copy(self, order: str = "C") -> Array:
@@ -252,7 +255,7 @@ class Array(StridedView, Mathematics):
         target.write(value)
 
     def reshape(self, *shape: int | tuple[int, ...], order: str = "C") -> Array:
-        """Returns a view with another shape; one length may be -1. Copies a view that is not contiguous.
+        """Returns a view with another shape; one length may be -1. Copies where no strides give one, as NumPy does.
 
         Args:
             shape: the lengths, or a tuple of them.
@@ -265,10 +268,13 @@ class Array(StridedView, Mathematics):
         if order != "C":
             found: Array = namespace().reshape(self, wanted, order)
             return found
-        if not self.contiguous:
-            return self.copy().reshape(wanted)
         new = layout.reshaped(self.size, wanted)
-        strides = layout.contiguous_strides(new, self.dtype.itemsize)
+        if self.contiguous:
+            strides = layout.contiguous_strides(new, self.dtype.itemsize)
+        elif (kept := layout.reshaped_strides(self.shape, self.strides, new)) is not None:
+            strides = kept
+        else:
+            return self.copy().reshape(new)
         return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 
     def transpose(self, *axes: int | tuple[int, ...]) -> Array:
@@ -634,12 +640,27 @@ def _is_python(data: Any) -> bool:
 
 def copy_elements(source: Array, target: Array) -> None:
     """Copies an array into another of the same shape and dtype, by a kernel where the runs of bytes are many."""
-    views = [(each.shape, each.strides) for each in (source, target)]
-    if max(layout.n_runs(*view, target.dtype.itemsize) for view in views) > _MANY_RUNS:
+    if _has_many_runs(source, target):
         with suppress(MissingFeature):  # kernels on the device lack the dtype
             namespace().copy_into(source, target)
             return
-    target.copy_from(source)
+    copy_view(source, target)
+
+
+def _has_many_runs(*arrays: Array) -> bool:
+    return max(layout.n_runs(each.shape, each.strides, each.dtype.itemsize) for each in arrays) > _MANY_RUNS
+
+
+def _is_packed_first(source: Array, target: Array) -> bool:
+    """True if a copy is faster by way of a contiguous one, which a kernel makes: in the order of the target's memory.
+
+    A graph that is being recorded takes the copy as it is: it would keep the contiguous one.
+    """
+    alike = source.shape == target.shape and source.dtype == target.dtype and source.runtime is target.runtime
+    if not alike or target.is_broadcast or not _has_many_runs(source, target):
+        return False
+    (buffer, start, stop), (other, low, high) = source.range, target.range
+    return (buffer is not other or stop <= low or high <= start) and target.runtime.scheduler.recording() is None
 
 
 def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -30,7 +30,7 @@ class Flat:
         array.refuse_broadcast()
         elements = array.reshape(-1)
         elements[index] = value
-        if not array.contiguous:
+        if elements.buffer is not array.buffer:  # no view has these elements along one axis
             array[...] = elements.reshape(array.shape)
 
     def copy(self) -> Any:

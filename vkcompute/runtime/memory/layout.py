@@ -146,3 +146,22 @@ def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     if min(wanted, default=0) < 0 or math.prod(wanted) != size:
         raise ValueError(f"an array of {size} elements cannot take the shape {shape}, which has {math.prod(wanted)}")
     return wanted
+
+
+def reshaped_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
+    """Strides of the same elements, at least one, in another shape; None if there are none, so that they are copied."""
+    runs: list[tuple[int, int]] = []  # axes of several elements that can be walked as one
+    for n, step in zip(shape, strides, strict=True):
+        if n > 1 and runs and runs[-1][1] == n * step:
+            runs[-1] = runs[-1][0] * n, step
+        elif n > 1:
+            runs.append((n, step))
+    found, left, step = [], 1, strides[-1] if strides else 0
+    for n in reversed(new):
+        if n > 1 and left == 1:
+            left, step = runs.pop()
+        if left % n:
+            return None
+        found.append(step)
+        left, step = left // n, step * n
+    return tuple(reversed(found))

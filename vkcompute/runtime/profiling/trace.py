@@ -15,6 +15,7 @@ from vkcompute import disk
 
 _HEADINGS = ("task", "queue", "count", "total ms", "mean us", "max us", "GB/s")
 _MOST_DRAWN = 20_000  # tasks and calls in a page
+_MOST_NAMES = 20  # in a plot, the number of colours of matplotlib's tab20
 _PAGE = Path(__file__).with_name("timeline.html")
 
 
@@ -185,7 +186,8 @@ class Trace:
 
     def __repr__(self) -> str:
         ms = sum(task.ns for task in self.tasks) / 1e6
-        return f"<profile of {self.device}: {len(self.tasks)} tasks, {ms:.3f} ms on the device>"
+        tasks = "1 task" if len(self.tasks) == 1 else f"{len(self.tasks)} tasks"
+        return f"<profile of {self.device}: {tasks}, {ms:.3f} ms on the device>"
 
     def plot(self) -> Any:
         """Plots a row for the host and one per queue, with a bar per call and task. Requires the extra `plot`.
@@ -196,25 +198,38 @@ class Trace:
         import matplotlib
         from matplotlib import pyplot
 
-        tracks, origin = self._tracks(), self._origin()
-        bars: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-        for track, each in self._spans():
-            bars[each.name][track].append(((each.start_ns - origin) / 1e6, each.ns / 1e6))
+        tracks, bars = self._tracks(), self._bars()
         figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.6 * len(tracks)), layout="constrained")
         # Transfers first, so that the waits and submits within them are visible.
-        names = sorted(bars, key=lambda name: name not in ("upload", "download"))
-        for number, name in enumerate(names):
-            label = name
+        names = sorted(bars, key=lambda name: (name.endswith(" others"), name not in ("upload", "download")))
+        colors = matplotlib.color_sequences["tab10" if len(names) <= 10 else "tab20"]
+        handles = []
+        for color, name in zip(colors, names, strict=False):
             for track, spans in bars[name].items():
-                row = tracks.index(track)
-                axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=f"C{number % 10}", label=label)
-                label = f"_{name}"  # in the legend once
+                bar = axes.broken_barh(spans, (tracks.index(track) - 0.4, 0.8), facecolors=[color])
+            handles.append(bar)
         axes.set(yticks=range(len(tracks)), yticklabels=tracks, xlabel="ms", title=f"Tasks on {self.device}")
         axes.invert_yaxis()
-        figure.legend(loc="outside lower center", ncols=5, frameon=False)
+        legend = figure.legend(handles, [""] * len(names), loc="outside lower center", ncols=5, frameon=False)
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_text(name)  # as a label, a name that begins with "_" would be left out
         if "inline" in matplotlib.get_backend():  # which shows all open figures at the end of a cell
             pyplot.close(figure)
         return figure
+
+    def _bars(self) -> dict[str, dict[str, list[tuple[float, float]]]]:
+        """Returns starts and lengths in ms, by name and track; of more than 20 names, the shortest are "others"."""
+        total: dict[str, int] = defaultdict(int)
+        for _, each in self._spans():
+            total[each.name] += each.ns
+        longest = sorted(total, key=lambda name: -total[name])
+        others = longest[_MOST_NAMES - 1 :] if len(longest) > _MOST_NAMES else []
+        bars: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+        origin = self._origin()
+        for track, each in self._spans():
+            name = f"{len(others)} others" if each.name in others else each.name
+            bars[name][track].append(((each.start_ns - origin) / 1e6, each.ns / 1e6))
+        return bars
 
     def _tracks(self) -> list[str]:
         """The names of the tracks: the host's threads, the main thread first, then the queues."""

@@ -50,52 +50,54 @@ def stream(
     progress: Progress | bool | None,
 ) -> int:
     """See `Runtime.stream`."""
-    rows = Halo.of(halo, edge)
-    first = source[0] if isinstance(source, tuple) and source else source
-    n_rows = len(first) if isinstance(first, np.ndarray) and first.ndim else None
-    with progress_bar(progress, "stream", "rows", n_rows) as update:
-        return _streamed(runtime, source, work, sink, outputs, depth, chunk_bytes, rows, update)
-
-
-def _streamed(
-    runtime: Context,
-    source: Source,
-    work: Work,
-    sink: Sink | Sequence[Sink] | None,
-    outputs: Any,
-    depth: int,
-    chunk_bytes: int,
-    halo: Halo,
-    progress: Progress | None,
-) -> int:
+    overlap = Halo.of(halo, edge)
     runtime.scheduler.refuse_recording("stream()", "stream before or after the recording")
     for name, value in (("depth", depth), ("chunk_bytes", chunk_bytes)):
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} is an int from 1; got {value!r}")
     if not callable(work) and not isinstance(work, Graph):
         raise TypeError(f"work is a kernel, a graph or a function to be called with arrays; got {type(work).__name__}")
-    if halo.n_rows and isinstance(work, Graph):
+    if overlap.n_rows and isinstance(work, Graph):
         raise ValueError("with a halo, sources are longer than sinks, which graphs do not support; pass a function")
-    sinks = _sinks(sink, outputs)
-    if not isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
-        if not isinstance(source, Iterable):
-            raise TypeError(f"a source is an array, a tuple, or an iterator of them; got {type(source).__name__}")
-        chunks = halo.of_chunks(map(_same_rows(), source)) if halo.n_rows else iter(source)
-        return _Stream(runtime, work, sinks, depth, progress, None, halo=halo.n_rows).run(chunks)
-    arrays = _arrays(source)
-    if any(isinstance(target, np.ndarray) and clash(target, array) for target, _ in sinks for array in arrays):
-        raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
-    if halo.n_rows and any(layout.shares_memory(t, a) for t, _ in sinks if isinstance(t, np.ndarray) for a in arrays):
-        raise ValueError("with a halo, later chunks read rows before them: a sink must not share memory with a source")
-    n_rows = len(arrays[0])
-    if isinstance(work, Graph):
-        step = _rows_of(work, n_rows)
+    sinks, n_rows = _sinks(sink, outputs), None
+    if isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
+        arrays = _arrays(source)
+        n_rows = len(arrays[0])
+        _check_overlaps(arrays, sinks, overlap)
+        chunks: Iterator[Chunk] = overlap.cut(tuple(arrays), _step(runtime, arrays, work, sinks, chunk_bytes, overlap))
+    elif isinstance(source, Iterable):
+        chunks = overlap.of_chunks(map(_same_rows(), source)) if overlap.n_rows else iter(source)
     else:
-        widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
-        step = max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest - halo.n_rows)
-    run = _Stream(runtime, work, sinks, depth, progress, n_rows, halo=halo.n_rows)
-    run.check_full(n_rows, at_end=True)
-    return run.run(halo.cut(tuple(arrays), step))
+        raise TypeError(f"a source is an array, a tuple, or an iterator of them; got {type(source).__name__}")
+    with progress_bar(progress, "stream", "rows", n_rows) as update:
+        run = _Stream(runtime, work, sinks, depth, update, n_rows, halo=overlap.n_rows)
+        if n_rows is not None:
+            run.check_full(n_rows, at_end=True)
+        return run.run(chunks)
+
+
+def _check_overlaps(arrays: list[HostArray], sinks: list[tuple[Sink, Row | None]], overlap: Halo) -> None:
+    """Raises ValueError if writing a sink may change rows of a source that are read later."""
+    pairs = [(target, array) for target, _ in sinks if isinstance(target, np.ndarray) for array in arrays]
+    if any(clash(target, array) for target, array in pairs):
+        raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
+    if overlap.n_rows and any(layout.shares_memory(target, array) for target, array in pairs):
+        raise ValueError("with a halo, later chunks read rows before them: a sink must not share memory with a source")
+
+
+def _step(
+    runtime: Context,
+    arrays: list[HostArray],
+    work: Work,
+    sinks: list[tuple[Sink, Row | None]],
+    chunk_bytes: int,
+    overlap: Halo,
+) -> int:
+    """Returns the number of rows of a chunk."""
+    if isinstance(work, Graph):
+        return _rows_of(work, len(arrays[0]))
+    widest = max(_row_bytes(row) for row in [*map(_row, arrays), *(row for _, row in sinks if row)])
+    return max(1, min(chunk_bytes, runtime.device.max_binding_bytes) // widest - overlap.n_rows)
 
 
 def _same_rows() -> Callable[[Chunk], tuple[HostArray, ...]]:
