@@ -61,7 +61,7 @@ def _kmeans(context: Context, n: int) -> Case:
     """Makes the case of k-means in array code, of 16 coordinates and 8 clusters that overlap."""
     rng = np.random.default_rng(0)
     points = (rng.normal(size=(16, n)) + rng.integers(0, 8, n)).astype(np.float32)
-    given = points, points[:, :8].copy(), np.arange(8, dtype=np.int32)[:, None]
+    given = points, points[:, :8].copy(), np.arange(8, dtype=np.int32)
     case = _case(context, "kmeans", n, _centres, _centres, *given, exact=_centres, tolerance=1e-3)
     if importlib.util.find_spec("sklearn") is None:
         return case

@@ -1,28 +1,59 @@
-"""Figures of Dask on devices: overhead per task, memory of a large sum, two workers against one.
+"""Figures of Dask on devices: overhead per task, memory of a large sum, two devices against one, copies.
 
-Usage: dask_tasks.py [--gigabytes 20]. Prints a line per figure, with its limit. Contenders take turns in one cluster.
+Usage: dask_tasks.py [--gigabytes 20] [--save]. Prints a line per figure, with its limit. Contenders take turns: our
+cluster, with a worker per device, and Dask's own with as many workers and NumPy chunks.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
+import json
 import logging
 import resource
+import shlex
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
+import distributed
 import numpy as np
+from machine import describe, versions
 
+import vkcompute as vc
 import vkcompute.dask
 import vkcompute.numpy as vnp
+from vkcompute.dask.cluster import device_indices
 
+RESULTS = Path(__file__).resolve().parent / "results"
 _PAIRS, _TASKS, _NAP_S = 5, 500, 0.05
 _CHUNK = 2**22  # elements, 16 MiB
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measurement and its limit."""
+
+    name: str
+    value: float
+    limit: float
+    at_most: bool = True
+
+    @property
+    def reached(self) -> bool:
+        """True if the value is within the limit."""
+        return self.value <= self.limit if self.at_most else self.value >= self.limit
+
+    def __str__(self) -> str:
+        mark, rule = "reached" if self.reached else "MISSED", "at most" if self.at_most else "at least"
+        return f"{mark:8}{self.name:75}{self.value:8.2f} {rule} {self.limit:g}"
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -32,7 +63,7 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def elements(n_chunks: int, *, on_device: bool) -> Callable[[], Any]:
+def elements(client: Any, n_chunks: int, *, on_device: bool) -> Callable[[], Any]:
     """Returns the work of two tasks per chunk, and of their sum."""
     empty: Any = vnp.empty(0) if on_device else np.empty(0, np.float32)
     full: Any = vnp.full if on_device else np.full
@@ -44,21 +75,21 @@ def elements(n_chunks: int, *, on_device: bool) -> Callable[[], Any]:
         x = da.zeros(n_chunks * 100, chunks=100, dtype=np.float32)
         made = x.map_blocks(first, meta=empty, token=f"{time.time()}").map_blocks(np.add, 1.0, meta=empty)
         with dask.config.set({"optimization.fuse.active": False, "array.backend": "numpy"}):
-            assert float(made.sum(split_every=64).compute()) == n_chunks * 200
+            assert float(client.compute(made.sum(split_every=64)).result()) == n_chunks * 200
 
     return work
 
 
-def overhead() -> float:
-    """Returns how many times as long tasks on device chunks take as on NumPy chunks."""
-    device, host = (elements(_TASKS, on_device=each) for each in (True, False))
+def overhead(client: Any, numpy_client: Any) -> float:
+    """Returns how many times as long tasks on device chunks take as Dask's own workers take with NumPy chunks."""
+    device, host = elements(client, _TASKS, on_device=True), elements(numpy_client, _TASKS, on_device=False)
     device(), host()
     return statistics.median([seconds(device) / seconds(host) for _ in range(_PAIRS)])
 
 
-def costs() -> dict[int, float]:
+def costs(client: Any) -> dict[int, float]:
     """Returns the milliseconds per chunk by the number of chunks."""
-    return {n: 1e3 * seconds(elements(n, on_device=True)) / n for n in (100, 1000, 10_000)}
+    return {n: 1e3 * seconds(elements(client, n, on_device=True)) / n for n in (100, 1000, 10_000)}
 
 
 def large_sum(client: Any, gigabytes: float) -> tuple[float, float]:
@@ -66,7 +97,7 @@ def large_sum(client: Any, gigabytes: float) -> tuple[float, float]:
     n = int(gigabytes * 1e9 / 4)
     with dask.config.set({"array.backend": "vkcompute"}):
         x = da.random.default_rng(1).random(n, np.float32, chunks=_CHUNK)
-        took = seconds(lambda: _check(float(x.sum().compute()) / n))
+        took = seconds(lambda: _check(float(client.compute(x.sum()).result()) / n))
     peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return took, max(peaks.values())
 
@@ -91,32 +122,81 @@ def speedup(client: Any) -> float:
     return statistics.median([seconds(lambda: run(both[:1])) / seconds(lambda: run(both)) for _ in range(3)])
 
 
+def copies(client: Any, nbytes: int = _CHUNK * 4) -> tuple[float, float]:
+    """Sends an array to another worker. Returns how often its bytes are copied off the device, and onto the other."""
+
+    def start(dask_worker: Any) -> None:
+        dask_worker.copies = vc.default_runtime().profile().__enter__()
+
+    def stop(dask_worker: Any) -> dict[str, int]:
+        dask_worker.copies.__exit__(None, None, None)
+        found = dask_worker.copies.host
+        return {kind: sum(each.nbytes for each in found if each.name == kind) for kind in ("download", "upload")}
+
+    first, second = list(client.scheduler_info()["workers"])[:2]
+    client.run(start)
+    x = client.submit(vnp.full, nbytes // 4, 3.0, workers=first, pure=False)
+    assert client.submit(lambda x: x[-1].item(), x, workers=second).result() == 3
+    found = client.run(stop)
+    return found[first]["download"] / nbytes, found[second]["upload"] / nbytes
+
+
+def figures(client: Any, numpy_client: Any, gigabytes: float) -> Any:
+    """Yields the figures."""
+    yield Figure("sleeping tasks: two workers against one", speedup(client), 1.8, at_most=False)
+    off, onto = copies(client)
+    yield Figure("copies of 16 MiB between workers: off the device", off, 1.001)
+    yield Figure("copies of 16 MiB between workers: onto the device", onto, 1.001)
+    took, peak = large_sum(client, gigabytes)
+    yield Figure(f"sum of {gigabytes:g} GB in {took:.0f} s: MiB per worker", peak, 600)
+    ratio = overhead(client, numpy_client)
+    yield Figure("time of tasks on device chunks against NumPy chunks of Dask's own workers", ratio, 1.3)
+    found = costs(client)
+    text = ", ".join(f"{each:.2f} of {n:,}" for n, each in found.items())
+    yield Figure(f"ms per chunk: {text}; last by first", found[10_000] / found[100], 1.3)
+
+
 def main() -> int:
     """Measures, and prints the figures; the exit status is 1 if one is beyond its limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=20)
+    parser.add_argument("--save", action="store_true", help="write the results to benchmarks/results/dask-DATE.json")
     options = parser.parse_args()
-    missed = 0
+    quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
+    devices = device_indices(None)
+    per_device = 1 if len(devices) > 1 else 2
+    with contextlib.ExitStack() as stack:
+        numpy_cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
+        cluster = vkcompute.dask.LocalCluster(devices[:2], workers_per_device=per_device, **quiet)
+        numpy_client = distributed.Client(stack.enter_context(numpy_cluster), set_as_default=False)
+        stack.enter_context(numpy_client)
+        client = stack.enter_context(vkcompute.dask.Client(stack.enter_context(cluster)))
+        client.wait_for_workers(2, timeout=120)
+        numpy_client.wait_for_workers(2, timeout=120)
+        names = list(client.run(lambda: vc.default_runtime().device.name).values())
+        print("workers on " + " and ".join(names))
+        found = []
+        for each in figures(client, numpy_client, options.gigabytes):
+            print(each, flush=True)
+            found.append(each)
+    if options.save:
+        _save(found, names)
+    return 0 if all(each.reached for each in found) else 1
 
-    def show(text: str, value: float, limit: float, *, at_most: bool = True) -> None:
-        nonlocal missed
-        good = value <= limit if at_most else value >= limit
-        missed += not good
-        print(
-            f"{'reached' if good else 'MISSED':8}{text:60}{value:8.2f} {'at most' if at_most else 'at least'} {limit:g}"
-        )
 
-    cluster = vkcompute.dask.LocalCluster([0], workers_per_device=2, dashboard_address=None, silence_logs=logging.ERROR)
-    with cluster, vkcompute.dask.Client(cluster) as client:
-        client.wait_for_workers(2)
-        show("sleeping tasks: two workers against one", speedup(client), 1.8, at_most=False)
-        took, peak = large_sum(client, options.gigabytes)
-        show(f"sum of {options.gigabytes:g} GB in {took:.0f} s: MiB per worker", peak, 600)
-        show("time of tasks on device chunks against NumPy chunks", overhead(), 1.3)
-        found = costs()
-        print("        ms per chunk: " + ", ".join(f"{each:.2f} of {n}" for n, each in found.items()))
-        show("cost per chunk of 10,000 against 100", found[10_000] / found[100], 1.3)
-    return 1 if missed else 0
+def _save(found: list[Figure], names: list[str]) -> None:
+    date = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    about = {
+        "date": date,
+        "command": shlex.join(["python", "benchmarks/dask_tasks.py", *sys.argv[1:]]),
+        "machine": describe(vc.default_runtime())["machine"],
+        "workers": names,
+        "versions": versions([]) | {"dask": dask.__version__, "distributed": distributed.__version__},
+        "figures": [asdict(each) | {"reached": each.reached} for each in found],
+    }
+    path = RESULTS / f"dask-{date[:10]}.json"
+    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

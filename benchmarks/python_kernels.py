@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,10 @@ def _compiled() -> Specialization:
 
 
 def _from_the_disk() -> Specialization:
-    """Finds the kernel as a new process does, which has none in memory."""
-    return Specializations((_KICK,)).find(_KICK_FOR, partial(specialize, definition_of(_KICK)))
+    """Defines the kernel and finds it as a new process does, once per kernel; its file is read once for all of them."""
+    function = FunctionType(_KICK.__code__, _KICK.__globals__, _KICK.__name__)
+    vc.kernel(function)
+    return Specializations((function,)).find(_KICK_FOR, partial(specialize, definition_of(function)))
 
 
 def _words(make: Callable[[], Specialization]) -> HostArray:

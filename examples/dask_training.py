@@ -1,6 +1,12 @@
-"""Train on a table in chunks, on a worker per device, and draw when each worker computed: timeline.png."""
+"""Train on a table larger than the memory given to the workers, on all devices together: timeline.png, a row each.
 
+1 GB of which workers hold half, the rest on disk:
+python dask_training.py --rows 2_500_000 --chunk 100_000 --device-memory 128MiB --memory-limit 512MiB
+"""
+
+import argparse
 import logging
+from collections import Counter
 
 import dask
 import dask.array as da
@@ -13,7 +19,7 @@ import numpy as np
 import vkcompute as vc
 import vkcompute.dask
 
-ROWS, FEATURES, CHUNK = 400_000, 16, 50_000
+FEATURES, STEPS = 100, 10
 
 
 def labels_of(block):
@@ -21,34 +27,61 @@ def labels_of(block):
     return (np.asarray(block).sum(axis=1) > 0).astype(np.int8)
 
 
-def draw(tasks, path):
-    """Draws a bar per task of the gradient, a row per worker."""
-    workers = sorted({each["worker"] for each in tasks})
-    start = min(span["start"] for each in tasks for span in each["startstops"])
-    figure, axes = plt.subplots(figsize=(9, 1 + 0.6 * len(workers)))
+def spans(tasks):
+    """Yields the worker, the start and the stop of the tasks."""
     for each in tasks:
         for span in each["startstops"]:
             if span["action"] == "compute":
-                row = workers.index(each["worker"])
-                axes.barh(row, span["stop"] - span["start"], left=span["start"] - start, edgecolor="white", color="C0")
-    axes.set(xlabel="seconds", yticks=range(len(workers)), yticklabels=[f"worker {n}" for n in range(len(workers))])
+                yield each["worker"], span["start"], span["stop"]
+
+
+def draw(tasks, devices, path):
+    """Draws a bar per task, a row per worker."""
+    rows, first = list(devices), min(start for _, start, _ in spans(tasks))
+    figure, axes = plt.subplots(figsize=(9, 1 + 0.6 * len(rows)))
+    for worker, start, stop in spans(tasks):
+        row = rows.index(worker)
+        axes.barh(row, stop - start, left=start - first, edgecolor="white", color=f"C{row}")
+    axes.set(xlabel="seconds", yticks=range(len(rows)), yticklabels=[devices[each].split(" (")[0] for each in rows])
     figure.tight_layout()
     figure.savefig(path)
-    return len(workers)
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=64_000)
+    parser.add_argument("--chunk", type=int, default=8_000, help="rows of a chunk")
+    parser.add_argument("--device-memory", default="4MiB", help="of a device, for results; others go to the host")
+    parser.add_argument("--memory-limit", default="auto", help="of a worker's host memory; others go to disk")
+    options = parser.parse_args()
     dask.config.set({"array.backend": "vkcompute"})
-    options = {"workers_per_device": 2, "dashboard_address": None, "silence_logs": logging.ERROR}
-    with vkcompute.dask.LocalCluster([0], **options) as cluster, vkcompute.dask.Client(cluster) as client:
-        client.wait_for_workers(2)
+    with (
+        vkcompute.dask.LocalCluster(
+            workers_per_device=2 if len(vc.devices()) == 1 else 1,
+            device_memory=options.device_memory,
+            memory_limit=options.memory_limit,
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        vkcompute.dask.Client(cluster) as client,
+    ):
+        client.wait_for_workers(len(cluster.worker_spec))
         client.get_task_stream()  # starts the recording
-        table = da.random.default_rng(1).normal(size=(ROWS, FEATURES), chunks=(CHUNK, FEATURES))
+        shape = options.rows, FEATURES
+        table = da.random.default_rng(1).normal(size=shape, chunks=(options.chunk, FEATURES))
         labels = table.map_blocks(labels_of, dtype=np.int8, meta=np.empty(0, np.int8), drop_axis=1)
-        model = vc.LogisticRegression(learning_rate=1.0, max_iter=10).fit(table, labels)
-        print(f"trained on {ROWS} rows in {len(table.chunks[0])} chunks; loss {model.loss_curve_[-1]:.2f}")
+        model = vc.LogisticRegression(learning_rate=1.0, max_iter=STEPS).fit(table, labels)
+        print(f"trained on {options.rows} rows in {len(table.chunks[0])} chunks; loss {model.loss_curve_[-1]:.2f}")
         tasks = [each for each in client.get_task_stream() if "_sums" in str(each["key"])]
-        print(f"timeline.png: {draw(tasks, 'timeline.png')} workers")
+        devices = client.run(lambda: vc.default_runtime().device.name)
+        moved = client.run(lambda dask_worker: dask_worker.data.n_spilled)
+        disk = client.run(lambda dask_worker: dask_worker.data.cumulative_metrics["disk-write", "bytes"])
+        counts = Counter(worker for worker, _, _ in spans(tasks))
+        for worker, name in devices.items():
+            print(f"{name}: {counts[worker]} tasks")
+            print(f"  chunks to the host: {moved[worker]}; MiB to disk: {disk[worker] / 2**20:.0f}")
+        draw(tasks, devices, "timeline.png")
+        print(f"timeline.png: {len(counts)} workers")
 
 
 if __name__ == "__main__":

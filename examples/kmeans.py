@@ -19,9 +19,9 @@ def nearest(points, centres):
 
 
 def means(points, label, labels):
-    """Returns the mean of the points of each of `labels`, a column."""
-    belongs = (label == labels).astype(np.float32)
-    return (points[:, None] * belongs).sum(axis=2) / belongs.sum(axis=1)
+    """Returns the mean of the points of each of `labels`: sums of points by a product with zeros and ones."""
+    belongs = (label[:, None] == labels).astype(np.float32)
+    return points @ belongs / belongs.sum(axis=0)
 
 
 def kmeans(points, centres, labels, iterations):
@@ -44,7 +44,7 @@ def clouds(n, dimensions, k):
 
 def main(points=20_000, dimensions=4, clusters=5, iterations=10):
     x, first = clouds(points, dimensions, clusters)
-    labels = np.arange(clusters, dtype=np.int32)[:, None]
+    labels = np.arange(clusters, dtype=np.int32)
     found, label = kmeans(vnp.array(x), vnp.array(first), vnp.array(labels), iterations)
     centres, expected = kmeans(x, first, labels, iterations)
     print("points per cluster:", np.bincount(label.numpy(), minlength=clusters))

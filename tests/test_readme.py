@@ -97,7 +97,7 @@ def test_the_page_on_dask() -> None:
     dask = pytest.importorskip("dask")
     names: dict[str, Any] = {"__name__": "dask.md"}
     with dask.config.set(scheduler="threads", num_workers=2):
-        assert run_blocks(ROOT / "docs/dask.md", names) == 3
+        assert run_blocks(ROOT / "docs/dask.md", names) == 4
     dask.config.set({"array.backend": "numpy"})
     names.pop("vc").default_runtime().close()
     names.clear()
@@ -131,7 +131,7 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
 
 def test_the_page_on_arrays() -> None:
     names: dict[str, Any] = {"__name__": "arrays.md"}
-    assert run_blocks(ROOT / "docs/arrays.md", names) == 8
+    assert run_blocks(ROOT / "docs/arrays.md", names) == 9
     names.clear()
 
 
