@@ -107,7 +107,7 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
         script.write_text(STARTED)
         with vkcompute.dask.Client(address) as client:
             client.wait_for_workers(len(indices), timeout=PATIENCE_S)
-            workers = client.scheduler_info()["workers"].values()
+            workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"].values()
             assert {each["metrics"]["device"] for each in workers} == {each.name for each in vc.devices()}
             assert all(each["resources"] == {"GPU": 1} and each["nthreads"] == 1 for each in workers)
             processes = list(client.run(os.getpid).values())

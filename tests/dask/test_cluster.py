@@ -59,6 +59,12 @@ def client() -> Iterator[Any]:
     until_gone(processes)
 
 
+def workers_of(client: Any) -> dict[str, Any]:
+    """Asks the scheduler for its workers, by address: `scheduler_info` may return a cache that has none."""
+    found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return found
+
+
 def until_gone(processes: list[int]) -> None:
     """Waits until processes have ended."""
     end = time.monotonic() + PATIENCE_S
@@ -89,7 +95,7 @@ def test_results_are_those_of_numpy_wherever_a_chunk_is(client: Any) -> None:
 
 
 def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
-    workers = client.scheduler_info()["workers"].values()
+    workers = workers_of(client).values()
     assert [(each["nthreads"], each["resources"]) for each in workers] == [(1, {"GPU": 1.0})] * len(workers)
     assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= set(next(iter(workers))["metrics"])
     names = client.run(lambda: vc.default_runtime().device.name)
@@ -140,7 +146,7 @@ def test_every_device_of_unlike_ones_takes_chunks(client: Any) -> None:
 
 def test_the_slower_device_takes_fewer_chunks(client: Any) -> None:
     """The first task of a worker waits until the other worker has done all others: both are busy until the end."""
-    slow = next(iter(client.scheduler_info()["workers"]))
+    slow = next(iter(workers_of(client)))
 
     def part(number: int) -> tuple[str, float]:
         worker = distributed.get_worker()
@@ -170,7 +176,7 @@ def test_results_are_the_same_wherever_a_chunk_ran(client: Any) -> None:
         return {name: each.numpy() for name, each in parts.items()}
 
     x = np.random.default_rng(2).standard_normal((300, 7)).astype(np.float32)
-    workers = list(client.scheduler_info()["workers"])[:2]
+    workers = list(workers_of(client))[:2]
     first, second = client.gather([client.submit(chunk, vnp.asarray(x), workers=each, pure=False) for each in workers])
     for name in ("ints", "random", "product", "order"):
         assert np.array_equal(first[name], second[name]), name
@@ -193,7 +199,7 @@ def copied(runtime_profile: list[Any] = []) -> dict[str, list[int]]:  # noqa: B0
 
 
 def test_an_array_between_workers_is_copied_off_a_device_and_onto_the_other(client: Any) -> None:
-    first, second = list(client.scheduler_info()["workers"])[:2]
+    first, second = list(workers_of(client))[:2]
     client.run(copied)
     x = client.submit(vnp.full, (1000, 100), 3.0, workers=first, pure=False)
     total = client.submit(lambda x: x.sum().item(), x, workers=second, allow_other_workers=False)
@@ -214,7 +220,7 @@ def test_results_beyond_the_limit_of_device_memory_go_to_the_host_and_come_back(
 
 
 def test_memory_exhausted_on_one_worker(client: Any) -> None:
-    first, second = list(client.scheduler_info()["workers"])[:2]
+    first, second = list(workers_of(client))[:2]
 
     def limit(on: bool) -> None:
         memory = vc.default_runtime().device.memory

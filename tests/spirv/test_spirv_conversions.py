@@ -33,6 +33,18 @@ void main() {{
     results[i + 2] = y.z;
 }}
 """
+ROUNDED = """
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer In {{ double given[]; }};
+layout(binding = 1) writeonly buffer Out {{ double results[]; }};
+void main() {{
+    uint i = 3 * gl_GlobalInvocationID.x;
+    dvec3 y = {function}(dvec3(given[i], given[i + 1], given[i + 2]));
+    results[i] = {function}(given[i]);
+    results[i + 1] = y.y;
+    results[i + 2] = y.z;
+}}
+"""
 SHORT = {"int32": "i", "uint32": "u", "float32": "", "float64": "d"}
 
 
@@ -46,7 +58,18 @@ def given(name: str) -> np.ndarray:
     return np.concatenate([between, above * random.choice([1, 1 + 1e-9, 1 - 1e-9], above.shape)])
 
 
-@pytest.mark.parametrize("name", CONVERSIONS)
+def replaced(spirv: bytes, folder: Path) -> bytes:
+    """Replaces all conversions, whatever the driver."""
+    found = replace_conversions(spirv, CONVERSIONS)
+    assert len(found) > len(spirv)
+    validate(Module.parse(found))
+    if shutil.which("spirv-val"):
+        (folder / "replaced.spv").write_bytes(found)
+        subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(folder / "replaced.spv")], check=True)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in CONVERSIONS if " to " in name])
 @pytest.mark.parametrize("where", ["by the table of quirks", "everywhere"])
 def test_numbers_and_vectors_convert_as_in_numpy(gpu: vc.Runtime, name: str, where: str, tmp_path: Path) -> None:
     source, target = name.split(" to ")
@@ -56,21 +79,32 @@ def test_numbers_and_vectors_convert_as_in_numpy(gpu: vc.Runtime, name: str, whe
         vector = f"{SHORT[kind]}vec3" if kind in SHORT else {"int64": "i64vec3", "float16": "f16vec3"}[kind]
         text = text.replace(f"{role}vec3", vector).replace(role, types[kind])
     spirv = glsl(text)
-    if where == "everywhere":
-        replaced = replace_conversions(spirv, CONVERSIONS)
-        assert len(replaced) > len(spirv)
-        spirv = replaced
-        validate(Module.parse(spirv))
-        if shutil.which("spirv-val"):
-            (tmp_path / "replaced.spv").write_bytes(spirv)
-            subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(tmp_path / "replaced.spv")], check=True)
-    x = given(source)
+    agree(gpu, replaced(spirv, tmp_path) if where == "everywhere" else spirv, given(source), target)
+
+
+@pytest.mark.parametrize("function", [np.trunc, np.rint])
+@pytest.mark.parametrize("where", ["by the table of quirks", "everywhere"])
+def test_doubles_are_rounded_as_in_numpy(gpu: vc.Runtime, function: np.ufunc, where: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    special = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.5, 2**52 + 0.5, 2**53 + 1, np.inf, -np.inf, np.nan]
+    n = 96 * 100 - len(special) // 2
+    large = np.exp2(random.uniform(-3, 54, n)) * random.choice([-1, 1], n)
+    x = np.concatenate([special, large, np.floor(large) + 0.5])
+    for name in ["trunc"] if function is np.trunc else ["roundEven", "round"]:
+        spirv = glsl(ROUNDED.format(function=name))
+        agree(gpu, replaced(spirv, tmp_path) if where == "everywhere" else spirv, x, "float64", function(x))
+
+
+def agree(gpu: vc.Runtime, spirv: bytes, x: np.ndarray, target: str, expected: np.ndarray | None = None) -> None:
     out = gpu.zeros(len(x), target)
     try:
         gpu.kernel(spirv)(gpu.array(x), out, grid=len(x) // 192)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    assert np.array_equal(out.numpy(), x.astype(target))
+    found, right = out.numpy(), x.astype(target) if expected is None else expected
+    np.testing.assert_array_equal(found, right)
+    if target == "float64":
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(right))
 
 
 def test_a_module_without_them_is_unchanged() -> None:

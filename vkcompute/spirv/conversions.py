@@ -1,27 +1,45 @@
-"""Replacement of conversions of numbers that a driver computes wrongly, by instructions that it computes right."""
+"""Replacement of conversions of numbers that a driver computes wrongly, by instructions that it computes right.
+
+Rounding to an integer of the same type is such a conversion, too: an extended instruction of GLSL.std.450.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration
-from vkcompute.spirv.instruction import LAYOUT, Instruction
+from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at
 from vkcompute.spirv.module import Module
 
-_INT, _FLOAT = op.OpTypeInt, op.OpTypeFloat
+_INT, _FLOAT, _GLSL = op.OpTypeInt, op.OpTypeFloat, "GLSL.std.450"
 Replace = Callable[["_Builder", int, int, int], int]
 """(builder, type of the source, type of the result, value) -> the result, of instructions appended to the builder."""
 
 
+class _Key(NamedTuple):
+    """The key of a conversion.
+
+    Attributes:
+        source, target: the widths of the number and of the result.
+        number: of an extended instruction; 0 of others.
+    """
+
+    opcode: int
+    source: int
+    target: int
+    number: int = 0
+
+
 def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
     """Replaces the conversions with these names (of CONVERSIONS) in the functions of a valid module."""
-    rows: dict[tuple[int, ...], Replace] = {CONVERSIONS[name][:3]: CONVERSIONS[name][3] for name in names}
-    first_words = [4 << 16 | opcode for opcode, *_ in rows]
-    if not np.isin(np.frombuffer(spirv, np.uint32), first_words).any():
+    rows = {key: replace for name in names for key, replace in CONVERSIONS[name].items()}
+    if not _may_have(np.frombuffer(spirv, np.uint32), rows):
         return spirv
     module = Module.parse(spirv)
     builder = _Builder(module)
@@ -29,14 +47,25 @@ def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
     return module.words()
 
 
-def _replaced(builder: _Builder, given: Instruction, rows: Mapping[tuple[int, ...], Replace]) -> list[Instruction]:
+def _may_have(words: np.ndarray[tuple[int], np.dtype[np.uint32]], keys: Collection[_Key]) -> bool:
+    """Returns False if certainly none of the conversions is in a module."""
+    numbers = [key.number for key in keys if key.opcode == op.OpExtInst]
+    extended = np.flatnonzero(words == (6 << 16 | op.OpExtInst))
+    plain = [4 << 16 | key.opcode for key in keys if key.opcode != op.OpExtInst]
+    return bool(np.isin(words, plain).any() or np.isin(words[np.minimum(extended + 4, len(words) - 1)], numbers).any())
+
+
+def _replaced(builder: _Builder, given: Instruction, rows: Mapping[_Key, Replace]) -> list[Instruction]:
     """The instructions in the place of one."""
     builder.define(given)
-    if len(given.operands) != 3:
+    if given.opcode == op.OpExtInst and len(given.operands) == 5 and given.operands[2] in builder.glsl:
+        target, result, builder.extended, number, value = given.operands
+    elif len(given.operands) == 3:
+        (target, result, value), number = given.operands, 0
+    else:
         return [given]
-    target, result, value = given.operands
     source = builder.types.get(value, 0)
-    replace = rows.get((given.opcode, builder.width(source), builder.width(target)))
+    replace = rows.get(_Key(given.opcode, builder.width(source), builder.width(target), number))
     if replace is None:
         return [given]
     builder.code = []
@@ -50,10 +79,14 @@ class _Builder:
     Attributes:
         types: id of a value -> id of its type.
         code: the instructions made so far.
+        glsl: the ids of the set GLSL.std.450 of extended instructions.
+        extended: that of the instruction that is replaced.
     """
 
     def __init__(self, module: Module) -> None:
         self._module, self.types, self.code = module, dict[int, int](), list[Instruction]()
+        self.glsl = {each.operands[0] for each in module.imports if string_at(each.operands, 1, each)[0] == _GLSL}
+        self.extended = 0
         self._known: dict[tuple[int, ...], int] = {}  # a type as words -> its id
         self._words: dict[int, tuple[int, ...]] = {}  # the reverse
         for each in module.declarations:
@@ -85,9 +118,13 @@ class _Builder:
         """An instruction with a result of a type; arithmetic on floats is not contracted."""
         result = self._id()
         self.code.append(Instruction(opcode, (kind, result, *operands)))
-        if opcode in (op.OpFAdd, op.OpFMul):
+        if opcode in (op.OpFAdd, op.OpFSub, op.OpFMul):
             self._module.annotations.append(Instruction(op.OpDecorate, (result, Decoration.NoContraction)))
         return result
+
+    def call(self, number: int, kind: int, *operands: int) -> int:
+        """An extended instruction of GLSL.std.450 with a result of a type."""
+        return self(op.OpExtInst, kind, self.extended, number, *operands)
 
     def constant(self, kind: int, *words: int) -> int:
         """A constant of a type; of a vector, with equal elements."""
@@ -146,9 +183,43 @@ def _half_of_double(b: _Builder, source: int, target: int, value: int) -> int:
     return b(op.OpFConvert, target, b(op.OpBitcast, single, b(op.OpBitwiseOr, bits, truncated, inexact)))
 
 
-CONVERSIONS: dict[str, tuple[int, int, int, Replace]] = {
-    "int32 to int64": (op.OpSConvert, 32, 64, _widened),
-    "uint32 to float32": (op.OpConvertUToF, 32, 32, _float_of_uint),
-    "float64 to float16": (op.OpFConvert, 64, 16, _half_of_double),
+def _truncated(b: _Builder, _: int, kind: int, value: int) -> int:
+    """Rounds the magnitude down."""
+    return _by_magnitude(b, kind, value, lambda magnitude: b.call(glsl.Floor, kind, magnitude))
+
+
+def _rounded(b: _Builder, _: int, kind: int, value: int) -> int:
+    """Rounds the magnitude to the nearest integer, and halves to even ones."""
+    bools, half, one = b.like(kind, op.OpTypeBool), _double(b, kind, 0.5), _double(b, kind, 1.0)
+
+    def rounded(magnitude: int) -> int:
+        below = b.call(glsl.Floor, kind, magnitude)
+        rest, halved = b(op.OpFSub, kind, magnitude, below), b(op.OpFMul, kind, below, half)
+        is_odd = b(op.OpFUnordNotEqual, bools, halved, b.call(glsl.Floor, kind, halved))
+        is_tie = b(op.OpFOrdEqual, bools, rest, half)
+        up = b(op.OpLogicalAnd, bools, is_tie, is_odd)
+        up = b(op.OpLogicalOr, bools, up, b(op.OpFOrdGreaterThan, bools, rest, half))
+        return b(op.OpSelect, kind, up, b(op.OpFAdd, kind, below, one), below)
+
+    return _by_magnitude(b, kind, value, rounded)
+
+
+def _by_magnitude(b: _Builder, kind: int, value: int, function: Callable[[int], int]) -> int:
+    """Applies a function to the magnitude of floats, and gives the result their signs."""
+    negative = b(op.OpFOrdLessThan, b.like(kind, op.OpTypeBool), value, _double(b, kind, 0.0))
+    found = function(b(op.OpSelect, kind, negative, b(op.OpFNegate, kind, value), value))
+    return b(op.OpSelect, kind, negative, b(op.OpFNegate, kind, found), found)
+
+
+def _double(b: _Builder, kind: int, value: float) -> int:
+    return b.constant(kind, *struct.unpack("=2I", struct.pack("=d", value)))
+
+
+CONVERSIONS: dict[str, dict[_Key, Replace]] = {
+    "int32 to int64": {_Key(op.OpSConvert, 32, 64): _widened},
+    "uint32 to float32": {_Key(op.OpConvertUToF, 32, 32): _float_of_uint},
+    "float64 to float16": {_Key(op.OpFConvert, 64, 16): _half_of_double},
+    "truncation of float64": {_Key(op.OpExtInst, 64, 64, glsl.Trunc): _truncated},
+    "rounding of float64": {_Key(op.OpExtInst, 64, 64, each): _rounded for each in (glsl.Round, glsl.RoundEven)},
 }
-"""Name -> opcode, width of the source, width of the result, and its replacement."""
+"""Name -> its keys, each with the replacement."""
