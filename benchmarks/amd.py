@@ -147,14 +147,14 @@ def _reduction(expression: str, dtype: str) -> Shader:
 def matrix_product() -> Shader:
     """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
     n_sums, n_columns = ON_GPU
-    target = tile.Target(subgroup_size=32, max_invocations=1024)
+    target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
     kernel = PRODUCT.lowered(("float32", n_sums // n_columns, n_columns, 8, True), target).function
     return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
 
 
 def functions_of_networks() -> Iterator[Shader]:
     """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
-    target = tile.Target(subgroup_size=32, max_invocations=1024)
+    target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
     lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
     normal = 1e-5, *lines
     product = "float32", ON_GPU[0] // ON_GPU[1], ON_GPU[1], 8, True

@@ -132,6 +132,20 @@ def gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
 
 
 @pytest.fixture(scope="session")
+def like_a_gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
+    """A runtime on the same driver whose block programs are those of a GPU."""
+    import vkcompute
+    from vkcompute.runtime.memory.context import cached
+    from vkcompute.tile.device import block_target
+    from vkcompute.tile.target import Target
+
+    with vkcompute.Runtime() as runtime, vkcompute.Runtime() as other:
+        target = block_target(other)._replace(own_elements=Target().own_elements, sums=Target().sums, stages=True)
+        cached(runtime, Target, lambda: target)
+        yield runtime
+
+
+@pytest.fixture(scope="session")
 def two_runtimes(_silence_at_the_end: None) -> Iterator[list[vkcompute.Runtime]]:
     """One runtime on each of two devices; where there is one device, two on it."""
     import vkcompute

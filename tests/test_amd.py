@@ -112,6 +112,7 @@ def test_most_instructions_of_a_matrix_product_are_multiply_adds(compiled: dict[
     adds = [at for at, name in enumerate(lines) if name.startswith(("v_fma", "v_pk_fma"))]
     back = next(at for at in range(adds[-1], len(lines)) if lines[at].startswith(("s_branch", "s_cbranch")))
     loop = lines[adds[0] : back + 1]
-    loads = [each for each in lines[: adds[0]] if each.startswith("buffer_load")]
+    loads = [each for each in lines[: adds[0]] if each.startswith(("buffer_load", "ds_"))]
     assert len(adds) >= 0.75 * (len(loop) + len(loads))
-    assert set(loads) == {"buffer_load_dwordx4"}
+    assert {"buffer_load_dwordx4", "ds_write_b128", "ds_read_b128"} == {*loads}
+    assert {each for each in loop if each.startswith("ds_")} <= {"ds_read_b128"}

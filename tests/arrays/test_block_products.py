@@ -14,6 +14,13 @@ from vkcompute.dtypes import lookup
 SHAPES = [(16, 8, 64), (17, 9, 68), (9, 40, 129), (50, 1, 67), (3, 300, 5), (70, 33, 2)]
 
 
+@pytest.fixture(params=["gpu", "like_a_gpu"])
+def gpu(request: pytest.FixtureRequest) -> vc.Runtime:
+    """The runtime under test, as it is and with the block programs of a GPU."""
+    found: vc.Runtime = request.getfixturevalue(request.param)
+    return found
+
+
 def bound(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Higham and Mary, 2019: errors of sums are below this but for a negligible probability."""
     terms = abs(a.astype(np.float64)) @ abs(b.astype(np.float64))

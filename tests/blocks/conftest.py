@@ -8,10 +8,10 @@ import vkcompute
 from vkcompute import ir
 
 
-@pytest.fixture(params=["device", pytest.param("interpreted", marks=pytest.mark.pure)])
+@pytest.fixture(params=["gpu", "like_a_gpu", pytest.param("interpreted", marks=pytest.mark.pure)])
 def machine(request: pytest.FixtureRequest) -> vkcompute.Runtime | None:
-    """The runtime under test, or None for the interpreter."""
-    found: vkcompute.Runtime | None = request.getfixturevalue("gpu") if request.param == "device" else None
+    """The runtime under test, as it is and with the programs of a GPU, or None for the interpreter."""
+    found: vkcompute.Runtime | None = None if request.param == "interpreted" else request.getfixturevalue(request.param)
     return found
 
 

@@ -14,7 +14,9 @@ import vkcompute
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_device_computes_what_the_interpreter_does(gpu: vkcompute.Runtime, number: int) -> None:
+@pytest.mark.parametrize("runtime", ["gpu", "like_a_gpu"])
+def test_a_device_computes_what_the_interpreter_does(request: pytest.FixtureRequest, runtime: str, number: int) -> None:
+    gpu = request.getfixturevalue(runtime)
     assert blocks(gpu, None, Random(f"suite {number}")) in ("same", "needs more workgroup memory")
 
 

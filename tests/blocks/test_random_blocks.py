@@ -118,9 +118,9 @@ class Generator:
         self.n_stored += math.prod(shape)
 
 
-@given(st.data(), st.integers(0, 4), st.sampled_from([1, 2, 4]), st.booleans())
+@given(st.data(), st.integers(0, 4), st.sampled_from([1, 2, 4]), st.booleans(), st.booleans())
 def test_kernels_compute_what_the_interpreter_does(
-    gpu: vkcompute.Runtime, data: st.DataObject, n: int, n_warps: int, shuffles: bool
+    gpu: vkcompute.Runtime, data: st.DataObject, n: int, n_warps: int, shuffles: bool, stages: bool
 ) -> None:
     made = Generator(data)
     function = made.run()
@@ -128,7 +128,7 @@ def test_kernels_compute_what_the_interpreter_does(
     wanted = np.zeros(made.n_stored, np.int32)
     with np.errstate(all="ignore"):
         tile.interpret(function, {made.given: given_numbers, made.out: wanted}, {made.n: n}, (1,))
-    target = block_target(gpu) if shuffles else tile.Target()
+    target = (block_target(gpu) if shuffles else tile.Target())._replace(stages=stages)
     lowered = tile.lower(function, target, n_warps=n_warps, wide=[made.given, made.out])
     ir.verify(lowered.function)
     arrays = [gpu.array(given_numbers), gpu.zeros(-(-made.n_stored // 4) * 4, np.int32)]

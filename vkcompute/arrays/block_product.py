@@ -16,13 +16,13 @@ from vkcompute.arrays.ufunc import assign
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program, is_wide
+from vkcompute.tile.registers import ADJACENT
 
 # The most sums and columns of a block. A subgroup of a CPU holds the former in its first cache. For navi21, AMD's
-# compiler spills nothing of the latter, and 77 % of the instructions of the loop are fused multiply-adds.
-ON_CPU, ON_GPU = (1024, 128), (8192, 256)
+# compiler spills nothing of the latter, and 87 % of the instructions of the loop are fused multiply-adds.
+ON_CPU, ON_GPU = (1024, 128), (8192, 128)
 _STEP = 8  # terms that are loaded together
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part

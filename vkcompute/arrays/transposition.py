@@ -14,9 +14,9 @@ from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets,
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.ir import INT32
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program, is_wide
+from vkcompute.tile.registers import ADJACENT
 
 _ROWS, _COLUMNS = 64, 16
 """The most rows, and the columns, of a block that is copied at once."""

@@ -198,11 +198,11 @@ class Assembler:
             offset += nbytes
         return block, offset
 
-    def array_type(self, element: Scalar, length: int) -> int:
+    def array_type(self, element: Type, length: int) -> int:
         """The id of the type of an array in workgroup or private memory."""
         return self._declare(spv.OpTypeArray, self.type(element), self.uint(length))
 
-    def array(self, storage: int, name: str, element: Scalar, length: int) -> int:
+    def array(self, storage: int, name: str, element: Type, length: int) -> int:
         """The id of a new array in workgroup memory, or of the function's own."""
         return self.variable(storage, self.array_type(element, length), name)
 

@@ -91,7 +91,7 @@ class _Lowering:
             variable = out.buffer(memory.name, memory.type, binding, *decorations)
             self._memories[memory] = StorageClass.StorageBuffer, variable
         for memory in self._function.shared_memory:
-            variable = out.array(StorageClass.Workgroup, memory.name, memory.element, memory.length or 0)
+            variable = out.array(StorageClass.Workgroup, memory.name, memory.type, memory.length or 0)
             self._memories[memory] = StorageClass.Workgroup, variable
         for memory in dict.fromkeys(op.memory for op in ops if op.memory is not None and op.memory.private):
             variable = out.array(StorageClass.Function, memory.name, memory.element, memory.length or 0)

@@ -14,7 +14,8 @@ class Memory:
 
     Attributes:
         element: the type of the elements; a bool takes a byte of a buffer (ir/bools.py).
-        length: elements of workgroup or private memory; None for a buffer, whose length is known at run time only.
+        length: elements or vectors of workgroup or private memory; None for a buffer, whose length is known at run time
+            only.
         binding: descriptor set and binding of a buffer; None for set 0 and the buffer's position in the function.
         lanes: adjacent elements that an index selects together, as a vector; 1 for a scalar.
         texels: True for a buffer that is only read, by uint32 or vectors of four, as a uniform texel buffer.
@@ -45,6 +46,11 @@ class Memory:
     def type(self) -> Type:
         """The type of a value that is loaded or stored."""
         return self.element if self.lanes == 1 else vector(self.element, self.lanes)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of workgroup or private memory."""
+        return self.element.bits // 8 * self.lanes * (self.length or 0)
 
 
 Split = tuple[int, int, int]

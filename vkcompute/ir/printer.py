@@ -33,7 +33,7 @@ def text(function: Function) -> str:
 
     arguments = [f"{memory.name}: {memory.type}[]" for memory in function.buffers]
     arguments += [f"{push.name}: {push.type}" for push in function.pushes]
-    shared = [f"  shared {memory.name}: {memory.element}[{memory.length}]" for memory in function.shared_memory]
+    shared = [f"  shared {memory.name}: {memory.type}[{memory.length}]" for memory in function.shared_memory]
     head = f"kernel {function.name}({', '.join(arguments)}) local_size {function.local_size}"
     return "\n".join([head, *shared, *lines(function.body, "  ")])
 

@@ -20,8 +20,8 @@ from vkcompute.nn.linear import activated, finished, known, wide
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.program import Built, Program, is_wide
+from vkcompute.tile.registers import ADJACENT
 
 Pair = int | tuple[int, int]
 _STEP = 8  # terms that a program loads together

@@ -22,9 +22,9 @@ from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program, is_wide
+from vkcompute.tile.registers import ADJACENT
 
 LONGEST = 4096  # elements of a line that fit in the registers of a workgroup
 _BLOCK = 1024  # elements of a block of short lines

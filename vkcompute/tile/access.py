@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial, reduce
-from typing import Any
 
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
@@ -13,38 +12,9 @@ from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange, first_element, owner, where
 from vkcompute.tile.layout import Layout
+from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
-ADJACENT = 4
-"""Elements that one wide access loads or stores."""
 _MOST_GROUPS = 32
-
-
-Group = tuple[int, ...]
-"""Registers that one access covers, in the order of their offsets."""
-
-
-class LazyRegisters(Sequence[Value]):
-    """Registers that are loaded by groups, each when one of it is first asked for.
-
-    Args:
-        load: loads a group.
-        groups: the registers that are loaded together; each is in one group.
-    """
-
-    def __init__(self, load: Callable[[Group], list[Value]], groups: Sequence[Group]) -> None:
-        self._load, self._groups = load, {at: group for group in groups for at in group}
-        self._known: dict[int, Value] = {}
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __getitem__(self, at: Any) -> Any:
-        if at >= len(self._groups):
-            raise IndexError(at)
-        if at not in self._known:
-            group = self._groups[at]
-            self._known.update(zip(group, self._load(group), strict=True))
-        return self._known[at]
 
 
 class Accesses:

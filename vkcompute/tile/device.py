@@ -31,4 +31,5 @@ def _target(runtime: Runtime) -> Target:
         block_of(runtime, [4]).texels,
         _OWN_ON_CPU if is_cpu else Target().own_elements,
         _SUMS_ON_CPU if is_cpu else Target().sums,
+        stages=not is_cpu,
     )

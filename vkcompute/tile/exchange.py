@@ -7,8 +7,11 @@ from functools import partial, reduce
 
 from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Memory, Scalar, Value
 from vkcompute.ir.types import element_of
+from vkcompute.jit.elementwise.block_access import Block as Words
+from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile.layout import Layout
+from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
 Row = Sequence[Value]
 """The numbers at one place of several blocks that are reduced together."""
@@ -26,6 +29,7 @@ class Exchange:
     def __init__(self, builder: Builder, thread: Value, n_lanes: int, shared_nbytes: int) -> None:
         self._b, self._thread, self._lanes, self._shared_nbytes = builder, thread, n_lanes, shared_nbytes
         self._memories: dict[tuple[Scalar, int], Memory] = {}
+        self._stages: dict[tuple[int, Scalar, int], BlockAccess] = {}
         self.in_use = False
         self.on_barrier: Callable[[], None] = lambda: None
 
@@ -132,7 +136,7 @@ class Exchange:
         key = stored, copy
         found = self._memories.get(key)
         if found is None or (found.length or 0) < n:
-            used = sum((each.length or 0) * each.element.bits // 8 for each in self._b.function.shared_memory)
+            used = sum(each.nbytes for each in self._b.function.shared_memory)
             if used + n * stored.bits // 8 > self._shared_nbytes:
                 raise UnsupportedError(
                     f"this exchanges {n} numbers of {stored.bits // 8} bytes between the invocations, and "
@@ -292,6 +296,54 @@ class Exchange:
         self._end()
         return lambda wanted: self._elements(partial(b.load, memory), wanted)
 
+    # -- operands of products -----------------------------------------------------------------------------------------
+
+    def staged(self, blocks: Sequence[tuple[Sequence[Value], Layout, Layout]]) -> list[LazyRegisters]:
+        """Writes blocks to workgroup memory; returns their numbers in other layouts, read when they are asked for.
+
+        They must be asked for before the next call.
+
+        Args:
+            blocks: for each its numbers, their layout, and the layout in which they are read. In both, the lowest bits
+                of a register's number are those of an element's.
+        """
+        self._begin()
+        stages = [self._stage(at, registers, layout) for at, (registers, layout, _) in enumerate(blocks)]
+        self._end()
+        return [self._lazily(stage, wanted) for stage, (_, _, wanted) in zip(stages, blocks, strict=True)]
+
+    def _stage(self, at: int, registers: Sequence[Value], layout: Layout) -> BlockAccess:
+        """Writes a block to the workgroup memory with this number."""
+        b, kind, n_bits = self._b, element_of(registers[0].type), layout.n_bits
+        key = at, kind, n_bits
+        stage = self._stages.get(key)
+        if stage is None:
+            name, n_blocks = f"stage {at} {kind} {1 << n_bits}", (1 << n_bits) // ADJACENT
+            stage = self._stages[key] = BlockAccess(b.function, name, kind, Words(ADJACENT), n_blocks=n_blocks)
+        first = self._group(layout)
+
+        def write() -> None:
+            for group in adjacent(layout):
+                number = b.compute("add", first, b.const(layout.element(group[0]) // ADJACENT, UINT32))
+                stage.store(b, number, [registers[each] for each in group])
+
+        with_owner(b, self._thread, layout, write)
+        return stage
+
+    def _lazily(self, stage: BlockAccess, wanted: Layout) -> LazyRegisters:
+        """Returns the numbers of a staged block in a layout."""
+        b, first = self._b, self._group(wanted)
+
+        def load(group: Group) -> list[Value]:
+            return stage.load(b, b.compute("add", first, b.const(wanted.element(group[0]) // ADJACENT, UINT32)))
+
+        return LazyRegisters(load, adjacent(wanted))
+
+    def _group(self, layout: Layout) -> Value:
+        """Returns the bits of the number of adjacent elements that the invocation's number gives, uint32."""
+        b = self._b
+        return b.compute("shr", b.cast(first_element(b, self._thread, layout), UINT32), b.const(2, UINT32))
+
     # -- layouts ------------------------------------------------------------------------------------------------------
 
     def converted(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
@@ -376,3 +428,8 @@ def where(b: Builder, condition: Value | None, build: Callable[[], object]) -> N
         return
     with b.if_(condition).then:
         build()
+
+
+def adjacent(layout: Layout) -> list[Group]:
+    """Returns the registers that hold adjacent elements, of a layout whose lowest registers are the lowest elements."""
+    return [range(at, at + ADJACENT) for at in range(0, layout.n_registers, ADJACENT)]

@@ -28,6 +28,11 @@ class Layout:
         """The number of elements that an invocation holds."""
         return 1 << len(self.registers)
 
+    @property
+    def n_bits(self) -> int:
+        """log2 of the elements of the block."""
+        return len({*self.registers, *self.threads} - {None})
+
     def element(self, register: int) -> int:
         """Returns the bits of an element's number that a register gives."""
         return sum(1 << bit for at, bit in enumerate(self.registers) if register >> at & 1)
@@ -72,9 +77,13 @@ def log2(n: int) -> int:
     return n.bit_length() - 1
 
 
-def blocked(n_bits: int, n_threads: int, adjacent: int = 2) -> Layout:
-    """Returns the layout for wide accesses: runs of 2**adjacent elements, one per invocation, over and over."""
-    own = max(min(adjacent, n_bits - n_threads), 0)
+def blocked(n_bits: int, n_threads: int, adjacent: int = 2, least: int = 0) -> Layout:
+    """Returns the layout for wide accesses: runs of 2**adjacent elements, one per invocation, over and over.
+
+    Args:
+        least: log2 of the elements of a run if the invocations are more than the runs; then several hold the same.
+    """
+    own = max(min(adjacent, n_bits - n_threads), least)
     threads = [bit if bit < n_bits else None for bit in range(own, own + n_threads)]
     return Layout((*range(own), *range(own + n_threads, n_bits)), tuple(threads))
 

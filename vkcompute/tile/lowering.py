@@ -18,10 +18,12 @@ from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.narrowing import narrow_offsets
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
+from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
 
 _RUN = 8  # elements of the inner axis that a product loads together
+_STAGED_RUN = ADJACENT  # with 8, AMD's compiler for navi21 needs 216 registers in place of 152
 _TILE = 4  # rows and columns of the sums of a product that a CPU holds in registers
 
 
@@ -401,19 +403,20 @@ class _Lowering:
         are loaded first: compilers for CPUs keep no sums in registers across the call by which they load texels.
         """
         own, kind = self._placement.own[op], element_of(op.type)
-        one, other = operands(op, own, self._placement.lanes)
         n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
         n_rows = log2(shape_of(op.type)[-2])
         sums = list(self._registers(op.args[2], own))
         places = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
-        n_lanes = self._placement.lanes
-        n_shared = n_lanes if shares_rows(own, n_columns, n_lanes) else 0
-        left = self._factors(op.args[0], one, kind, n_shared)
-        right = self._factors(op.args[1], other, kind, 0)
+        layouts, registers, n_shared = self._operands(op, own)
+        left, right = (
+            self._factors(numbers, layout, kind, shared)
+            for numbers, layout, shared in zip(registers, layouts, (n_shared, 0), strict=True)
+        )
         all_rows = dict.fromkeys(row for row, _ in places)
         all_columns = dict.fromkeys((row >> n_rows, column) for row, column in places)
-        for first in range(0, 1 << n_inner, _RUN):
-            inner = range(first, min(first + _RUN, 1 << n_inner))
+        run = _STAGED_RUN if op in self._placement.staged else _RUN
+        for first in range(0, 1 << n_inner, run):
+            inner = range(first, min(first + run, 1 << n_inner))
             rows = {(row, k): left(row << n_inner | k) for k in inner for row in all_rows}
             columns = {
                 (matrix, k, column): right((matrix << n_inner | k) << n_columns | column)
@@ -428,15 +431,33 @@ class _Lowering:
                         sums[at] = self._multiplied(rows[row, k](), right_of(), sums[at])
         self._deliver(op, own, sums)
 
+    def _operands(self, op: Op, own: Layout) -> tuple[Sequence[Layout], Sequence[Sequence[Value]], int]:
+        """Returns the layouts of the operands of a product, their numbers, and log2 of the lanes that share the first.
+
+        Args:
+            own: the layout of the sums.
+        """
+        given = op.args[:2]
+        staged = self._placement.staged.get(op)
+        if staged is not None:
+            layouts = operands(op, own, 0)
+            blocks = [(list(self._registers(*each)), each[1]) for each in zip(given, staged, strict=True)]
+            stages = [(*block, layout) for block, layout in zip(blocks, layouts, strict=True)]
+            return layouts, self._exchange.staged(stages), 0
+        n_lanes = self._placement.lanes
+        layouts = operands(op, own, n_lanes)
+        n_shared = n_lanes if shares_rows(own, log2(shape_of(op.type)[-1]), n_lanes) else 0
+        return layouts, [self._registers(*each) for each in zip(given, layouts, strict=True)], n_shared
+
     def _factors(
-        self, value: Value, layout: Layout, kind: Scalar, n_shared: int
+        self, registers: Sequence[Value], layout: Layout, kind: Scalar, n_shared: int
     ) -> Callable[[int], Callable[[], Value]]:
         """Returns a function that loads the register of an element; what that returns gives the element, of a type.
 
         Args:
             n_shared: log2 of the lanes that share the block; an element of another lane is shuffled at its first use.
         """
-        registers, b = self._registers(value, layout), self._b
+        b = self._b
         numbers = {layout.element(at): at for at in range(layout.n_registers)}
         lanes = [(1 << at, bit) for at, bit in enumerate(layout.threads[:n_shared]) if bit is not None]
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from vkcompute.ir import Function, Value
 from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
+from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
@@ -29,6 +30,7 @@ class Placement:
         homes: the layout in which a block is computed that is exchanged for other layouts.
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, of indices, and of the sums of a product.
+        staged: for the products whose operands pass through workgroup memory, the layouts in which these are written.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
 
@@ -39,6 +41,7 @@ class Placement:
         self.layouts: dict[Value, list[Layout]] = {}
         self.own: dict[Op, Layout] = {}
         self.homes: dict[Value, Layout] = {}
+        self.staged: dict[Op, list[Layout]] = {}
         self.owners = {
             each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
         }
@@ -78,10 +81,27 @@ class Placement:
             self._demand(self.own[op], op.args[1])
         elif op.code == "dot":
             self.own[op] = self._product(op)
-            one, other = operands(op, self.own[op], self.lanes)
-            self._demand(one, op.args[0])
-            self._demand(other, op.args[1])
+            layouts = self._stages(op)
+            if layouts:
+                self.staged[op] = layouts
+            for value, layout in zip(op.args, layouts or operands(op, self.own[op], self.lanes), strict=False):
+                self._demand(layout, value)
             self._demand(self.own[op], op.args[2])
+
+    def _stages(self, op: Op) -> list[Layout] | None:
+        """Returns the layouts in which the operands of a product are written to workgroup memory; None if they are not.
+
+        They take half of it at most, as other exchanges need memory, too.
+        """
+        given = op.args[:2]
+        nbytes = sum(element_of(value.type).bits // 8 << _bits(value) for value in given)
+        if not self._target.stages or nbytes > self._target.shared_nbytes // 2:
+            return None
+        layouts = [
+            self._natural_layout(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given
+        ]
+        wide = (each.registers[:_ADJACENT] == (0, 1) for each in (*layouts, *operands(op, self.own[op], 0)))
+        return layouts if all(wide) else None
 
     def computed(self, value: Value) -> list[Layout]:
         """Returns the layouts in which a value is computed; exchanges give the others."""
@@ -168,22 +188,23 @@ class Placement:
     def _product(self, op: Op) -> Layout:
         """Returns the layout of the sums of a product: lanes along a row of the result, registers in both axes.
 
-        So a lane reads its own columns of the second operand, and all lanes the same rows of the first.
+        So a lane reads its own columns of the second operand, and all lanes the same rows of the first. Operands in
+        workgroup memory are read by all alike: then a lane has about as many rows as columns.
         """
-        n_columns = log2(shape_of(op.type)[-1])
+        n_columns, stages = log2(shape_of(op.type)[-1]), self._target.stages
         columns, rows = list(range(n_columns)), list(range(n_columns, _bits(op)))  # rows of all matrices of a stack
         own, columns = columns[:_ADJACENT], columns[_ADJACENT:]
-        lanes, columns = columns[: self.lanes], columns[self.lanes :]
-        n_more = self.lanes - len(lanes)
-        lanes, rows = [*lanes, *rows[len(rows) - n_more :]], rows[: len(rows) - n_more] if n_more else rows
-        n_groups = self.n_threads - self.lanes
-        n_own = max(len(rows) + len(columns) - n_groups, 0)
-        wide = (log2(self._target.sums) + 1) // 2 - len(own)
-        first = columns[: min(max(wide, 0), n_own)]
-        more = [*rows, *columns[len(first) :]][: n_own - len(first)]
-        rest = [bit for bit in (*columns, *rows) if bit not in (*first, *more)]
+        n_more = max(len(columns) + len(rows) - self.n_threads, 0)
+        n_wide = min(max((log2(self._target.sums) + 1) // 2 - len(own), 0), n_more)
+        free = columns[: max(len(columns) - n_wide, 0)] if stages else columns
+        lanes = free[: self.lanes]
+        n_left = self.lanes - len(lanes)
+        lanes += rows[:n_left] if stages else rows[max(len(rows) - n_left, 0) :]
+        columns, rows = ([bit for bit in each if bit not in lanes] for each in (columns, rows))
+        more = [*columns[:n_wide], *rows, *columns[n_wide:]][:n_more]
+        rest = [bit for bit in (*columns, *rows) if bit not in more]
         threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
-        return Layout((*own, *first, *more), (*threads, *[None] * (self.n_threads - len(threads))))
+        return Layout((*own, *more), (*threads, *[None] * (self.n_threads - len(threads))))
 
 
 def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:

@@ -22,9 +22,9 @@ from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.device import block_target
 from vkcompute.tile.lowering import Lowered, lower
+from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import Target
 
 _WORDS = Words(ADJACENT)

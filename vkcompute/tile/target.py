@@ -16,6 +16,7 @@ class Target(NamedTuple):
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
+        stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
     """
 
     subgroup_size: int = 1
@@ -24,3 +25,4 @@ class Target(NamedTuple):
     texels: bool = False
     own_elements: int = 1
     sums: int = 64
+    stages: bool = False

@@ -40,8 +40,8 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.tile.access import ADJACENT
 from vkcompute.tile.device import block_target
+from vkcompute.tile.registers import ADJACENT
 
 __tracebackhide__ = hides_calls
 

@@ -43,18 +43,24 @@ class BlockAccess:
     Args:
         element: the type of the array's elements in memory.
         is_result: True for an array that is stored.
+        n_blocks: of an array in workgroup memory; None for a buffer.
     """
 
     def __init__(
-        self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False
-    ) -> None:
+        self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False,
+        n_blocks: int | None = None,
+    ) -> None:  # fmt: skip
         n_bits = element.bits * block.size
         texels = block.texels and not is_result and n_bits % _TEXEL_BITS == 0
         word = UINT32 if texels or n_bits < SCALARS[block.word].bits else SCALARS[block.word]
         self._lanes = min(n_bits // word.bits, 4)
         self._n = n_bits // word.bits // self._lanes
         self.element = element
-        self.memory: Memory = function.buffer(name, word, lanes=self._lanes, texels=texels)
+        self.memory: Memory = (
+            function.buffer(name, word, lanes=self._lanes, texels=texels)
+            if n_blocks is None
+            else function.shared(name, word, n_blocks * self._n, self._lanes)
+        )
 
     def load(self, b: Builder, number: Value) -> list[Value]:
         """Loads the elements of a block."""

@@ -144,7 +144,7 @@ def _most_private(array: Any) -> int:
 
 
 def _nbytes(memories: Iterable[Memory]) -> int:
-    return sum(each.element.bits // 8 * (each.length or 0) for each in memories)
+    return sum(each.nbytes for each in memories)
 
 
 def _marks(arrays: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
