@@ -124,7 +124,7 @@ class Accesses:
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
-            words = Words(ADJACENT, "uint32", self._texels and memory not in self._written)
+            words = Words(ADJACENT, "uint32", self._texels and memory not in self._written, pairs=not self._texels)
             known[memory] = BlockAccess(
                 self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
             )

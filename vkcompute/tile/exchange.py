@@ -319,7 +319,9 @@ class Exchange:
         stage = self._stages.get(key)
         if stage is None:
             name, n_blocks = f"stage {at} {kind} {1 << n_bits}", (1 << n_bits) // ADJACENT
-            stage = self._stages[key] = BlockAccess(b.function, name, kind, Words(ADJACENT), n_blocks=n_blocks)
+            stage = self._stages[key] = BlockAccess(
+                b.function, name, kind, Words(ADJACENT, pairs=True), n_blocks=n_blocks
+            )
         first = self._group(layout)
 
         def write() -> None:

@@ -91,7 +91,7 @@ def wide(itemsizes: Sequence[int]) -> Block:
     That is 16 bytes of the narrowest array, if that is within the padding (64 bytes) of the widest; at least 4
     elements.
     """
-    return Block(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4))
+    return Block(max(min(16 // min(itemsizes), 64 // max(itemsizes)), 4), pairs=True)
 
 
 def fits(array: Array, block: Block) -> bool:
