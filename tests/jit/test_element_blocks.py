@@ -224,7 +224,7 @@ def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
 @pytest.mark.pure
 def test_blocks_of_a_gpu_have_16_bytes_within_the_padding() -> None:
     assert [wide(sizes) for sizes in ([4], [8, 8], [2, 2], [1], [1, 4], [1, 8], [2, 8])] == [
-        Block(n) for n in (4, 4, 8, 16, 16, 8, 8)
+        Block(n, pairs=True) for n in (4, 4, 8, 16, 16, 8, 8)
     ]
 
 
