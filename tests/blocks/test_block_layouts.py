@@ -77,3 +77,29 @@ def test_mirrors_of_low_bits_stay_in_registers() -> None:
     lowered = tile.lower(function, tile.Target(), n_warps=1)
     assert lowered.function.local_size == (32, 1, 1)
     assert not {"subgroup", "barrier"} & {op.code for op in walk(lowered.function.body)}
+
+
+def test_exchanges_take_turns_in_workgroup_memory() -> None:
+    function = ir.Function("gathers")
+    x, y = function.buffer("x", ir.INT32), function.buffer("y", ir.FLOAT32)
+    b = tile.Builder(function)
+    for n in (256, 512, 128):
+        at = b.arange(0, n)
+        for memory in (x, y):
+            b.store_block(memory, at, b.gather(b.load_block(memory, at), at, 0))
+    lowered = tile.lower(function, tile.Target(), n_warps=4).function
+    ir.verify(lowered)
+    assert [(each.element, each.length) for each in lowered.shared_memory] == [(ir.UINT32, 512)]
+
+
+@pytest.mark.parametrize(("shared_nbytes", "stages"), [(2 * (8 + 8) * 64 * 4, True), (1024, False)])
+def test_operands_of_products_pass_through_half_of_workgroup_memory(shared_nbytes: int, stages: bool) -> None:
+    function = ir.Function("product")
+    x, out = function.buffer("x", ir.FLOAT32), function.buffer("out", ir.FLOAT32)
+    b = tile.Builder(function)
+    rows, columns = (b.reshape(b.arange(0, 512), shape) for shape in ((64, 8), (8, 64)))
+    sums = b.dot(b.load_block(x, rows), b.load_block(x, columns), b.full(b.const(0, ir.FLOAT32), (64, 64)))
+    b.store_block(out, b.reshape(b.arange(0, 4096), (64, 64)), sums)
+    lowered = tile.lower(function, tile.Target(shared_nbytes=shared_nbytes, stages=True)).function
+    ir.verify(lowered)
+    assert [(each.nbytes, each.lanes) for each in lowered.shared_memory] == ([(2048, 4)] * 2 if stages else [])

@@ -161,9 +161,9 @@ class Function:
         self.buffers.append(Memory(name, element, None, binding, lanes, texels, for_host=for_host))
         return self.buffers[-1]
 
-    def shared(self, name: str, element: Scalar, length: int, lanes: int = 1) -> Memory:
-        """Adds workgroup memory of `length` numbers or vectors; its initial content is undefined."""
-        self.shared_memory.append(Memory(name, element, length, lanes=lanes))
+    def shared(self, name: str, element: Scalar, length: int) -> Memory:
+        """Adds workgroup memory of `length` elements; its initial content is undefined."""
+        self.shared_memory.append(Memory(name, element, length))
         return self.shared_memory[-1]
 
     def push(self, name: str, kind: Scalar) -> Push:

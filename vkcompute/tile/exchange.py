@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Memory, Scalar, Value
+from vkcompute.ir import INT32, UINT32, Builder, Memory, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.block_access import BlockAccess
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile.layout import Layout
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
+from vkcompute.tile.workgroup_memory import Numbers, WorkgroupMemory
 
 Row = Sequence[Value]
 """The numbers at one place of several blocks that are reduced together."""
@@ -26,10 +26,8 @@ class Exchange:
         on_barrier: is called for each barrier.
     """
 
-    def __init__(self, builder: Builder, thread: Value, n_lanes: int, shared_nbytes: int) -> None:
-        self._b, self._thread, self._lanes, self._shared_nbytes = builder, thread, n_lanes, shared_nbytes
-        self._memories: dict[tuple[Scalar, int], Memory] = {}
-        self._stages: dict[tuple[int, Scalar, int], BlockAccess] = {}
+    def __init__(self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory) -> None:
+        self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
         self.in_use = False
         self.on_barrier: Callable[[], None] = lambda: None
 
@@ -121,30 +119,14 @@ class Exchange:
         """Writes the numbers of all invocations to workgroup memory; returns a function that reads them by index."""
         b = self._b
         kinds = [element_of(each.type) for each in rows[0]]
-        memories = [self._memory(kind, len(rows) * n_threads, copy) for copy, kind in enumerate(kinds)]
+        columns = self._memory.numbers(kinds, len(rows) * n_threads)
         self._begin()
         for n, row in enumerate(rows):
             at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
-            for each, memory in zip(row, memories, strict=True):
-                b.store(memory, at, b.cast(each, memory.element))
+            for each, column in zip(row, columns, strict=True):
+                column.store(b, at, each)
         self._end()
-        return lambda at: [b.cast(b.load(memory, at), kind) for memory, kind in zip(memories, kinds, strict=True)]
-
-    def _memory(self, kind: Scalar, n: int, copy: int = 0) -> Memory:
-        """Returns workgroup memory for numbers of a type; each `copy` is another one."""
-        stored = kind if kind.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(kind.kind, UINT32)
-        key = stored, copy
-        found = self._memories.get(key)
-        if found is None or (found.length or 0) < n:
-            used = sum(each.nbytes for each in self._b.function.shared_memory)
-            if used + n * stored.bits // 8 > self._shared_nbytes:
-                raise UnsupportedError(
-                    f"this exchanges {n} numbers of {stored.bits // 8} bytes between the invocations, and "
-                    f"{self._shared_nbytes - used} of {self._shared_nbytes} bytes of workgroup memory are left; use "
-                    "smaller blocks"
-                )
-            found = self._memories[key] = self._b.function.shared(f"exchange {stored} {copy} {n}", stored, n)
-        return found
+        return lambda at: [column.load(b, at) for column in columns]
 
     def shared_by_all(self, registers: Sequence[Value], layout: Layout | None) -> list[Value]:
         """Returns the numbers of the owners of elements to all invocations that hold the same; of a scalar, to all."""
@@ -277,14 +259,14 @@ class Exchange:
         Returns: a function that reads the counts in a layout.
         """
         b, n_threads = self._b, self._b.function.local_size[0]
-        memory = self._memory(INT32, n_bins)
+        (counts,) = self._memory.numbers([INT32], n_bins)
         self._begin()
         for start in range(0, n_bins, n_threads):
             at = b.compute("add", self._thread, b.const(start, INT32))
             where(
                 b,
                 None if start + n_threads <= n_bins else b.compute("lt", at, b.const(n_bins, INT32)),
-                partial(b.store, memory, at, b.const(0, INT32)),
+                partial(counts.store, b, at, b.const(0, INT32)),
             )
         self.barrier()
         alone = owner(b, self._thread, layout)
@@ -292,9 +274,9 @@ class Exchange:
             inside = b.compute("lt", b.bitcast(value, UINT32), b.const(n_bins, UINT32))
             conditions = [inside, *masks, *([] if alone is None else [alone])]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
-            where(b, condition, partial(b.atomic, "add", memory, value, b.const(1, INT32)))
+            where(b, condition, partial(b.atomic, "add", counts.memory, value, b.const(1, UINT32)))
         self._end()
-        return lambda wanted: self._elements(partial(b.load, memory), wanted)
+        return lambda wanted: self._elements(partial(counts.load, b), wanted)
 
     # -- operands of products -----------------------------------------------------------------------------------------
 
@@ -315,13 +297,12 @@ class Exchange:
     def _stage(self, at: int, registers: Sequence[Value], layout: Layout) -> BlockAccess:
         """Writes a block to the workgroup memory with this number."""
         b, kind, n_bits = self._b, element_of(registers[0].type), layout.n_bits
-        key = at, kind, n_bits
-        stage = self._stages.get(key)
-        if stage is None:
-            name, n_blocks = f"stage {at} {kind} {1 << n_bits}", (1 << n_bits) // ADJACENT
-            stage = self._stages[key] = BlockAccess(
-                b.function, name, kind, Words(ADJACENT, pairs=True), n_blocks=n_blocks
-            )
+        n_blocks = (1 << n_bits) // ADJACENT
+
+        def declare(word: Scalar, lanes: int, n: int) -> Memory:
+            return self._memory.array(f"operand {at} by {lanes}", word, n * n_blocks, lanes)
+
+        stage = BlockAccess(b.function, "", kind, Words(ADJACENT, pairs=True), declare=declare)
         first = self._group(layout)
 
         def write() -> None:
@@ -381,17 +362,17 @@ class Exchange:
         """Writes the block to workgroup memory; returns a function that reads an element by its number."""
         b, kind = self._b, element_of(registers[0].type)
         n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
-        memory = self._memory(kind, 1 << n_bits)
+        (numbers,) = self._memory.numbers([kind], 1 << n_bits)
         self._begin()
-        with_owner(b, self._thread, layout, lambda: self._write(memory, registers, layout))
+        with_owner(b, self._thread, layout, lambda: self._write(numbers, registers, layout))
         self._end()
-        return lambda at: b.cast(b.load(memory, at), kind)
+        return partial(numbers.load, b)
 
-    def _write(self, memory: Memory, registers: Sequence[Value], layout: Layout) -> None:
+    def _write(self, numbers: Numbers, registers: Sequence[Value], layout: Layout) -> None:
         b, first = self._b, first_element(self._b, self._thread, layout)
         for n, each in enumerate(registers):
             at = b.compute("add", first, b.const(layout.element(n), INT32))
-            b.store(memory, at, b.cast(each, memory.element))
+            numbers.store(b, at, each)
 
 
 def first_element(b: Builder, thread: Value, layout: Layout) -> Value:

@@ -21,6 +21,7 @@ from vkcompute.tile.placement import Placement, operands, shares_rows, source_bi
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
+from vkcompute.tile.workgroup_memory import WorkgroupMemory
 
 _RUN = 8  # elements of the inner axis that a product loads together
 _STAGED_RUN = ADJACENT  # with 8, AMD's compiler for navi21 needs 216 registers in place of 152
@@ -111,7 +112,8 @@ class _Lowering:
         self._blocks: dict[tuple[Value, Layout], Sequence[Value]] = {}
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
-        self._exchange = Exchange(self._b, self._thread, self._placement.lanes, target.shared_nbytes)
+        self._memory = WorkgroupMemory(made, target.shared_nbytes)
+        self._exchange = Exchange(self._b, self._thread, self._placement.lanes, self._memory)
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
@@ -137,6 +139,7 @@ class _Lowering:
             [each for memory in shared if memory in originals for each in self._accesses.bound_with(memory)]
         )
         self._reports.put_last()
+        self._memory.declare()
         aliases = tuple([originals.index(each) for each in self._accesses.aliases])
         return Lowered(self._made, aliases, tuple(self._reports.sites))
 

@@ -42,6 +42,7 @@ class Placement:
         self.own: dict[Op, Layout] = {}
         self.homes: dict[Value, Layout] = {}
         self.staged: dict[Op, list[Layout]] = {}
+        self._staged_nbytes: dict[tuple[int, int], int] = {}  # of each operand, by the bits of an element
         self.owners = {
             each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
         }
@@ -94,14 +95,20 @@ class Placement:
         They take half of it at most, as other exchanges need memory, too.
         """
         given = op.args[:2]
-        nbytes = sum(element_of(value.type).bits // 8 << _bits(value) for value in given)
-        if not self._target.stages or nbytes > self._target.shared_nbytes // 2:
+        sizes = {**self._staged_nbytes}
+        for at, value in enumerate(given):
+            key, nbytes = (at, element_of(value.type).bits), element_of(value.type).bits // 8 << _bits(value)
+            sizes[key] = max(sizes.get(key, 0), nbytes)
+        if not self._target.stages or sum(sizes.values()) > self._target.shared_nbytes // 2:
             return None
         layouts = [
             self._natural_layout(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given
         ]
         wide = (each.registers[:_ADJACENT] == (0, 1) for each in (*layouts, *operands(op, self.own[op], 0)))
-        return layouts if all(wide) else None
+        if not all(wide):
+            return None
+        self._staged_nbytes = sizes
+        return layouts
 
     def computed(self, value: Value) -> list[Layout]:
         """Returns the layouts in which a value is computed; exchanges give the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Builder, Function, Memory, Scalar, Value
@@ -46,12 +46,12 @@ class BlockAccess:
     Args:
         element: the type of the array's elements in memory.
         is_result: True for an array that is stored.
-        n_blocks: of an array in workgroup memory; None for a buffer.
+        declare: returns memory in place of a buffer, given the type, lanes and number of the words of a block.
     """
 
     def __init__(
         self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False,
-        n_blocks: int | None = None,
+        declare: Callable[[Scalar, int, int], Memory] | None = None,
     ) -> None:  # fmt: skip
         n_bits = element.bits * block.size
         texels = block.texels and not is_result and n_bits % _TEXEL_BITS == 0
@@ -61,8 +61,8 @@ class BlockAccess:
         self.element, self._pairs = element, block.pairs
         self.memory: Memory = (
             function.buffer(name, word, lanes=self._lanes, texels=texels)
-            if n_blocks is None
-            else function.shared(name, word, n_blocks * self._n, self._lanes)
+            if declare is None
+            else declare(word, self._lanes, self._n)
         )
 
     def load(self, b: Builder, number: Value) -> list[Value]:
