@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -142,3 +143,24 @@ def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
     [found] = checkup.cache()
     assert found.text == f"{tmp_path / 'cache'} cannot be written: each process compiles anew"
+
+
+@pytest.mark.pure
+def test_misspelt_variables_are_named() -> None:
+    given = {"VKCOMPUTE_DEVCE": "0", "VKCOMPUTE_DEVICE": "1", "VKCOMPUTE_QQ": "", "VKCOMPUTE_TEST_ALL_ICDS": "1"}
+    found = [(each.subject, each.text, each.remedy) for each in checkup.variables(given)]
+    text = "has no effect: there is no such variable"
+    assert found == [
+        ("VKCOMPUTE_DEVICE", "1", ""),
+        ("VKCOMPUTE_DEVCE", text, "set VKCOMPUTE_DEVICE"),
+        ("VKCOMPUTE_QQ", text, "unset it"),
+    ]
+
+
+@pytest.mark.pure
+def test_doctor_knows_all_variables() -> None:
+    package = Path(checkup.__file__).parent.parent
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\"(VKCOMPUTE_[A-Z_]+)\"", text)}
+    known = {each.subject for each in checkup.variables(dict.fromkeys(used, "1")) if not each.remedy}
+    assert used - known == {"VKCOMPUTE_TEST_"}

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ _VARIABLES = (
     *SELECTED_BY, "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LAYER_PATH",
     "VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "LD_LIBRARY_PATH", "MESA_VK_DEVICE_SELECT",
     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "VKCOMPUTE_DEVICE",
-    "VKCOMPUTE_VALIDATION", "VKCOMPUTE_SIMULATE", "VKCOMPUTE_CHECK_BOUNDS", "VKCOMPUTE_GLSLC", "VKCOMPUTE_CACHE_DIR",
+    "VKCOMPUTE_VALIDATION", "VKCOMPUTE_SIMULATE", "VKCOMPUTE_CHECK_BOUNDS", "VKCOMPUTE_GLSLC",
+    "VKCOMPUTE_GLSLC_TIMEOUT_S", "VKCOMPUTE_CACHE_DIR", "VKCOMPUTE_FUSE", "VKCOMPUTE_DASK_DEVICE_MEMORY",
 )  # fmt: skip
+_OWN, _OF_TESTS = "VKCOMPUTE_", "VKCOMPUTE_TEST_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,18 @@ def _path_of(name: str) -> str:
 
 
 def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """Environment variables that change the choice of drivers, devices or tools."""
+    """Environment variables that change the choice of drivers, devices or tools, and misspelt ones of vkcompute."""
     given = [name for name in _VARIABLES if environ.get(name)]
     for name in given:
         yield Finding(NOTE, name, environ[name])
-    if not given:
+    own = {name for name in environ if name.startswith(_OWN) and not name.startswith(_OF_TESTS)}
+    unknown = sorted(own - {*_VARIABLES})
+    endings = [name.removeprefix(_OWN) for name in _VARIABLES if name.startswith(_OWN)]
+    for name in unknown:
+        near = get_close_matches(name.removeprefix(_OWN), endings, 1)
+        remedy = f"set {_OWN}{near[0]}" if near else "unset it"
+        yield Finding(NOTE, name, "has no effect: there is no such variable", remedy)
+    if not given and not unknown:
         yield Finding(OK, "environment", "no variable changes the choice of drivers, devices or tools")
 
 
