@@ -17,6 +17,10 @@ Devices and memory
     Future                       the result of a launch, a copy or a graph, which completes later
     Graph                        recorded work that runs repeatedly, as made by Runtime.record
 
+Arrays
+    numpy                        NumPy's functions of device arrays: import vkcompute.numpy as vnp
+    nn                           functions of neural networks
+
 Kernels
     @kernel                      compiles a Python function; kernel(x, y), kernel[groups, local_size](x, y) launch it
     Kernel                       a kernel in GLSL or SPIR-V, as made by Runtime.kernel
@@ -85,6 +89,8 @@ from vkcompute.errors import VulkanError as VulkanError
 from vkcompute.glsl import glsl as glsl
 
 if TYPE_CHECKING:
+    from vkcompute import nn as nn
+    from vkcompute import numpy as numpy
     from vkcompute.jit.elementwise.elementwise import elementwise as elementwise
     from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
     from vkcompute.jit.elementwise.reduction import reduce as reduce
@@ -177,11 +183,14 @@ _LAZY = {  # module -> its names, imported on first use
 array_namespace.register(partial(importlib.import_module, "vkcompute.numpy"))
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
 _NAMESPACES = ("atomic", "random", "subgroup", "vector")
+_MODULES = ("nn", "numpy")
 
 
 def __getattr__(name: str) -> Any:
     if name in _NAMESPACES:
         value: Any = importlib.import_module(f"vkcompute.jit.library.{name}")
+    elif name in _MODULES:
+        value = importlib.import_module(f"vkcompute.{name}")
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"vkcompute.{_HOMES[name]}"), name)
     else:
@@ -193,4 +202,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     errors = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Exception)]
     special = [name for name in globals() if name.startswith("__")]
-    return sorted({*_HOMES, *_NAMESPACES, *errors, *special, "glsl"})
+    return sorted({*_HOMES, *_NAMESPACES, *_MODULES, *errors, *special, "glsl"})

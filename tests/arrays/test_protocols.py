@@ -152,6 +152,9 @@ def test_the_namespace_is_imported_on_first_use() -> None:
     code = f"import sys, vkcompute.numpy as vnp; print({loaded}, 'sin' in dir(vnp))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["False", "False", "True"]
+    code = "import vkcompute as vc; print(vc.numpy.sin.__name__, vc.nn.softmax.__name__, {'nn', 'numpy'} <= {*dir(vc)})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["sin", "softmax", "True"]
     with pytest.raises(AttributeError, match=r"no einsum_path, which is NumPy's, and not here yet; convert with"):
         _ = vnp.einsum_path
     with pytest.raises(AttributeError, match=r"has no arnage$"):

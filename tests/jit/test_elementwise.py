@@ -322,6 +322,7 @@ REFUSED = [
     ("a * x +", "this is not an expression", ""),
     ("a * x) + (y", "this is not an expression: unmatched", ") + (y"),
     ("x = y", "this is not an expression", "= y"),
+    ("sinn(x)", "kernels have no function sinn; did you mean sin?", "sinn(x)"),
     ("  1 +  f(x)", "kernels have no function f; see vc.kernel", "f(x)"),
     ("__import__('os').system('true')", "kernels have no function __import__", "__import__"),
     ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.jit.frontend.captured import suggestion
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -72,7 +73,8 @@ def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[
     names = [node for node in names if node.id not in known()]
     for node in names:
         if id(node) in called:
-            raise _source(text, body).error(node, f"kernels have no function {node.id}; see vc.kernel")
+            hint = suggestion(node.id, known()) or "; see vc.kernel"
+            raise _source(text, body).error(node, f"kernels have no function {node.id}{hint}")
     found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
     order = found if given is None else given.replace(",", " ").split()
     if sorted(order) != sorted(found):
