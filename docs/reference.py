@@ -140,9 +140,10 @@ def _is_own(value: Any) -> bool:
 
 
 def documented(module: str) -> set[str]:
-    """Returns the names of a module that are on a page."""
-    sections = [section for _, every in PAGES.values() for section in every if section.module == module]
-    return {name for section in sections for name in section.public()}
+    """Returns the names of a module that are on a page, and its modules that have one of their own."""
+    every = [section for _, sections in PAGES.values() for section in sections]
+    inner = {section.module.removeprefix(f"{module}.") for section in every}
+    return inner | {name for section in every if section.module == module for name in section.public()}
 
 
 def write(folder: Path) -> None:
