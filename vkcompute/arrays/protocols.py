@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) 
     """Calls a function of the namespace; raises TypeError if there is none, or if it has other parameters."""
     if function is None:
         raise TypeError(f"{name} has no form for device arrays; {_REMEDY}")
-    signature = inspect.signature(function)
+    signature = _signature(function)
     for each, values in _LAYOUTS.items():
         if each in named and each not in signature.parameters and named[each] in values:
             named = {key: value for key, value in named.items() if key != each}
@@ -63,3 +64,8 @@ def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) 
     except TypeError as error:
         raise TypeError(f"{name} of device arrays: {error}; {_REMEDY}") from None
     return function(*args, **named)
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)

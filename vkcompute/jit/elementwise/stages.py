@@ -27,6 +27,8 @@ from vkcompute.jit.library.workgroup import barrier, shared
 
 CHUNK = 64
 """Elements that one invocation of a serial stage reduces."""
+SHORT = 256
+"""The longest rows that an invocation reduces whole on a CPU, where one more launch takes longer than the elements."""
 FEW_ROWS = 16
 """Rows that one invocation of a stage of many rows reduces. CPUs read more of them at a slower rate."""
 WHOLE, BLOCKS, PADDING = "whole", "blocks", "padding"
@@ -193,6 +195,7 @@ class Method(NamedTuple):
 
 METHODS = {
     "serial": Method(_serial, CHUNK, WIDTH),
+    "short": Method(_serial, SHORT, WIDTH),
     "few rows": Method(_columns, CHUNK, WIDTH),
     "many rows": Method(_columns, FEW_ROWS, WIDTH),
     "cooperative": Method(_cooperative, WIDTH * EACH, 1),
@@ -215,7 +218,9 @@ def _method(n: int, n_columns: int, *, cooperative: bool, commutes: bool) -> str
         return "many rows" if n > CHUNK else "few rows"
     if cooperative:
         return "cooperative" if n > CHUNK else "serial"
-    return "interleaved" if commutes and n >= LONG else "serial"
+    if commutes and n >= LONG:
+        return "interleaved"
+    return "short" if CHUNK < n <= SHORT else "serial"
 
 
 class Form(NamedTuple):
