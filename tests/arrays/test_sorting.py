@@ -55,6 +55,18 @@ def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 65, 200])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_many_short_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, dtype: str) -> None:
+    """Parts of rows are sorted by a block program; a complex number has several words, by which it sorts in turn."""
+    monkeypatch.setattr(radix, "_MOST_MERGED", 0)
+    x = np.random.default_rng(n).choice([3, -np.inf, 1, 0, -0.0, np.nan], (70, n)).astype(dtype)
+    array = gpu.array(x)
+    np.testing.assert_array_equal(argsort(array).numpy(), np.argsort(x, kind="stable"))
+    if dtype == "float32":
+        np.testing.assert_array_equal(argsort(array, descending=True).numpy(), descending(x, 1))
+
+
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 127, 128, 129, 192, 193, 1000, 1025])
 def test_blocks_are_merged(gpu: vc.Runtime, n: int) -> None:
     x = np.random.default_rng(n).integers(0, 2**32, (3, n), np.uint32)
