@@ -9,7 +9,7 @@ from vkcompute.ir import INT32, UINT32, Builder, Memory, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.block_access import BlockAccess
-from vkcompute.tile.layout import Layout
+from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 from vkcompute.tile.workgroup_memory import Numbers, WorkgroupMemory
 
@@ -324,8 +324,8 @@ class Exchange:
 
     def _group(self, layout: Layout) -> Value:
         """Returns the bits of the number of adjacent elements that the invocation's number gives, uint32."""
-        b = self._b
-        return b.compute("shr", b.cast(first_element(b, self._thread, layout), UINT32), b.const(2, UINT32))
+        b, first = self._b, first_element(self._b, self._thread, layout)
+        return b.compute("shr", b.cast(first, UINT32), b.const(log2(ADJACENT), UINT32))
 
     # -- layouts ------------------------------------------------------------------------------------------------------
 

@@ -82,14 +82,14 @@ class Placement:
             self._demand(self.own[op], op.args[1])
         elif op.code == "dot":
             self.own[op] = self._product(op)
-            layouts = self._stages(op)
+            layouts = self._written(op)
             if layouts:
                 self.staged[op] = layouts
             for value, layout in zip(op.args, layouts or operands(op, self.own[op], self.lanes), strict=False):
                 self._demand(layout, value)
             self._demand(self.own[op], op.args[2])
 
-    def _stages(self, op: Op) -> list[Layout] | None:
+    def _written(self, op: Op) -> list[Layout] | None:
         """Returns the layouts in which the operands of a product are written to workgroup memory; None if they are not.
 
         They take half of it at most, as other exchanges need memory, too.
