@@ -464,3 +464,13 @@ def test_integers_that_the_dtype_does_not_hold_are_in_no_array(of: Any) -> None:
     assert np.isin(of(host), others).tolist() == np.isin(host, others).tolist()
     assert np.isin(of(host), others, invert=True).tolist() == np.isin(host, others, invert=True).tolist()
     assert np.isin(of(host), [-1, 300]).tolist() == [False] * 4
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_indices_of_flattened_arrays_in_either_order(of: Any, order: Any) -> None:
+    places, shape = np.int32([0, 5, 23, 7]), (2, 3, 4)
+    expected = np.unravel_index(places, shape, order)
+    found = np.unravel_index(of(places), shape, order)
+    np.testing.assert_array_equal([each.numpy() for each in found], expected)
+    again = np.ravel_multi_index(tuple(found), shape, order=order)
+    np.testing.assert_array_equal(again.numpy(), places)

@@ -122,13 +122,16 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
         mode: "raise" for an error if an index is out of range, which waits; "wrap" or "clip".
 
     Raises:
-        ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C".
+        ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C" or "F".
     """
     parts = list(multi_index)
-    if len(parts) != len(dims) or order != "C" or mode not in ("raise", "wrap", "clip"):
+    if len(parts) != len(dims) or order not in ("C", "F") or mode not in ("raise", "wrap", "clip"):
         raise ValueError(
-            f"an index per axis of {tuple(dims)}, in order 'C', and the mode raise, wrap or clip; got others"
+            f"ravel_multi_index takes an index per axis of {tuple(dims)}, the mode raise, wrap or clip, and the order "
+            f"C or F; got {len(parts)} indices, {mode!r} and {order!r}"
         )
+    if order == "F":
+        parts, dims = parts[::-1], dims[::-1]
     total: Any = None
     for part, n in zip(parts, dims, strict=True):
         if mode == "wrap":
@@ -149,19 +152,19 @@ def unravel_index(indices: Array, shape: int | Sequence[int], order: str = "C") 
     """Returns indices of a flattened array as indices along each axis; waits to see that they are in range.
 
     Raises:
-        ValueError: one is not, or the order is not "C".
+        ValueError: one is not, or the order is not "C" or "F".
     """
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    if order != "C":
-        raise ValueError(f"the order is 'C'; got {order!r}")
+    if order not in ("C", "F"):
+        raise ValueError(f"the order is 'C' or 'F'; got {order!r}")
     n = int(np.prod(lengths, dtype=np.int64))
     if _is_any(apply("logical_or", apply("less", indices, 0), apply("greater_equal", indices, n))):
         raise ValueError(f"an index is out of range of an array of shape {lengths}, which has {n} elements")
     found = []
-    for length in reversed(lengths):
+    for length in lengths if order == "F" else reversed(lengths):
         found.append(astype(apply("remainder", indices, length), default_int(indices.runtime)))
         indices = apply("floor_divide", indices, length)
-    return tuple(reversed(found))
+    return tuple(found if order == "F" else reversed(found))
 
 
 def flatnonzero(a: Array) -> Array:
