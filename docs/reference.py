@@ -97,7 +97,8 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
     "numpy": (
         "vkcompute.numpy",
         (
-            Section("Arrays", "vkcompute.numpy", text="Functions of arrays on the device, by NumPy's names."),
+            Section("vkcompute.numpy", "vkcompute", "numpy"),
+            Section("Arrays", "vkcompute.numpy"),
             Section("vkcompute.numpy.fft", "vkcompute.numpy.fft"),
             Section("vkcompute.numpy.linalg", "vkcompute.numpy.linalg"),
             Section("vkcompute.numpy.random", "vkcompute.numpy.random"),
@@ -105,7 +106,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
     ),
     "nn": (
         "vkcompute.nn",
-        (Section("Functions of neural networks", "vkcompute.nn", text="By PyTorch's names and argument names."),),
+        (Section("vkcompute.nn", "vkcompute", "nn"), Section("Functions of neural networks", "vkcompute.nn")),
     ),
     "compat": (
         "Interfaces of other libraries",
@@ -140,10 +141,9 @@ def _is_own(value: Any) -> bool:
 
 
 def documented(module: str) -> set[str]:
-    """Returns the names of a module that are on a page, and its modules that have one of their own."""
-    every = [section for _, sections in PAGES.values() for section in sections]
-    inner = {section.module.removeprefix(f"{module}.") for section in every}
-    return inner | {name for section in every if section.module == module for name in section.public()}
+    """Returns the names of a module that are on a page."""
+    sections = [section for _, every in PAGES.values() for section in every if section.module == module]
+    return {name for section in sections for name in section.public()}
 
 
 def write(folder: Path) -> None:
