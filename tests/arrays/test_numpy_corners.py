@@ -474,3 +474,8 @@ def test_indices_of_flattened_arrays_in_either_order(of: Any, order: Any) -> Non
     np.testing.assert_array_equal([each.numpy() for each in found], expected)
     again = np.ravel_multi_index(tuple(found), shape, order=order)
     np.testing.assert_array_equal(again.numpy(), places)
+
+
+def test_dtypes_and_python_numbers_have_a_result_type() -> None:
+    assert vnp.result_type(np.float32, np.float32, 1) == np.float32
+    assert vnp.result_type(np.int32, 2.0).kind == "f"

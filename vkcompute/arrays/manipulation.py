@@ -17,6 +17,7 @@ from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.runtime import default_runtime
 
 Shape = int | tuple[int, ...]
 
@@ -233,5 +234,4 @@ def result_type(*operands: Any) -> np.dtype[Any]:
         strong = [each for each in kinds if isinstance(each, np.dtype)]
         if len(strong) == len(kinds):
             return reduce(np.promote_types, strong)
-    from_device: Any = context
-    return common(from_device, kinds)
+    return common(context or default_runtime(), kinds)
