@@ -10,7 +10,7 @@ import numpy as np
 
 from vkcompute.arrays import gather, selection
 from vkcompute.arrays.creation import Casting, asarray
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
@@ -97,7 +97,7 @@ def array_split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array
     Args:
         indices_or_sections: the number of parts, whose lengths differ by at most 1; or the ends of all but the last.
     """
-    (at,) = axes_of("array_split", x.ndim, axis)
+    at = axis_of("array_split", x.ndim, axis)
     n = x.shape[at]
     if np.ndim(indices_or_sections) == 0:
         sections = int(indices_or_sections)
@@ -116,7 +116,7 @@ def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     Raises:
         ValueError: it does not.
     """
-    (at,) = axes_of("split", x.ndim, axis)
+    at = axis_of("split", x.ndim, axis)
     if np.ndim(indices_or_sections) == 0 and x.shape[at] % int(indices_or_sections):
         raise ValueError(f"{x.shape[at]} elements are not {indices_or_sections} equal parts; use array_split")
     return array_split(x, indices_or_sections, at)
@@ -166,7 +166,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     Raises:
         IndexError: an index is out of range.
     """
-    x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("delete", arr.ndim, axis)[0])
+    x, at = (ravel(arr), 0) if axis is None else (arr, axis_of("delete", arr.ndim, axis))
     chosen = obj.numpy() if type(obj) is Array else obj
     _refuse_truth("delete", chosen)
     kept = np.ones(x.shape[at], np.bool_)
@@ -193,7 +193,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     Raises:
         IndexError: an index is out of range.
     """
-    x, at = (ravel(arr), 0) if axis is None else (arr, axes_of("insert", arr.ndim, axis)[0])
+    x, at = (ravel(arr), 0) if axis is None else (arr, axis_of("insert", arr.ndim, axis))
     n = x.shape[at]
     given = obj.numpy() if type(obj) is Array else obj
     _refuse_truth("insert", given)
@@ -257,7 +257,7 @@ def rot90(m: Array, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     """Returns a view with an axis moved before another; `moveaxis` is clearer."""
-    (at,) = axes_of("rollaxis", a.ndim, axis)
+    at = axis_of("rollaxis", a.ndim, axis)
     start += a.ndim if start < 0 else 0
     if not 0 <= start <= a.ndim:
         raise ValueError(f"rollaxis takes start from {-a.ndim} to {a.ndim}; got {start}")

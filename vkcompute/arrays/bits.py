@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape
 from vkcompute.arrays.reductions import sum as total
 from vkcompute.arrays.ufunc import apply, astype
@@ -28,7 +28,7 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
     if a.dtype.kind not in "biu":
         raise TypeError(f"packbits takes bools and integers; got {a.dtype}")
     weights = asarray([1 << place for place in _places(bitorder)], np.uint8, device=a.runtime)
-    x = ravel(a) if axis is None else moveaxis(a, axes_of("packbits", a.ndim, axis)[0], -1)
+    x = ravel(a) if axis is None else moveaxis(a, axis_of("packbits", a.ndim, axis), -1)
     bits = astype(astype(x, np.bool_), np.uint8)
     lacking = -x.shape[-1] % 8
     if lacking:
@@ -48,7 +48,7 @@ def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, b
     if a.dtype != np.uint8:
         raise TypeError(f"unpackbits takes uint8; got {a.dtype}")
     shifts = asarray(_places(bitorder), np.uint8, device=a.runtime)
-    x = ravel(a) if axis is None else moveaxis(a, axes_of("unpackbits", a.ndim, axis)[0], -1)
+    x = ravel(a) if axis is None else moveaxis(a, axis_of("unpackbits", a.ndim, axis), -1)
     bits = apply("bitwise_and", apply("right_shift", x[..., None], shifts), np.uint8(1))
     found = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
     n = found.shape[-1]

@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.arrays import gather, reductions, scans, search, sorting
 from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import asarray, zeros
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
 from vkcompute.arrays.promotion import floating, promoted
 from vkcompute.arrays.standard import diff
@@ -100,7 +100,7 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1)
     Args:
         x: the coordinates; by default the distance of neighbours is `dx`.
     """
-    (at,) = axes_of("trapezoid", y.ndim, axis)
+    at = axis_of("trapezoid", y.ndim, axis)
     y = astype(y, floating(y.dtype))
     step: Any = dx
     if x is not None:
@@ -121,7 +121,7 @@ def ediff1d(x: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Returns angles without jumps: neighbours differ by at most half a period, unless by less than `discont`."""
-    (at,) = axes_of("unwrap", p.ndim, axis)
+    at = axis_of("unwrap", p.ndim, axis)
     if p.dtype.kind in "iu":
         p = p if isinstance(period, int) else astype(p, floating(p.dtype))
     step = diff(p, axis=at)

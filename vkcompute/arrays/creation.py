@@ -221,29 +221,32 @@ def _shape(x: Array, shape: Shape | None) -> Shape:
 
 
 def empty_like(
-    x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
+    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
-    return empty(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
+    return empty(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
 
 
 def zeros_like(
-    x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
+    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    return zeros(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
+    return zeros(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
 
 
-def ones_like(x: Array, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None) -> Array:
+def ones_like(
+    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
+) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    return ones(_shape(x, shape), dtype or x.dtype, device=device or x.runtime)
+    return ones(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
 
 
 def full_like(
-    x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, *, shape: Shape | None = None, device: Any = None
-) -> Array:
+    x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None,
+    device: Any = None,
+) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    return full(_shape(x, shape), fill_value, dtype or x.dtype, device=device or x.runtime)
+    return full(_shape(x, shape), fill_value, dtype or x.dtype, order, device=device or x.runtime)
 
 
 def arange(

@@ -197,7 +197,7 @@ def fft(x: Array, axis: int = -1, *, inverse: bool = False, scale: float = 1.0) 
         raise TypeError(f"fft takes pairs of float32 or float64; got {x.dtype}")
     if x.ndim < 2 or x.shape[-1] != 2:
         raise ValueError(f"fft takes pairs along the last axis; got the shape {x.shape}")
-    axis = axis_of(axis, x.ndim - 1)
+    axis = axis_of("fft", x.ndim - 1, axis)
     n = x.shape[axis]
     if not 0 < n <= MOST:
         raise ValueError(f"the length of a transform is from 1 to {MOST:,}; got {n}")
@@ -257,7 +257,7 @@ def _by_convolution(x: Array, out: Array, n: int, *, inverse: bool, scale: float
 
 def rfft(x: Array, axis: int = -1, *, scale: float = 1.0) -> Array:
     """Returns the first half of the transform of real numbers along an axis: n // 2 + 1 pairs. Raises as `fft`."""
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("rfft", x.ndim, axis)
     pairs = temporary(x.runtime, (*x.shape, 2), x.dtype)
     launch(_widen, x.size, contiguous(x).reshape(-1), pairs.reshape(-1), x.size)
     full = fft(pairs, axis, scale=scale)
@@ -270,7 +270,7 @@ def irfft(x: Array, n: int, axis: int = -1, *, scale: float = 1.0) -> Array:
     Raises:
         ValueError: there are fewer pairs.
     """
-    axis = axis_of(axis, x.ndim - 1)
+    axis = axis_of("irfft", x.ndim - 1, axis)
     n_given = x.shape[axis]
     if n_given < n // 2 + 1:
         raise ValueError(f"{n} real numbers have {n // 2 + 1} pairs; got {n_given}; pad with zeros")

@@ -189,7 +189,7 @@ def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise")
     """
     if axis is None:
         x, axis = flat(x), 0
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("take", x.ndim, axis)
     lines = lines_along(x.shape, axis)
     at = wrapped(indices, lines.n, axis, mode)
     out = empty(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
@@ -212,7 +212,7 @@ def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
         IndexError: an index is out of range, or no integer.
         ValueError: the numbers of axes differ, or the other lengths do not broadcast.
     """
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("take_along_axis", x.ndim, axis)
     if indices.ndim != x.ndim:
         raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
     others = [[1 if at == axis else n for at, n in enumerate(each.shape)] for each in (x, indices)]

@@ -171,11 +171,14 @@ def histogramdd(
     """Returns the counts of points between edges along each coordinate, and a list of the edges.
 
     Args:
-        sample: a row per point, or an array per coordinate.
+        sample: a row per point, a vector of one coordinate, or an array per coordinate.
         bins: a number for all coordinates, or a number or edges for each.
         range: the first and the last edge of each coordinate, or None for its least and largest value.
     """
-    columns = [sample[:, k] for k in _range(sample.shape[1])] if type(sample) is Array else list(sample)
+    if type(sample) is Array and sample.ndim > 2:
+        raise ValueError(f"histogramdd takes a row per point; got the shape {sample.shape}")
+    points = sample.reshape(-1, 1) if type(sample) is Array and sample.ndim < 2 else sample
+    columns = [points[:, k] for k in _range(points.shape[1])] if type(points) is Array else list(points)
     each_bins = [bins] * len(columns) if np.ndim(bins) == 0 else list(bins)
     limits = [None] * len(columns) if range is None else list(range)
     if not len(each_bins) == len(limits) == len(columns):
@@ -218,7 +221,13 @@ def _combined(columns: Sequence[Array], edges: Sequence[Array], equal: Sequence[
 def histogram2d(
     x: Array, y: Array, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> Any:
-    """Returns the counts of points between edges along two coordinates, and both edges."""
+    """Returns the counts of points between edges along two coordinates, and both edges.
+
+    Raises:
+        ValueError: the coordinates are not vectors of one length.
+    """
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"histogram2d takes vectors of one length; got the shapes {x.shape} and {y.shape}")
     if np.ndim(bins) == 1 and len(bins) not in (1, 2):
         bins = [bins, bins]
     counts, edges = histogramdd([x, y], bins, range, density, weights)

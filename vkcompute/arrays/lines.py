@@ -63,9 +63,17 @@ def reduced_axes(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
     return () if ndim == 0 and isinstance(axis, int) and axis in (0, -1) else axes_of(name, ndim, axis)
 
 
-def axis_of(axis: Any, ndim: int) -> int:
-    """Returns an axis, counted from 0. Raises as `axes_of`; TypeError for a tuple."""
-    return axes_of("axis", ndim, index(axis))[0]
+def axis_of(name: str, ndim: int, axis: Any) -> int:
+    """Returns an axis, counted from 0.
+
+    Raises:
+        TypeError: `axis` is not an int.
+        ValueError: it is out of range.
+    """
+    try:
+        return axes_of(name, ndim, index(axis))[0]
+    except TypeError:
+        raise TypeError(f"{name}: axis is an int; got {axis!r}") from None
 
 
 def lines_along(shape: tuple[int, ...], axis: int) -> Lines:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.creation import Casting
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
@@ -63,7 +63,7 @@ def matrix_transpose(x: Array) -> Array:
 
 def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
     """Returns a view with two axes exchanged."""
-    one, other = axes_of("swapaxes", x.ndim, axis1)[0], axes_of("swapaxes", x.ndim, axis2)[0]
+    one, other = axis_of("swapaxes", x.ndim, axis1), axis_of("swapaxes", x.ndim, axis2)
     order = list(range(x.ndim))
     order[one], order[other] = other, one
     return x.transpose(tuple(order))
@@ -82,6 +82,8 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
 
 def expand_dims(x: Array, axis: int | tuple[int, ...] = 0) -> Array:
     """Returns a view with new axes of length 1 at these places of the result."""
+    if axis is None:
+        raise TypeError("expand_dims takes an int or a tuple of ints as axis; got None")
     n = x.ndim + (len(axis) if isinstance(axis, tuple) else 1)
     places = axes_of("expand_dims", n, axis)
     return x[tuple([None if at in places else slice(None) for at in range(n)])]
@@ -150,7 +152,7 @@ def concat(
     if not given:
         raise ValueError("concat takes at least one array; got none")
     context = _runtime_of_all(given)
-    (at,) = axes_of("concat", given[0].ndim, 0 if axis is None else axis)
+    at = axis_of("concat", given[0].ndim, 0 if axis is None else axis)
     shapes = [(*each.shape[:at], *each.shape[at + 1 :]) for each in given]
     if any(each.ndim != given[0].ndim for each in given) or len(set(shapes)) > 1:
         listed = ", ".join(str(each.shape) for each in given)
@@ -190,7 +192,7 @@ def stack(
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Returns views of the elements along an axis."""
-    (at,) = axes_of("unstack", x.ndim, axis)
+    at = axis_of("unstack", x.ndim, axis)
     return tuple([x[(slice(None),) * at + (k,)] for k in range(x.shape[at])])
 
 
@@ -204,7 +206,7 @@ def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None 
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
         raise ValueError(f"roll takes a shift per axis; got {shift} for {axis}")
-    for at, by in zip([axes_of("roll", x.ndim, each)[0] for each in axes], shifts, strict=True):
+    for at, by in zip([axis_of("roll", x.ndim, each) for each in axes], shifts, strict=True):
         n = x.shape[at]
         first = n - by % n if n else 0
         if first not in (0, n):

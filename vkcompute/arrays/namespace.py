@@ -129,7 +129,6 @@ _OTHER_NAMES = {
     "atan2": "arctan2", "abs": "absolute", "pow": "power", "true_divide": "divide", "mod": "remainder",
     "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg", "radians": "deg2rad",
-    "fabs": "absolute",
 }  # fmt: skip
 _FUNCTIONS = {
     _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
@@ -140,7 +139,7 @@ _FUNCTIONS = {
     _logic: "allclose array_equal array_equiv isclose iscomplex iscomplexobj isfortran isneginf isposinf isreal "
     "isrealobj isscalar iterable nan_to_num ndim real_if_close shape size",
     _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    _number_parts: "divmod fix float_power frexp i0 ldexp modf",
+    _number_parts: "angle divmod fix float_power frexp i0 ldexp modf",
     _placement: "apply_along_axis apply_over_axes choose compress copyto diag diag_indices diag_indices_from diagflat "
     "extract fill_diagonal flatnonzero indices ix_ mask_indices piecewise place put put_along_axis putmask "
     "ravel_multi_index select tri tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",

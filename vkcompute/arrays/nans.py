@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import reductions, scans
+from vkcompute.arrays import reductions
 from vkcompute.arrays.lines import Axis, axes_of
-from vkcompute.arrays.manipulation import ravel
-from vkcompute.arrays.promotion import default_float
-from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.arrays.promotion import floating, part_of
+from vkcompute.arrays.standard import cumprod, cumsum
+from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
 
 
 def without_nan(x: Array, value: Any) -> Array:
     """Returns the elements with a number in place of NaN."""
-    return where(apply("isnan", x), x.dtype.type(value), x) if x.dtype.kind == "f" else x
+    return choose(apply("isnan", x), x.dtype.type(value), x) if x.dtype.kind in "fc" else x
 
 
 def numbers_along(x: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) -> Array:
@@ -28,37 +29,49 @@ def numbers_along(x: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) ->
 
 
 def nansum(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False
-) -> Array:
-    """Returns the sum along axes; NaN counts as 0."""
-    return reductions.sum(without_nan(x, 0), axis, dtype, out, keepdims)
+    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the sum along axes; NaN counts as 0. `initial` and `where` as of `sum`."""
+    return reductions.sum(without_nan(x, 0), axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False
-) -> Array:
-    """Returns the product along axes; NaN counts as 1."""
-    return reductions.prod(without_nan(x, 1), axis, dtype, out, keepdims)
+    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the product along axes; NaN counts as 1. `initial` and `where` as of `sum`."""
+    return reductions.prod(without_nan(x, 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool) -> Array:
+def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any) -> Array:
     function = getattr(reductions, name)
     if x.dtype.kind != "f":
-        return function(x, axis, out, keepdims)  # type: ignore[no-any-return]
-    found = function(without_nan(x, -np.inf if name == "max" else np.inf), axis, None, keepdims)
-    count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
-    found = where(apply("equal", count, 0), x.dtype.type(np.nan), found)
+        return function(x, axis, out, keepdims, initial, condition)  # type: ignore[no-any-return]
+    if condition is not True and initial is None:
+        raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
+    others = without_nan(x, -np.inf if name == "max" else np.inf)
+    found = function(others, axis, None, keepdims, initial, condition)
+    if initial is None:
+        count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
+        found = choose(apply("equal", count, 0), x.dtype.type(np.nan), found)
     return found if out is None else assign(out, found)
 
 
-def nanmax(x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the largest element along axes that is not NaN; NaN if all are."""
-    return _extreme("max", x, axis, out, keepdims)
+def nanmax(
+    x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the largest element along axes that is not NaN; NaN if all are. `initial` and `where` as of `max`."""
+    return _extreme("max", x, axis, out, keepdims, initial, where)
 
 
-def nanmin(x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
-    """Returns the smallest element along axes that is not NaN; NaN if all are."""
-    return _extreme("min", x, axis, out, keepdims)
+def nanmin(
+    x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the smallest element along axes that is not NaN; NaN if all are. `initial` and `where` as of `min`."""
+    return _extreme("min", x, axis, out, keepdims, initial, where)
 
 
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
@@ -88,17 +101,39 @@ def nanargmin(x: Array, axis: int | None = None, out: Array | None = None, keepd
 
 
 def _wide(x: Array, dtype: npt.DTypeLike | None) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """Returns the dtype of a mean, and the one in which it is computed."""
-    found = np.dtype(dtype) if dtype is not None else x.dtype if x.dtype.kind == "f" else default_float()
+    """Returns the dtype of a mean, and the one in which it is computed.
+
+    Raises:
+        TypeError: the dtype is given, and has no NaN.
+    """
+    found = np.dtype(dtype) if dtype is not None else floating(x.dtype)
+    if found.kind not in "fc":
+        raise TypeError(f"a mean is of a float dtype; got dtype={found}; convert it with .astype()")
     return found, np.dtype(np.float32) if found == np.float16 else found
 
 
+def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
+    """Returns the elements in a dtype, with NaN in place of those that a condition leaves out."""
+    x = astype(x, dtype)
+    if condition is True:
+        return x
+    found = choose(condition, x, dtype.type(np.nan))
+    if found.shape != x.shape:
+        raise ValueError(f"where= broadcasts to the array's shape {x.shape}; got one of shape {condition.shape}")
+    return found
+
+
 def nanmean(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False
-) -> Array:
-    """Returns the mean along axes of the elements that are not NaN; NaN if all are."""
+    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    *, where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the mean along axes of the elements that are not NaN; NaN if all are.
+
+    Args:
+        where: a bool array; elements where it is false are left out.
+    """
     found, wide = _wide(x, dtype)
-    x = astype(x, wide)
+    x = _chosen(x, wide, where)
     mean = apply("divide", nansum(x, axis, None, None, keepdims), numbers_along(x, axis, wide, keepdims))
     mean = astype(mean, found)
     return mean if out is None else assign(out, mean)
@@ -106,44 +141,45 @@ def nanmean(
 
 def nanvar(
     x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False,
+    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """Returns the variance along axes of the elements that are not NaN; NaN if there are no more than ddof."""
+    """Returns the variance along axes of the elements that are not NaN; NaN if there are no more than ddof.
+
+    Args:
+        where: a bool array; elements where it is false are left out.
+        correction: the standard's name for `ddof`.
+
+    Raises:
+        ValueError: `ddof` and `correction` are given.
+    """
+    ddof = reductions.correction_of(ddof, correction)
     found, wide = _wide(x, dtype)
-    x = astype(x, wide)
+    x, real = _chosen(x, wide, where), part_of(wide)
     difference = apply("subtract", x, nanmean(x, axis, keepdims=True))
-    total = nansum(apply("multiply", difference, difference), axis, None, None, keepdims)
-    free = apply("subtract", numbers_along(x, axis, wide, keepdims), wide.type(ddof))
-    variance = where(apply("greater", free, 0), apply("divide", total, free), wide.type(np.nan))
-    variance = astype(variance, found)
+    squares = choose(apply("isnan", x), real.type(0), reductions.squared(difference, real))
+    total = reductions.sum(squares, axis, None, None, keepdims)
+    free = apply("subtract", numbers_along(x, axis, real, keepdims), real.type(ddof))
+    variance = choose(apply("greater", free, 0), apply("divide", total, free), real.type(np.nan))
+    variance = astype(variance, part_of(found))
     return variance if out is None else assign(out, variance)
 
 
 def nanstd(
     x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False,
+    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """Returns the standard deviation along axes of the elements that are not NaN."""
-    found = apply("sqrt", nanvar(x, axis, dtype, None, ddof, keepdims))
-    return found if out is None else assign(out, found)
-
-
-def _cumulative(
-    operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None, value: int
-) -> Array:
-    x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    (at,) = axes_of(f"nancum{operation}", x.ndim, axis)
-    found = scans.cumulative(without_nan(x, value), operation, at, dtype)
+    """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
+    found = apply("sqrt", nanvar(x, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
     return found if out is None else assign(out, found)
 
 
 def nancumsum(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
     """Returns the sums up to each element along an axis, or of the flattened array; NaN counts as 0."""
-    return _cumulative("sum", x, axis, dtype, out, 0)
+    return cumsum(without_nan(x, 0), axis, dtype, out)
 
 
 def nancumprod(
     x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None
 ) -> Array:
     """Returns the products up to each element along an axis, or of the flattened array; NaN counts as 1."""
-    return _cumulative("prod", x, axis, dtype, out, 1)
+    return cumprod(without_nan(x, 1), axis, dtype, out)

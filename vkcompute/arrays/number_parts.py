@@ -53,12 +53,23 @@ def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     return _both(found, out)
 
 
+def angle(z: Array, deg: bool = False) -> Array:
+    """Returns the angle of complex numbers to the positive real axis, in radians from -pi to pi, or in degrees."""
+    found = apply("angle", z)
+    return apply("rad2deg", found) if deg else found
+
+
 def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 * 2**x2, rounded once.
 
     Args:
         x2: integers.
+
+    Raises:
+        TypeError: `x2` is not of integers.
     """
+    if np.result_type(x2.dtype if type(x2) is Array else x2).kind not in "biu":
+        raise TypeError(f"ldexp takes integers as exponents; got {getattr(x2, 'dtype', x2)}; convert with .astype()")
     dtype = floating(x1.dtype)
     mantissa, exponent = frexp(x1)
     wide = mantissa if dtype.itemsize >= 4 else astype(mantissa, np.float32)

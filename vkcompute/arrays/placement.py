@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, scatter, selection
 from vkcompute.arrays.creation import asarray, beside, on, ones, zeros
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
 from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
@@ -98,18 +98,27 @@ def diag_indices_from(arr: Array) -> tuple[Array, ...]:
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
     """Returns the indices of the lower triangle of a matrix."""
+    _require_matrix("tril_indices_from", arr)
     found: tuple[Array, ...] = tril_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
     return found
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
     """Returns the indices of the upper triangle of a matrix."""
+    _require_matrix("triu_indices_from", arr)
     found: tuple[Array, ...] = triu_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
     return found
 
 
+def _require_matrix(name: str, arr: Array) -> None:
+    if arr.ndim != 2:
+        raise ValueError(f"{name} takes a matrix; got the shape {arr.shape}")
+
+
 def ix_(*args: Array) -> tuple[Array, ...]:
     """Returns vectors along axes of their own, which index the grid of their elements."""
+    if wrong := [each.shape for each in args if each.ndim != 1]:
+        raise ValueError(f"ix_ takes vectors; got the shape {wrong[0]}")
     given = [selection.flatnonzero(each) if each.dtype == BOOL else each for each in args]
     shapes = [tuple([-1 if at == k else 1 for at in range(len(given))]) for k in range(len(given))]
     return tuple([reshape(each, shape) for each, shape in zip(given, shapes, strict=True)])
@@ -247,6 +256,10 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     """
     given = [beside(each, choices, a.runtime) for each in choices]
     n = len(given)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"choose has the modes raise, wrap and clip; got {mode!r}")
+    if a.dtype.kind not in "biu":
+        raise TypeError(f"choose takes integers as indices; got {a.dtype}; convert with .astype()")
     if mode == "wrap":
         a = apply("remainder", a, n)
     elif mode == "raise" and _is_any(apply("logical_or", apply("less", a, 0), apply("greater_equal", a, n))):
@@ -305,7 +318,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
 
     The function is called once per line, with a device array. Functions that take `axis` need far fewer launches.
     """
-    (at,) = axes_of("apply_along_axis", arr.ndim, axis)
+    at = axis_of("apply_along_axis", arr.ndim, axis)
     moved = moveaxis(arr, at, -1)
     lengths = moved.shape[:-1]
     if 0 in lengths:
@@ -321,7 +334,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
 def apply_over_axes(func: Callable[..., Array], a: Array, axes: int | Sequence[int]) -> Array:
     """Returns the result of a function of an array and an axis, applied for each axis; the number of axes stays."""
     for axis in [axes] if isinstance(axes, int) else axes:
-        (at,) = axes_of("apply_over_axes", a.ndim, axis)
+        at = axis_of("apply_over_axes", a.ndim, axis)
         found = func(a, at)
         if found.ndim not in (a.ndim, a.ndim - 1):
             raise ValueError(f"the function removes at most its axis; it made shape {found.shape} of {a.shape}")

@@ -63,14 +63,25 @@ def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None, full: bool
 
 def polyadd(a1: Array, a2: Array) -> Array:
     """Returns the sum of two polynomials."""
-    n = max(a1.size, a2.size)
-    return apply("add", *[_longer(ravel(each), n) for each in (a1, a2)])
+    return apply("add", *_of_one_length(a1, a2))
 
 
 def polysub(a1: Array, a2: Array) -> Array:
     """Returns the difference of two polynomials."""
-    n = max(a1.size, a2.size)
-    return apply("subtract", *[_longer(ravel(each), n) for each in (a1, a2)])
+    return apply("subtract", *_of_one_length(a1, a2))
+
+
+def _of_one_length(*given: Array) -> list[Array]:
+    """Returns coefficients with zeros before the shorter ones."""
+    vectors = [_coefficients(each) for each in given]
+    return [_longer(each, max(p.size for p in vectors)) for each in vectors]
+
+
+def _coefficients(p: Array) -> Array:
+    """Returns a vector of coefficients, or raises ValueError."""
+    if p.ndim > 1:
+        raise ValueError(f"the coefficients of a polynomial are a vector; got the shape {p.shape}")
+    return ravel(p)
 
 
 def _longer(p: Array, n: int) -> Array:
@@ -84,6 +95,7 @@ def polymul(a1: Array, a2: Array) -> Array:
 
 def polyder(p: Array, m: int = 1) -> Array:
     """Returns the m-th derivative of a polynomial, of integers in at least the default integer."""
+    p = _coefficients(p)
     p = astype(p, common(p.runtime, [p.dtype, default_int(p.runtime)])) if p.dtype.kind in "biu" else p
     for _ in range(m):
         n = p.size
@@ -94,12 +106,24 @@ def polyder(p: Array, m: int = 1) -> Array:
     return p
 
 
-def polyint(p: Array, m: int = 1) -> Array:
-    """Returns the m-th integral of a polynomial, whose constants are 0."""
-    for _ in range(m):
+def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
+    """Returns the m-th integral of a polynomial.
+
+    Args:
+        k: the constants of integration, one per integral, or one for all; 0 by default.
+
+    Raises:
+        ValueError: there are fewer constants than integrals, or `p` is not a vector.
+    """
+    p = _coefficients(p)
+    constants = [*np.atleast_1d(np.asarray(0 if k is None else k))]
+    constants = constants * m if len(constants) == 1 else constants
+    if len(constants) < m:
+        raise ValueError(f"polyint takes a constant for each of {m} integrals, or one for all; got {len(constants)}")
+    for constant in constants[:m]:
         powers = asarray(np.arange(p.size, 0, -1, dtype=np.float32), device=p.runtime)
         found = apply("divide", p, powers)
-        p = concat([found, zeros(1, found.dtype, device=p.runtime)])
+        p = concat([found, asarray(np.array([constant], found.dtype), device=p.runtime)])
     return p
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.contraction import Term, contract, product, strided, summed
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.promotion import common, kind_of, part_of, promoted, require_dtype
 from vkcompute.arrays.reductions import sum
@@ -277,18 +277,30 @@ def kron(a: Array, b: Array) -> Array:
     return apply("multiply", left, right).reshape(tuple([p * q for p, q in zip(*shapes, strict=True)]))
 
 
-def cross(a: Array, b: Array, axis: int = -1) -> Array:
-    """Returns the vector products of vectors of 3 elements along an axis; the other axes broadcast."""
+def cross(
+    a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:  # fmt: skip
+    """Returns the vector products of vectors of 3 elements along an axis; the other axes broadcast.
+
+    Args:
+        axisa, axisb, axisc: the axes of the vectors in `a`, in `b` and in the result.
+        axis: all three.
+
+    Raises:
+        ValueError: vectors have another length.
+    """
     taken("cross", a, b)
-    lengths = [x.shape[axes_of("cross", x.ndim, axis)[0]] for x in (a, b)]
+    axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    lengths = [x.shape[axis_of("cross", x.ndim, at)] for x, at in zip((a, b), axes, strict=False)]
     if lengths != [3, 3]:
         raise ValueError(
-            f"cross takes vectors of 3 elements; along axis {axis} there are {lengths[0]} and {lengths[1]}"
+            f"cross takes vectors of 3 elements; along axes {axes[0]} and {axes[1]} there are {lengths[0]} and "
+            f"{lengths[1]}"
         )
-    x, y = ([moveaxis(each, axis, 0)[k] for k in range(3)] for each in (a, b))
+    x, y = ([moveaxis(each, at, 0)[k] for k in range(3)] for each, at in zip((a, b), axes, strict=False))
     parts = [apply("subtract", apply("multiply", x[j], y[k]), apply("multiply", x[k], y[j]))
              for j, k in ((1, 2), (2, 0), (0, 1))]  # fmt: skip
-    return moveaxis(stack(parts), 0, axis)
+    return moveaxis(stack(parts), 0, axes[2])
 
 
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import creation, distributions
 from vkcompute.arrays.contraction import grouped
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import moveaxis
 from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
@@ -275,7 +275,7 @@ class Generator:
         """Returns the integers below `x`, or the elements of an array along an axis, in random order."""
         if isinstance(x, (int, np.integer)):
             return self._places(int(x), int(x))
-        (at,) = axes_of("permutation", x.ndim, axis)
+        at = axis_of("permutation", x.ndim, axis)
         return moveaxis(_taken(x, self._places(x.shape[at], x.shape[at]), (x.shape[at],), at), 0, at)
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
@@ -321,7 +321,7 @@ class Generator:
         """
         whole = isinstance(a, (int, np.integer))
         source = a if whole or type(a) is Array else self._runtime().array(a)
-        n = int(a) if whole else source.shape[axes_of("choice", source.ndim, axis)[0]]
+        n = int(a) if whole else source.shape[axis_of("choice", source.ndim, axis)]
         shape = () if size is None else lengths(size)
         n_taken = math.prod(shape)
         if n_taken and (n < 1 or (n_taken > n and not replace)):
@@ -332,7 +332,7 @@ class Generator:
             places = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
         if whole:
             return places.reshape(shape)
-        (at,) = axes_of("choice", source.ndim, axis)
+        at = axis_of("choice", source.ndim, axis)
         found = _taken(source, places, shape, at)
         order = [*range(len(shape), len(shape) + at), *range(len(shape)), *range(len(shape) + at, found.ndim)]
         return found.transpose(tuple(order))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.lines import Axis, axes_of, reduced_axes
+from vkcompute.arrays.lines import Axis, axes_of, axis_of, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
@@ -327,16 +327,16 @@ def var(
     Raises:
         ValueError: `ddof` and `correction` are given.
     """
-    if ddof and correction is not None:
-        raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
+    ddof = correction_of(ddof, correction)
     array = _checked("var", array)
-    ddof = ddof if correction is None else correction
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
     axes = axes_of("var", array.ndim, axis)
     n: Any = math.prod([array.shape[at] for at in axes])
     centre = mean(array, axes, dtype, keepdims=True, where=where)
     difference = apply("subtract", array, centre)
     wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
-    total = reduce("add", _chosen(_squared(difference, wide), where, "add", wide), axes, wide, keepdims)
+    total = reduce("add", _chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
@@ -346,7 +346,18 @@ def var(
     return _given(astype(found, narrow) if found.dtype != narrow else found, out)
 
 
-def _squared(array: Array, dtype: np.dtype[Any]) -> Array:
+def correction_of(ddof: float, correction: float | None) -> float:
+    """Returns the one of two arguments that was given.
+
+    Raises:
+        ValueError: both are.
+    """
+    if ddof and correction is not None:
+        raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
+    return ddof if correction is None else correction
+
+
+def squared(array: Array, dtype: np.dtype[Any]) -> Array:
     """Returns the squared distances from 0, in a float dtype."""
     if array.dtype.kind == "c":
         one, other = part("real", array), part("imag", array)
@@ -370,7 +381,7 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
     kept = (1,) * array.ndim if keepdims and axis is None else None
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
-    (at,) = axes_of(name, array.ndim, axis)
+    at = axis_of(name, array.ndim, axis)
     n = array.shape[at]
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")

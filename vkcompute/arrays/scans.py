@@ -122,7 +122,7 @@ def cumulative(
     Raises:
         TypeError, ValueError: as `axis_of`.
     """
-    at = axis_of(axis, x.ndim)
+    at = axis_of("cumulative", x.ndim, axis)
     default = accumulated(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
     found = default if dtype is None else lookup(dtype).numpy
     operation = _OF_BOOLS.get(operation, operation) if found.kind == "b" else operation

@@ -79,7 +79,7 @@ def write_back(x: Array, changed: Array) -> None:
 
 def put_along_axis(x: Array, indices: Array, values: Array, axis: int) -> None:
     """Assigns values to the elements at indices along an axis, one per line, as NumPy's put_along_axis."""
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("put_along_axis", x.ndim, axis)
     if indices.ndim != x.ndim:
         raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
     shape = (*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])

@@ -192,7 +192,7 @@ def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:
     """
     if axis is None:
         x, axis = flat(x), 0
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("repeat", x.ndim, axis)
     n, before, behind = x.shape[axis], x.shape[:axis], x.shape[axis + 1 :]
     if not isinstance(repeats, Array):
         if repeats < 0:

@@ -22,6 +22,7 @@ def logspace(
     dtype: npt.DTypeLike | None = None, *, device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns `num` numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    _require_numbers("logspace", start, stop, base)
     return on(device).array(np.logspace(start, stop, num, endpoint, base).astype(_dtype(dtype)))
 
 
@@ -30,7 +31,15 @@ def geomspace(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`."""
+    _require_numbers("geomspace", start, stop)
     return on(device).array(np.geomspace(start, stop, num, endpoint).astype(_dtype(dtype)))
+
+
+def _require_numbers(name: str, *given: Any) -> None:
+    """Raises TypeError if one is not a number."""
+    for each in given:
+        if np.ndim(each) or type(each) is Array:
+            raise TypeError(f"{name} takes numbers; got an array; write base ** vnp.linspace(start, stop)")
 
 
 def _window(name: str) -> Callable[..., Array]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, copy_into, flat, launch
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, launch
 from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.radix import Word, sort_rows, words_of
 from vkcompute.arrays.scans import cumulative
@@ -24,7 +24,6 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty
 
 _in_row = Elementwise("at % n", "at, n")
-_middle = Elementwise("last if last != last else low if low == high else (low + high) / 2", "low, high, last")
 _either = Elementwise("a | b", "a, b")
 
 
@@ -50,12 +49,12 @@ def argsort(x: Array, axis: int = -1, *, descending: bool = False) -> Array:
     Raises:
         TypeError, ValueError: as `axis_of`.
     """
-    return _indices(x, axis, x.shape[axis_of(axis, x.ndim)], descending=descending)
+    return _indices(x, axis, x.shape[axis_of("argsort", x.ndim, axis)], descending=descending)
 
 
 def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
     """Returns the first k of the indices that sort an array along an axis."""
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("argsort", x.ndim, axis)
     moved = _last(x, axis)
     if not x.size:
         return _back(empty(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
@@ -74,7 +73,7 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
     """
     if axis is None:
         x, axis = flat(x), 0
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("sort", x.ndim, axis)
     moved = contiguous(_last(x, axis))
     out = empty(x.runtime, moved.shape, x.dtype)
     if x.size:
@@ -90,7 +89,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     Raises:
         ValueError: there are fewer than k elements along the axis.
     """
-    axis = axis_of(axis, x.ndim)
+    axis = axis_of("topk", x.ndim, axis)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
     moved = contiguous(_last(x, axis))
@@ -103,53 +102,6 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     return _back(values, axis), _back(indices, axis)
 
 
-def partition(x: Array, kth: int | Sequence[int], axis: int | None = -1) -> Array:
-    """Returns a copy in which the elements at these places are as in sorted order: a sorted copy.
-
-    Raises:
-        ValueError: there is no such axis, or no such place.
-    """
-    _check_places(x, kth, axis)
-    return sort(x, axis)
-
-
-def argpartition(x: Array, kth: int | Sequence[int], axis: int = -1) -> Array:
-    """Returns indices that give what `partition` gives: those that sort. Raises as `partition`."""
-    _check_places(x, kth, axis)
-    return argsort(x, axis)
-
-
-def _check_places(x: Array, kth: int | Sequence[int], axis: int | None) -> None:
-    n = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
-    for each in [kth] if isinstance(kth, int) else kth:
-        if not -n <= each < n:
-            raise ValueError(f"kth is a place among the {n} elements of an axis; got {each}")
-
-
-def median(x: Array, axis: int | None = None) -> Array:
-    """Returns the medians along an axis, or of all elements; NaN where an element is NaN, or where there are none.
-
-    That of integers is float64, or float32 on a device without it.
-
-    Raises:
-        TypeError, ValueError: as `axis_of`.
-    """
-    if axis is None:
-        x, axis = flat(x), 0
-    if x.dtype.kind != "f":
-        wide = "shaderFloat64" in x.runtime.device.features
-        x = converted(x, np.float64 if wide else np.float32)
-    axis = axis_of(axis, x.ndim)
-    shape, n = x.shape[:axis] + x.shape[axis + 1 :], x.shape[axis]
-    out = empty(x.runtime, shape, x.dtype)
-    if not n:
-        return out.fill(np.nan) if out.size else out
-    if out.size:
-        rows = sort(_last(x, axis))
-        _middle(rows[..., (n - 1) // 2], rows[..., n // 2], rows[..., n - 1], out=out)
-    return out
-
-
 def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
     """Returns the indices that sort by several keys of one shape along an axis; the last key is the first criterion.
 
@@ -158,7 +110,7 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
     """
     if not keys or any(each.shape != keys[0].shape for each in keys):
         raise ValueError(f"lexsort takes keys of one shape; got {[each.shape for each in keys]}")
-    axis = axis_of(axis, keys[0].ndim)
+    axis = axis_of("lexsort", keys[0].ndim, axis)
     moved = [_last(each, axis) for each in keys]
     out = empty(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
     if out.size:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, scans, search, selection, sorting
 from vkcompute.arrays.creation import asarray, beside
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import Operand, common, complex_of, default_int, floating, kind_of
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
@@ -50,7 +50,7 @@ def _cumulative(
         if x.ndim != 1:
             raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
         axis = 0
-    return _scanned(x, operation, axes_of(name, x.ndim, axis)[0], dtype, include_initial)
+    return _scanned(x, operation, axis_of(name, x.ndim, axis), dtype, include_initial)
 
 
 def _scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
@@ -104,7 +104,7 @@ def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
-    found = _scanned(x, operation, axes_of(name, x.ndim, axis)[0], dtype)
+    found = _scanned(x, operation, axis_of(name, x.ndim, axis), dtype)
     return found if out is None else assign(out, found)
 
 
@@ -141,7 +141,7 @@ def partition(x: Array, kth: Any, axis: int | None = -1) -> Array:
 
 def _check_places(x: Array, kth: Any, axis: int | None) -> None:
     """Raises ValueError if a place is not one of the axis."""
-    n = x.size if axis is None else x.shape[axes_of("partition", x.ndim, axis)[0]]
+    n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
     for k in np.ravel(np.asarray(kth)).tolist():
         if not -n <= k < n:
             raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
@@ -197,17 +197,19 @@ def unique(
     axis: int | None = None,
     *,
     equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Array | tuple[Array, ...]:
     """Returns the distinct elements in order, and what else is asked for, as NumPy does.
 
     Args:
         axis: an axis, whose slices are compared; by default the elements are.
         equal_nan: True to count all NaN as one; False to count each on its own.
+        sorted: has no effect; they are always in order.
     """
     if axis is None:
         found = sorting.unique(x, equal_nan=equal_nan)
     else:
-        (at,) = axes_of("unique", x.ndim, axis)
+        at = axis_of("unique", x.ndim, axis)
         moved = moveaxis(x, at, 0)
         found = unique_rows(reshape(moved, (moved.shape[0], math.prod(moved.shape[1:]))))
         found = found._replace(values=moveaxis(reshape(found.values, (found.values.shape[0], *moved.shape[1:])), 0, at))
@@ -239,6 +241,8 @@ def where(condition: Operand, x: Operand = None, y: Operand = None) -> Any:
 
 def argwhere(x: Array) -> Array:
     """Returns the indices of the elements that are not zero, one row each; waits for their number."""
+    if not x.ndim:
+        return argwhere(x.reshape(1))[:, :0]
     return stack(nonzero(x), axis=1)
 
 
@@ -276,19 +280,27 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     return selection.repeat(x, repeats if isinstance(repeats, int) else _indices(x, repeats), axis)
 
 
-def diff(x: Array, /, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+def _edge(value: Any, x: Array, axis: int) -> Array:
+    """Returns what is joined to an array along an axis; a number is repeated along the other axes."""
+    found = beside(value, [x], x.runtime)
+    return found if found.ndim else found.broadcast_to((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
+def diff(x: Array, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Returns the n-th differences of neighbours along an axis; of bools, whether they differ.
 
     Args:
-        prepend, append: arrays that are joined to `x` first.
+        prepend, append: arrays, or numbers, that are joined to `x` first.
 
     Raises:
         ValueError: `n` is negative.
     """
     if n < 0:
         raise ValueError(f"the order of a difference is 0 or more; got {n}")
-    (at,) = axes_of("diff", x.ndim, axis)
-    parts = [each for each in (prepend, x, append) if each is not None]
+    at = axis_of("diff", x.ndim, axis)
+    if not n:
+        return x
+    parts = [each if each is x else _edge(each, x, at) for each in (prepend, x, append) if each is not None]
     if len(parts) > 1:
         dtype = common(x.runtime, [kind_of(each) for each in parts])
         x = concat(parts, axis=at, dtype=dtype)

@@ -25,6 +25,8 @@ _OFFSETS = {
     "midpoint": (1.0, 1.0), "nearest": (1.0, 1.0),
 }  # fmt: skip
 """Method of a quantile -> alpha and beta (R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, 1996)."""
+_SELECTING = "inverted_cdf", "closest_observation", "lower", "higher", "nearest"
+"""Methods whose quantile is an element, in its dtype."""
 
 
 def _axes(name: str, ndim: int, axis: Any) -> tuple[int, ...]:
@@ -32,8 +34,8 @@ def _axes(name: str, ndim: int, axis: Any) -> tuple[int, ...]:
     return axes_of(name, ndim, tuple(axis) if isinstance(axis, list) else axis)
 
 
-def _lines(name: str, x: Array, axis: Axis) -> tuple[Array, tuple[int, ...]]:
-    """Returns sorted floats with the given axes as one, the last; and the shape of a result that keeps the axes."""
+def _lines(name: str, x: Array, axis: Axis, dtype: np.dtype[Any]) -> tuple[Array, tuple[int, ...]]:
+    """Returns sorted elements with the given axes as one, the last; and the shape of a result that keeps the axes."""
     axes = _axes(name, x.ndim, axis)
     others = [at for at in range(x.ndim) if at not in axes]
     kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
@@ -42,7 +44,7 @@ def _lines(name: str, x: Array, axis: Axis) -> tuple[Array, tuple[int, ...]]:
     line = reshape(moved, (*[x.shape[at] for at in others], n))
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {x.shape}")
-    return sorting.sort(astype(line, floating(x.dtype)), -1), kept
+    return sorting.sort(astype(line, dtype), -1), kept
 
 
 def _element(line: Array, at: int) -> Array:
@@ -126,7 +128,7 @@ def _quantiles(
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
     if x.dtype.kind == "c":
         raise TypeError(f"{name} takes real numbers, which have an order; got {x.dtype}; pass x.real, x.imag or abs(x)")
-    line, kept = _lines(name, x, axis)
+    line, kept = _lines(name, x, axis, x.dtype if method in _SELECTING else floating(x.dtype))
     one = _one_nan_quantile if without_nan else _one_quantile
     found = [one(line, float(each), method) for each in asked.reshape(-1)]
     if keepdims:
@@ -199,7 +201,7 @@ def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, 
     if 0 in [x.shape[at] for at in axes]:
         found = reductions.mean(x, axes, keepdims=keepdims)
     else:
-        line, kept = _lines(name, x, axes)
+        line, kept = _lines(name, x, axes, floating(x.dtype))
         found = _middle_of_numbers(line) if without_nan else _middle(line)
         found = reshape(found, kept) if keepdims else found
     return found if out is None else assign(out, found)

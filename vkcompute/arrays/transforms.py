@@ -18,7 +18,7 @@ import numpy.typing as npt
 from vkcompute.arrays import fft as pairs
 from vkcompute.arrays import products
 from vkcompute.arrays.creation import on, zeros
-from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, roll
 from vkcompute.arrays.promotion import complex_of, default_float, floating, part_of
 from vkcompute.arrays.ufunc import apply, astype
@@ -62,7 +62,7 @@ def _resized(x: Array, n: int, axis: int) -> Array:
 
 
 def _axis(name: str, x: Array, axis: int) -> int:
-    return axes_of(name, x.ndim, index(axis))[0]
+    return axis_of(name, x.ndim, index(axis))
 
 
 def _converted(x: Array, dtype: np.dtype[Any]) -> Array:

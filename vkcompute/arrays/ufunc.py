@@ -75,6 +75,23 @@ def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     return Types(name if found.kind in "fc" else "astype", found, found)
 
 
+def _nearest(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """As NumPy's rint, which has floats of integers and bools."""
+    return _rounded(name, context, [floating(common(context, kinds))])
+
+
+def _magnitude(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """As NumPy's fabs, which has floats of integers and bools, and takes no complex numbers."""
+    found = floating(common(context, kinds))
+    return Types(name if found.kind == "c" else "absolute", found, found)
+
+
+def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The dtype itself, as in NumPy: of integers, 1 / x is rounded towards 0."""
+    found = common(context, kinds)
+    return Types(name, found, found) if found.kind in "iu" else _float(name, context, kinds)
+
+
 def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     found = floating(common(context, kinds))
     return Types(name, found, found)
@@ -128,8 +145,7 @@ def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 _FLOAT_BINARY = "divide", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"
 _FLOAT_UNARY = (
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp",
-    "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "reciprocal", "deg2rad", "rad2deg", "sinc",
-    "spacing",
+    "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "deg2rad", "rad2deg", "sinc", "spacing",
 )  # fmt: skip
 
 
@@ -147,7 +163,10 @@ RULES: dict[str, tuple[int, Rule]] = {
     "absolute": (1, _absolute),
     **dict.fromkeys(_FLOAT_BINARY, (2, _float)),
     **dict.fromkeys(_FLOAT_UNARY, (1, _float)),
-    **dict.fromkeys(("floor", "ceil", "trunc", "rint"), (1, _rounded)),
+    **dict.fromkeys(("floor", "ceil", "trunc"), (1, _rounded)),
+    "rint": (1, _nearest),
+    "fabs": (1, _magnitude),
+    "reciprocal": (1, _reciprocal),
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), (2, _comparison)),
     **dict.fromkeys(("isfinite", "isinf", "isnan", "signbit", "logical_not"), (1, _tested)),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), (2, _tested)),
@@ -449,7 +468,9 @@ def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
         found = joined(round(part("real", x), decimals), round(part("imag", x), decimals))
     elif decimals < 0 and x.dtype.kind in "iu":
         found = _rounded_integers(x, 10**-decimals)
-    elif decimals == 0 or x.dtype.kind != "f":
+    elif x.dtype.kind in "iu":
+        found = astype(x, x.dtype)
+    elif decimals == 0 or x.dtype.kind == "b":
         found = apply("rint", x)
     else:
         factor = x.dtype.type(10.0 ** abs(decimals))

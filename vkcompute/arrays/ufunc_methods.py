@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, flat, reduced_axes
+from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
@@ -66,33 +66,51 @@ class Ufunc:
         """Applies the function.
 
         Args:
-            operands: arrays, numbers, sequences of these, and NumPy arrays, which are copied to the device.
+            operands: arrays, numbers, sequences of these, and NumPy arrays, which are copied to the device; and `out`.
             out: an array for the result, of the broadcast shape.
             where: a bool array; elements of `out` where it is false keep their value.
-            dtype: the dtype in which to compute, to which arrays are converted first.
+            dtype: the dtype of the result, to which arrays are converted first; of their kind, or of a higher one.
 
         Raises:
             TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
         """
+        if len(operands) == self.nin + 1 and out is None:
+            *operands, out = operands  # type: ignore[assignment]
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
-        if dtype is not None:
-            operands = tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
         kinds = {*map(type, operands)}
         if Array not in kinds or not kinds <= _OPERANDS:
             operands = tuple(on_device(self.__name__, operands))
+        if dtype is not None:
+            operands = self._in_dtype(operands, np.dtype(dtype))
         found = apply(self._row, *operands)
+        if dtype is not None and found.dtype != dtype:
+            raise TypeError(f"{self.__name__} has no result of {np.dtype(dtype)} for these operands; got dtype={dtype}")
         if where is not True:
             if out is None:
                 raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
             found = choose(where, found, out)
         return found if out is None else assign(out, found, fresh=True)
 
+    def _in_dtype(self, operands: Sequence[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+        """Returns the operands in the dtype of the result; as they are if that is bool, which says nothing of them."""
+        if RULES[self._row][1] in _OF_BOOLS:
+            return tuple(operands)
+        for x in operands:
+            if type(x) is Array and not np.can_cast(x.dtype, dtype, "same_kind"):
+                raise TypeError(
+                    f"{self.__name__}: operands become dtype={dtype} if they are of its kind or a lower one; got "
+                    f"{x.dtype}; convert with .astype()"
+                )
+        return tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
+
     def __repr__(self) -> str:
         return f"<vkcompute.numpy.{self.__name__}, a function of elements>"
 
 
 _OPERANDS = NUMBERS | {Array}
+_OF_BOOLS = RULES["equal"][1], RULES["isnan"][1]
+"""The rules of functions whose results are bools."""
 
 
 class BinaryUfunc(Ufunc):
@@ -136,7 +154,7 @@ class BinaryUfunc(Ufunc):
         """
         if self._row not in _SCANS:
             raise self._refused("accumulate", _SCANS)
-        found = scans.cumulative(array, _SCANS[self._row], axes_of(self.__name__, array.ndim, axis)[0], dtype)
+        found = scans.cumulative(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype)
         return found if out is None else assign(out, found)
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
@@ -171,7 +189,7 @@ class BinaryUfunc(Ufunc):
             IndexError: an index is out of range.
             TypeError: the function has no reduction.
         """
-        at = axis_of(axis, array.ndim)
+        at = axis_of("reduceat", array.ndim, axis)
         n, starts = array.shape[at], [index(each) for each in (indices.tolist() if type(indices) is Array else indices)]
         if wrong := [each for each in starts if not 0 <= each < n]:
             raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.lines import axes_of, reduced_axes
+from vkcompute.arrays.lines import axis_of, reduced_axes
 from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, working
 from vkcompute.arrays.promotion import floating, require_dtype
@@ -157,7 +157,7 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
     shape = x.shape or (1,)
     if isinstance(axis, tuple):
         raise TypeError(f"{name}: dim is an int; got {axis!r}")
-    (at,) = axes_of(name, len(shape), axis)
+    at = axis_of(name, len(shape), axis)
     return converted(x, found).reshape(shape), at
 
 
