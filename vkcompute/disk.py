@@ -232,9 +232,7 @@ def write_cached(path: Path, data: bytes) -> None:
     global _warned
     try:
         with contextlib.suppress(FileNotFoundError):  # the folder was deleted meanwhile
-            for folder in reversed(path.parents):
-                folder.mkdir(mode=0o700, exist_ok=True)
-            _require_private(path.parent)
+            _make_private(path.parent)
             write_atomic(path, _header(data) + data, mode=0o600)
     except (OSError, ValueError) as error:
         if isinstance(error, FileExistsError) and not _is_obstacle(error.filename):
@@ -242,6 +240,26 @@ def write_cached(path: Path, data: bytes) -> None:
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
         logger.log(level, "cannot write the cache entry %s: %s; set VKCOMPUTE_CACHE_DIR to another folder", path, error)
+
+
+def _make_private(folder: Path) -> None:
+    """Makes a folder, unless it exists, that other users cannot change."""
+    for each in (*reversed(folder.parents), folder):
+        each.mkdir(mode=0o700, exist_ok=True)
+    _require_private(folder)
+
+
+def require_usable_cache() -> None:
+    """Writes a file to the cache, and deletes it.
+
+    Raises:
+        OSError: the folder cannot be made or written, or other users can change it.
+    """
+    folder = cache_folder() / CACHES[-1]
+    _make_private(folder)
+    probe = folder / f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+    write_atomic(probe, b"", mode=0o600)
+    probe.unlink()
 
 
 def _is_obstacle(path: str) -> bool:

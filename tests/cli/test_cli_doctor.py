@@ -33,7 +33,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[checkup.Findi
             return CompletedProcess(arguments, code, "".join(json.dumps(each) + "\n" for each in lines), said)
 
         monkeypatch.setattr(checkup, "_python", run)
-        return list(checkup.devices())
+        return [*checkup.devices(), *checkup.computations()]
 
     return findings
 
@@ -102,9 +102,10 @@ def test_devices_on_paper(machine: Callable[..., list[checkup.Finding]]) -> None
     behind = CPU | {"index": 1, "reasons": ["a device of kind integrated is preferred to cpu"]}
     found = machine([GPU, behind])
     assert all(each.mark == OK for each in found)
-    assert "chosen; kernels take no float64" in found[1].text
-    assert "not chosen: a device of kind integrated" in found[3].text
-    [*_, failed] = machine([GPU | {"reasons": ["name without 'RTX'"]}])
+    assert "chosen: no other comes before it; kernels take no float64" in found[1].text
+    assert "not chosen: a device of kind integrated" in found[2].text
+    assert machine([GPU])[1].text.endswith("chosen: the only one; kernels take no float64")
+    _, _, failed, *_ = machine([GPU | {"reasons": ["its name has no 'RTX'"]}])
     assert (failed.mark, failed.remedy) == (FAILED, "correct or unset VKCOMPUTE_DEVICE")
     assert [each.mark for each in machine([])] == [OK, FAILED]
 
@@ -140,9 +141,68 @@ def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(checkup.os, "access", lambda *_: False)
     [found] = checkup.permissions(tmp_path)
     assert (found.mark, "usermod -aG render" in found.remedy) == (FAILED, True)
+
+
+@pytest.mark.pure
+def test_caches_that_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
     [found] = checkup.cache()
-    assert found.text == f"{tmp_path / 'cache'} cannot be written: each process compiles anew"
+    assert (found.mark, found.text) == (OK, f"{tmp_path / 'cache'}, writable, 0 bytes")
+    assert not [*(tmp_path / "cache").rglob("*.writing*")]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    [found] = checkup.cache()
+    assert (found.mark, "is not used, so each process compiles anew: " in found.text) == (FAILED, True)
+    if os.name == "posix":
+        (tmp_path / "open").mkdir()
+        (tmp_path / "open").chmod(0o777)
+        monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "open"))
+        [found] = checkup.cache()
+        assert (found.mark, "can be written by other users (mode 0777" in found.text) == (FAILED, True)
+
+
+@pytest.mark.pure
+def test_a_check_that_cannot_go_on_has_failed(vk: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed() -> Any:
+        yield checkup.Finding(OK, "first", "done")
+        raise PermissionError(13, "Permission denied", "/root/x")
+
+    monkeypatch.setattr(doctor, "CHECKS", (closed, lambda: [checkup.Finding(OK, "next", "done")]))
+    done = vk("doctor")
+    assert done.status == 2
+    assert "FAILED closed          [Errno 13] Permission denied: '/root/x'\n" in done.out
+    assert "ok     next            done\n" in done.out
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(os.name != "posix", reason="folders of drivers are listed on Linux and macOS")
+def test_variables_that_leave_no_driver(tmp_path: Path) -> None:
+    [found] = checkup.manifests({"VK_DRIVER_FILES": "", "VK_ICD_FILENAMES": "/x.json"})
+    assert (found.text, found.remedy) == ("VK_DRIVER_FILES= names none", "correct or unset VK_DRIVER_FILES")
+    assert ("VK_DRIVER_FILES", "empty") in [(e.subject, e.text) for e in checkup.variables({"VK_DRIVER_FILES": ""})]
+    folder = tmp_path / "home" / ".local" / "share" / "vulkan" / "icd.d"
+    folder.mkdir(parents=True)
+    (folder / "driver.json").write_text("{}")
+    environ = {"HOME": str(tmp_path / "home"), "XDG_DATA_HOME": str(tmp_path), "XDG_DATA_DIRS": str(tmp_path)}
+    [found] = checkup.manifests(environ)
+    assert found.remedy == "correct or unset XDG_DATA_DIRS, which names the folders"
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(os.name != "posix", reason="libz.so.1 is a library of Linux")
+def test_a_library_that_is_no_driver(tmp_path: Path) -> None:
+    manifest = tmp_path / "driver.json"
+    manifest.write_text(json.dumps({"ICD": {"library_path": "libc.so.6"}}))
+    [found] = checkup.manifests({"VK_ICD_FILENAMES": str(manifest)})
+    assert (found.mark, found.text) == (FAILED, f"{manifest} names libc.so.6, which is no Vulkan driver")
+
+
+@pytest.mark.pure
+def test_a_compiler_that_a_variable_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_GLSLC", "/nowhere")
+    [found] = checkup.compilers()
+    assert (found.mark, found.remedy) == (NOTE, "correct or unset VKCOMPUTE_GLSLC")
+    assert "/nowhere" in found.text
 
 
 @pytest.mark.pure

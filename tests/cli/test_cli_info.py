@@ -159,8 +159,8 @@ def test_a_device_too_old_is_shown_without_asking_it_further(gpu: vkcompute.Runt
     ("score", "chosen", "says"),
     [
         ((3, 9), (4, 1), "a device of kind k4 is preferred to k3"),
-        ((4, 1), (4, 9), "has less memory than [7]"),
-        ((4, 9), (4, 9), "is equal to [7], which has the lower index"),
+        ((4, 1), (4, 9), "it has less memory than [7]"),
+        ((4, 9), (4, 9), "[7] is its equal, and has the lower index"),
     ],
 )
 def test_why_a_device_is_not_the_first_choice(score: tuple[int, int], chosen: tuple[int, int], says: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 import vkcompute as vc
 from vkcompute.core import cpu_fallback
 from vkcompute.core import manifests as manifests_module
+from vkcompute.core.instance import DRIVER_SELECTORS
 from vkcompute.core.manifests import Manifest
 from vkcompute.core.physical import choose
 
@@ -88,7 +89,7 @@ def test_the_best_is_a_discrete_one_then_the_one_with_most_memory_then_the_first
         (MANY, "voodoo", True, ["'voodoo'", *(stub.name for stub in MANY)]),
         (MANY, 7, True, ["7", "index 0, not 7", "index 4, not 7"]),
         (MANY, -1, True, ["-1"]),
-        (MANY, "tesla", True, ["Tesla K40 (Vulkan 1.1.0, at least 1.2 is needed)", "name without 'tesla'"]),
+        (MANY, "tesla", True, ["Tesla K40 (Vulkan 1.1.0, at least 1.2 is needed)", "its name has no 'tesla'"]),
         (MANY, 0, False, ["llvmpipe", "allow_cpu=False", "index 2, not 0"]),
     ],
 )
@@ -118,9 +119,12 @@ def fallback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., l
         paths = [tmp_path / f"{number}.json" for number in range(manifests)]
         for path in paths:
             path.write_text('{"ICD": {"library_path": "libdriver.so"}}')
-        for name in ("VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"):
-            monkeypatch.setenv(name, given.get(name, ""))
-        monkeypatch.setenv("VK_DRIVER_FILES", os.pathsep.join(map(str, paths)))
+        for name in DRIVER_SELECTORS:
+            monkeypatch.delenv(name, raising=False)
+        if paths:
+            given["VK_DRIVER_FILES"] = os.pathsep.join(map(str, paths))
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
         monkeypatch.setattr(cpu_fallback, "_warned", False)
         monkeypatch.setattr(manifests_module, "left_out", list(left_out))
         with warnings.catch_warnings(record=True) as said:

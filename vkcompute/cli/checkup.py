@@ -25,16 +25,25 @@ from vkcompute.errors import NoCompiler
 
 OK, NOTE, FAILED = "ok", "note", "FAILED"
 _TIMEOUT_S = 120
+_TRIAL = "vkcompute.cli.trial"
 _LOADER_ERRORS = "ERROR", "[Vulkan Loader] ERROR"
 _DRIVER = "the GPU vendor's driver, or a software one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`)"
+_NO_DRIVER = 3
+_LOAD = (
+    "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); "
+    "names = 'vk_icdGetInstanceProcAddr', 'vkGetInstanceProcAddr'; "
+    f"sys.exit(0 if any(hasattr(library, name) for name in names) else {_NO_DRIVER})"
+)
 _LOADERS = {"win32": ("vulkan-1.dll",), "darwin": ("libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib")}
 _VARIABLES = (
     *SELECTED_BY, "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LAYER_PATH",
-    "VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "LD_LIBRARY_PATH", "MESA_VK_DEVICE_SELECT",
+    "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "VK_LOADER_LAYERS_DISABLE", "XDG_CONFIG_HOME",
+    "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CACHE_HOME", "LD_LIBRARY_PATH", "MESA_VK_DEVICE_SELECT",
     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "VKCOMPUTE_DEVICE",
     "VKCOMPUTE_VALIDATION", "VKCOMPUTE_SIMULATE", "VKCOMPUTE_CHECK_BOUNDS", "VKCOMPUTE_GLSLC",
     "VKCOMPUTE_GLSLC_TIMEOUT_S", "VKCOMPUTE_CACHE_DIR", "VKCOMPUTE_FUSE", "VKCOMPUTE_DASK_DEVICE_MEMORY",
 )  # fmt: skip
+_FOLDERS = "XDG_DATA_DIRS", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME"
 _OWN, _OF_TESTS = "VKCOMPUTE_", "VKCOMPUTE_TEST_"
 
 
@@ -98,9 +107,9 @@ def _path_of(name: str) -> str:
 
 def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Environment variables that change the choice of drivers, devices or tools, and misspelt ones of vkcompute."""
-    given = [name for name in _VARIABLES if environ.get(name)]
+    given = [name for name in _VARIABLES if environ.get(name) or (name in SELECTED_BY and name in environ)]
     for name in given:
-        yield Finding(NOTE, name, environ[name])
+        yield Finding(NOTE, name, environ[name] or "empty")
     own = {name for name in environ if name.startswith(_OWN) and not name.startswith(_OF_TESTS)}
     unknown = sorted(own - {*_VARIABLES})
     endings = [name.removeprefix(_OWN) for name in _VARIABLES if name.startswith(_OWN)]
@@ -114,7 +123,7 @@ def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
 
 def manifests(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """The drivers' manifests, and whether their libraries load."""
-    name = next((name for name in SELECTED_BY if environ.get(name)), "")
+    name = next((name for name in SELECTED_BY if name in environ), "")
     given = f"correct or unset {name}" if name else ""
     found = find(environ)
     problems = [each.problem or _refusal(each) for each in found]
@@ -129,14 +138,19 @@ def manifests(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
         yield Finding(NOTE, "driver manifest", "drivers are listed in the registry, which is not examined")
     elif not found:
         where = f"{name}={environ[name]} names none" if name else "there is none in the folders that the loader reads"
+        usual = {each: environ[each] for each in environ if not each.startswith("XDG_")}
+        moved = next((each for each in _FOLDERS if environ.get(each)), "") if find(usual) else ""
+        given = given or (f"correct or unset {moved}, which names the folders" if moved else "")
         yield Finding(FAILED, "driver manifest", where, given or f"install {_DRIVER}")
 
 
 def _refusal(manifest: Manifest) -> str:
     """Returns the reason why a driver's library cannot be loaded; empty if it can."""
-    done = _python("-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", manifest.library)
+    done = _python("-c", _LOAD, manifest.library)
     if done.returncode == 0:
         return ""
+    if done.returncode == _NO_DRIVER:
+        return f"names {manifest.library}, which is no Vulkan driver"
     return f"names a library that does not load: {_last_line(done.stderr) or f'status {done.returncode}'}"
 
 
@@ -156,10 +170,14 @@ def permissions(folder: Path = Path("/dev/dri")) -> Iterator[Finding]:
 
 
 def containers(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """NVIDIA's driver in a container: its capabilities, and the library on which its Vulkan driver depends."""
-    if sys.platform != "linux" or not Path("/dev/nvidiactl").exists():
+    """A container, and what NVIDIA's driver needs in one: its capabilities, and the library on which it depends."""
+    if sys.platform != "linux":
         return
-    inside = any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv"))
+    inside = next((mark for mark in ("/.dockerenv", "/run/.containerenv") if os.path.exists(mark)), "")
+    text = f"inside of one, as {inside} exists" if inside else "no sign of one"
+    yield Finding(OK, "container", text)
+    if not os.path.exists("/dev/nvidiactl"):
+        return
     given = environ.get("NVIDIA_DRIVER_CAPABILITIES", "")
     if inside and not {"all", "graphics"}.intersection(given.split(",")):
         remedy = "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics"
@@ -174,56 +192,73 @@ def containers(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
 
 def compilers() -> Iterator[Finding]:
     """The GLSL compiler, which only kernels in GLSL need."""
+    named = os.environ.get("VKCOMPUTE_GLSLC")
     try:
         yield Finding(OK, "GLSL compiler", discovery.find().path)
-    except NoCompiler:
-        text = "none, which only kernels in GLSL need"
-        yield Finding(NOTE, "GLSL compiler", text, "install one, as `apt install glslang-tools`")
+    except NoCompiler as error:
+        text = str(error) if named else "none, which only kernels in GLSL need"
+        remedy = "correct or unset VKCOMPUTE_GLSLC" if named else "install one, as `apt install glslang-tools`"
+        yield Finding(NOTE, "GLSL compiler", text, remedy)
 
 
 def cache() -> Iterator[Finding]:
-    """The cache folder: its place and size, and whether it can be written."""
+    """The cache folder: its place and size, and whether it is used."""
     folder = disk.cache_folder()
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        remedy = "make it writable, or set VKCOMPUTE_CACHE_DIR to a folder that is"
-        yield Finding(FAILED, "cache", f"{folder} cannot be written: each process compiles anew", remedy)
+    try:
+        disk.require_usable_cache()
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+        remedy = "correct that, or set VKCOMPUTE_CACHE_DIR to another folder"
+        yield Finding(FAILED, "cache", f"{folder} is not used, so each process compiles anew: {why}", remedy)
         return
     size = sum(entry.nbytes for entry in disk.cache_entries())
-    yield Finding(OK, "cache", f"{folder}, {terminal.nbytes(size)}")
+    yield Finding(OK, "cache", f"{folder}, writable, {terminal.nbytes(size)}")
 
 
 def devices() -> Iterator[Finding]:
-    """The layers, the devices, the one that is chosen, and computations on each, compared with NumPy."""
-    listing = _python("-m", "vkcompute.cli.trial")
+    """The layers, the devices, and the one that is chosen."""
+    listing = _python("-m", _TRIAL)
     said = [line.strip() for line in listing.stderr.splitlines() if line.startswith(_LOADER_ERRORS)]
     yield from [Finding(NOTE, "loader says", line) for line in dict.fromkeys(said)]
     if listing.returncode:
         text = _last_line(listing.stderr) or f"the process ended with status {listing.returncode}"
-        yield Finding(FAILED, "devices", text, "correct what failed above")
+        what, _, remedy = text.partition("; ")
+        is_own = what.startswith(("NoDevice: ", "NoVulkanLoader: "))
+        yield Finding(FAILED, "devices", what if is_own else text, remedy if is_own else "correct what this names")
         return
     head, *found = _json_lines(listing.stdout)
     yield Finding(OK, "layers", ", ".join(head["layers"]) or "none")
     if not found:
         yield Finding(FAILED, "devices", "the drivers have none", f"install {_DRIVER}")
     for device in found:
-        yield from _device(device)
+        yield _device(device, "the only one" if len(found) == 1 else "no other comes before it")
     if found and not any(not device["reasons"] for device in found):
         yield Finding(FAILED, "choice", "no device is chosen", "correct or unset VKCOMPUTE_DEVICE")
 
 
-def _device(device: Mapping[str, Any]) -> Iterator[Finding]:
+def _device(device: Mapping[str, Any], why: str) -> Finding:
+    """Describes a device; `why` is the reason for which it would be chosen."""
     subject = f"device {device['index']}"
-    choice = f"not chosen: {', '.join(device['reasons'])}" if device["reasons"] else "chosen"
+    choice = f"not chosen: {', '.join(device['reasons'])}" if device["reasons"] else f"chosen: {why}"
     text = f"{device['name']} ({device['kind']}), Vulkan {device['vulkan']}, {choice}"
     if not device["usable"]:
-        yield Finding(NOTE, subject, text)
-        return
+        return Finding(NOTE, subject, text)
     slow = device["kind"] == "cpu" and not device["reasons"]
     lacks = f"; kernels take no {', '.join(device['lacks'])}" if device["lacks"] else ""
-    remedy = f"for a GPU, install {_DRIVER.partition(',')[0]}" if slow else ""
-    yield Finding(NOTE if slow else OK, subject, text + lacks, remedy)
-    done = _python("-m", "vkcompute.cli.trial", str(device["index"]))
+    closed = [node for node in cpu_fallback.render_nodes() if not cpu_fallback.is_accessible(node)]
+    remedy = f"get access to {closed[0]}" if closed else f"install {_DRIVER.partition(',')[0]}"
+    return Finding(NOTE if slow else OK, subject, text + lacks, f"for a GPU, {remedy}" if slow else "")
+
+
+def computations() -> Iterator[Finding]:
+    """Computations on each usable device, compared with NumPy."""
+    listing = _python("-m", _TRIAL)
+    for device in [each for each in _json_lines(listing.stdout) if each.get("usable")]:
+        yield from _trials(device["index"])
+
+
+def _trials(index: int) -> Iterator[Finding]:
+    subject, done = f"device {index}", _python("-m", _TRIAL, str(index))
     trials = list(_json_lines(done.stdout))
     for trial in trials:
         if not trial["equal"]:
@@ -265,5 +300,5 @@ def environment() -> dict[str, str]:
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    packages, loader, variables, manifests, permissions, containers, devices, compilers, cache,
+    loader, manifests, devices, permissions, containers, variables, compilers, cache, packages, computations,
 )  # fmt: skip

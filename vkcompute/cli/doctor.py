@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from vkcompute.cli import terminal
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command. Returns 0 if nothing has failed."""
     found = []
     for check in CHECKS:
-        for finding in check():
+        for finding in _outcomes(check):
             found.append(finding)
             if not args.json:
                 _write(finding)
@@ -41,6 +42,14 @@ def run(args: argparse.Namespace) -> int:
         failed = f"{terminal.count(n_failed, 'check')} failed; the remedies are above."
         terminal.write(f"\n{failed if n_failed else 'Whew. That worked.'}")
     return BAD_INPUT if n_failed else 0
+
+
+def _outcomes(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """Yields the findings of a check; one that cannot go on has failed, and the others follow."""
+    try:
+        yield from check()
+    except OSError as error:
+        yield Finding(FAILED, check.__name__, str(error), "correct the access to what this names")
 
 
 def _write(finding: Finding) -> None:

@@ -69,8 +69,8 @@ def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
     if kinds[0] != kinds[1]:
         return f"a device of kind {chosen.kind} is preferred to {device.kind}"
     if sizes[0] != sizes[1]:
-        return f"has less memory than [{chosen.index}]"
-    return f"is equal to [{chosen.index}], which has the lower index"
+        return f"it has less memory than [{chosen.index}]"
+    return f"[{chosen.index}] is its equal, and has the lower index"
 
 
 def _json(verdicts: Verdicts) -> str:

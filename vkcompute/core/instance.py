@@ -28,7 +28,9 @@ DRIVER_SELECTORS = "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SEL
 
 def remedy_without_driver() -> str:
     """The remedy where there is no driver or device: to correct a variable that hides it, or to install one."""
-    given = " and ".join(f"{name}={os.environ[name]}" for name in DRIVER_SELECTORS if os.environ.get(name))
+    names = [name for name in DRIVER_SELECTORS if os.environ.get(name)]
+    names += [name for name in manifests.SELECTED_BY if os.environ.get(name) == ""]  # by which the loader takes none
+    given = " and ".join(f"{name}={os.environ[name]}" for name in names)
     remedy = f"{given} restricts the choice: correct or unset it, or {_INSTALL}" if given else _INSTALL
     return "; ".join([*[f"{each.path} {each.problem}" for each in manifests.find() if each.problem], remedy])
 
@@ -139,8 +141,17 @@ class Instance(Handle):
         self._deletions.append((destroy, self.handle, pointer[0], vk.NULL))
 
     def physical_handles(self) -> list[Any]:
-        """Returns the VkPhysicalDevice handles, in the loader's order."""
-        return vk.enumerate_all("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
+        """Returns the VkPhysicalDevice handles, in the loader's order.
+
+        Raises:
+            NoDevice: no driver starts, as if variables leave all of them out.
+        """
+        try:
+            return vk.enumerate_all("vkEnumeratePhysicalDevices", "VkPhysicalDevice", self.handle)
+        except VulkanError as error:
+            if error.result != "VK_ERROR_INITIALIZATION_FAILED":
+                raise
+            raise NoDevice(f"no driver starts; {remedy_without_driver()}") from error
 
     def add_user(self, deletions: list[Deletion]) -> None:
         """Keeps the VkInstance until these deletions of a device have run."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SELECTED_BY = "VK_DRIVER_FILES", "VK_ICD_FILENAMES"
-"""Variables that replace the usual folders; the first one that is set counts."""
+"""Variables that replace the usual folders; the first one that is set counts, even if it is empty."""
 
 left_out: list[Manifest] = []
 """Broken manifests that made the loader fail, and that this process has told it to leave out."""
@@ -35,7 +35,7 @@ class Manifest:
 
 def find(environ: Mapping[str, str] = os.environ) -> list[Manifest]:
     """Returns the manifests that the loader reads, in its order; on Windows only those that a variable names."""
-    selected = next((environ[name] for name in SELECTED_BY if environ.get(name)), None)
+    selected = next((environ[name] for name in SELECTED_BY if name in environ), None)
     if selected is not None:
         paths = _listed(selected)
     else:
@@ -63,7 +63,7 @@ def read(path: Path) -> Manifest:
         return Manifest(path, problem=f"names no library: its ICD.library_path is {library!r}")
     if "/" in library or "\\" in library:
         place = path.parent / library  # an absolute path replaces the folder
-        if not place.exists():
+        if not os.path.exists(place):
             return Manifest(path, problem=f"names the library {place}, which does not exist")
         library = str(place)
     return Manifest(path, library)
@@ -72,11 +72,15 @@ def read(path: Path) -> Manifest:
 def _listed(paths: str) -> list[Path]:
     """Returns the files of a list of files and folders."""
     entries = [Path(each) for each in paths.split(os.pathsep) if each]
-    return [path for entry in entries for path in (_inside(entry) if entry.is_dir() else [entry])]
+    return [path for entry in entries for path in (_inside(entry) if os.path.isdir(entry) else [entry])]
 
 
 def _inside(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.json"))
+    """Returns the manifests in a folder; none if it may not be read, as the loader finds none there, either."""
+    try:
+        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(".json")]
+    except OSError:
+        return []
 
 
 def _folders(environ: Mapping[str, str]) -> list[Path]:

@@ -281,5 +281,5 @@ def _mismatch(device: PhysicalDevice, wanted: int | str | None) -> list[str]:
         wanted = wanted.strip().lower()
         return [] if (device.kind == "cpu") is (wanted == "cpu") else [f"kind {device.kind}, not {wanted}"]
     if isinstance(wanted, str) and wanted.lower() not in device.name.lower():
-        return [f"name without {wanted!r}"]
+        return [f"its name has no {wanted!r}"]
     return []
