@@ -191,7 +191,8 @@ def _entry(module: str, name: str, seen: dict[type, str]) -> list[str]:
     if callable(value) and not isinstance(value, type) and inspect.getdoc(value):
         return [f".. autofunction:: {full}", ""]
     is_plain = isinstance(value, _VALUES)
-    text = f"The value {value!r}." if is_plain else f"``{value!r}``"
+    kind = (inspect.getdoc(type(value)) or repr(value)).splitlines()[0]
+    text = f"The value {value!r}." if is_plain else kind if " at 0x" in repr(value) else f"``{value!r}``"
     return [f".. py:data:: {name}", "", f"   {text}", ""]
 
 

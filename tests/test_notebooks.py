@@ -25,6 +25,10 @@ CELLS = {
     "glsl": "gpu.kernel('multiply_float32')(x)",
     "profile": "with gpu.profile() as profile:\n    vc.multiply(x, x)\nprofile",
     "plot": "profile.plot()",
+    "plot;": "profile.plot();",
+    "plot and more": "figure = profile.plot()\nprint('done')",
+    "plots": "for _ in range(2):\n    profile.plot()",
+    "figure": "figure",
     "array": "x",
     "runtime": "gpu",
     "devices": "vc.devices()",
@@ -95,7 +99,8 @@ def test_errors_show_the_users_lines_only(outputs: dict[str, list[Any]], cell: s
 
 def test_a_plot_is_drawn_once(outputs: dict[str, list[Any]]) -> None:
     pytest.importorskip("matplotlib")
-    assert [("image/png" in output.get("data", {})) for output in outputs["plot"]] == [True]
+    for cell, n_figures in (("plot", 1), ("plot;", 1), ("plot and more", 1), ("plots", 2), ("figure", 1)):
+        assert sum("image/png" in output.get("data", {}) for output in outputs[cell]) == n_figures, cell
 
 
 def test_objects_have_a_form_for_notebooks(outputs: dict[str, list[Any]]) -> None:

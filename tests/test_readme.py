@@ -28,15 +28,23 @@ TUTORIALS = sorted(f"tutorials/{path.name}" for path in (ROOT / "docs/tutorials"
 
 def run_blocks(path: Path, names: dict[str, Any], *, but: str | None = None) -> int:
     """Runs the page's Python blocks as one program, but for those with the word `but`; gives their number."""
+    blocks = blocks_of(path)
+    run([block for block in blocks if but is None or but not in block], path.name, names)
+    return len(blocks)
+
+
+def blocks_of(path: Path) -> list[str]:
+    """The Python blocks of a page."""
     text = path.read_text(encoding="utf-8")
-    blocks = re.findall(r"```(?:python|\{code-cell\} ipython3(?:\n:tags: \[hide-input\])?)\n(.*?)```", text, re.DOTALL)
+    return re.findall(r"```(?:python|\{code-cell\} ipython3(?:\n:tags: \[hide-input\])?)\n(.*?)```", text, re.DOTALL)
+
+
+def run(blocks: list[str], page: str, names: dict[str, Any]) -> None:
+    """Runs blocks as one program."""
     for number, block in enumerate(blocks):
-        if but is not None and but in block:
-            continue
-        name = f"{path.name}[{number}]"  # functions of earlier blocks are read again
+        name = f"{page}[{number}]"  # functions of earlier blocks are read again
         linecache.cache[name] = len(block), None, block.splitlines(keepends=True), name
         exec(compile(block, name, "exec"), names)
-    return len(blocks)
 
 
 README_BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -60,7 +68,19 @@ def test_the_readme_shows_arrays_kernels_and_streams_on_one_page() -> None:
         assert word in README
 
 
-@pytest.mark.parametrize("page", ["quickstart.md", "coming_from.md", "howto.md", *TUTORIALS])
+RECIPES = blocks_of(ROOT / "docs/howto.md")
+
+
+@pytest.mark.parametrize("number", range(1, len(RECIPES)))
+def test_each_recipe_runs_alone_after_the_setup(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "howto.md"}
+    run([RECIPES[0], RECIPES[number]], f"howto.md[{number}]", names)
+    names.clear()
+    vc.default_runtime().close()
+
+
+@pytest.mark.parametrize("page", ["quickstart.md", "coming_from.md", *TUTORIALS])
 def test_pages_and_tutorials_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The build of the site executes the tutorials, too, on one driver; here each cell runs on all of them."""
     monkeypatch.chdir(tmp_path)

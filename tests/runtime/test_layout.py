@@ -104,7 +104,7 @@ def test_reshaped_as_numpy_does(shape: tuple[int, ...], wanted: list[int]) -> No
     try:
         expected = array.reshape(wanted).shape
     except ValueError:
-        with pytest.raises(ValueError, match="cannot take the shape"):
+        with pytest.raises(ValueError, match="takes shapes whose lengths have this product"):
             layout.reshaped(array.size, tuple(wanted))
     else:
         assert layout.reshaped(array.size, tuple(wanted)) == expected

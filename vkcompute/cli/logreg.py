@@ -86,7 +86,7 @@ def _add_parameters(parser: Parser) -> None:
         "--standardize",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="train on features of mean 0 and deviation 1; the model takes unscaled features either way",
+        help="train on features of mean 0 and deviation 1; the model takes unscaled features either way (default: yes)",
     )
 
 

@@ -32,6 +32,7 @@ from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
 HostArray = npt.NDArray[Any]
 Operand = HostArray | NpyFile
+_Number = complex | np.generic
 Progress = Callable[[int, int], None]
 """Called with (bytes of the result completed, bytes in total)."""
 
@@ -126,17 +127,17 @@ def multiply(a: GroupArray, b: Any, out: GroupArray | None = None) -> GroupArray
 
 
 @overload
-def multiply(a: Array, b: npt.ArrayLike | Array, out: Array | None = None) -> Array: ...
+def multiply(a: Array, b: Array | _Number, out: Array | None = None) -> Array: ...
 
 
 @overload
-def multiply(a: npt.ArrayLike, b: Array, out: Array | None = None) -> Array: ...
+def multiply(a: _Number, b: Array, out: Array | None = None) -> Array: ...
 
 
 @overload
 def multiply(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    a: HostArray | _Number | Sequence[Any],
+    b: HostArray | _Number | Sequence[Any],
     out: HostArray | None = None,
     *,
     runtime: Runtime | None = None,
@@ -157,9 +158,8 @@ def multiply(
     """Multiplies element by element on the device.
 
     If `a` or `b` is a device array, so is the result, and the launch is asynchronous. Dask arrays are multiplied chunk
-    by chunk, when Dask computes the result. Arrays of a group are multiplied
-    on all of its devices at the same time. NumPy arrays of any size are streamed through the device in chunks; their
-    product is a NumPy array.
+    by chunk, when Dask computes the result. Arrays of a group are multiplied on all of its devices at the same time.
+    NumPy arrays of any size are streamed through the device in chunks; their product is a NumPy array.
 
     Args:
         a, b: operands whose shapes broadcast, with NumPy 2's promotion of dtypes. Operands of one shape and dtype,
@@ -453,7 +453,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a device array")
     array = np.asarray(value)
     if array.size != 1:
-        rule = f"a device array is multiplied by another or by a scalar; got a NumPy array of shape {array.shape}"
+        rule = f"a device array is multiplied by another or by a scalar; got host data of shape {array.shape}"
         raise TypeError(f"{rule}; copy it to the device, by runtime.array(data)")
     typed = _has_dtype(value)
     if typed and array.dtype != dtype:

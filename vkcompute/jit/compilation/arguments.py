@@ -25,10 +25,12 @@ def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mappi
         found = parameters.bind(*args, **named)
     except TypeError as error:
         unknown = next((each for each in named if each not in parameters.parameters), None)
+        takes = ", ".join(parameters.parameters) or "nothing"
         if unknown is None:
-            raise TypeError(f"{name}(): {error}") from None
+            rule = f"; it takes {takes}; got {len(args)}" if "too many" in str(error) else ""
+            raise TypeError(f"{name}(): {error}{rule}") from None
         rule = f"{name}(): got an unexpected keyword argument {unknown!r}"  # bind names missing arguments first
-        raise TypeError(f"{rule}; it takes {', '.join(parameters.parameters) or 'none'}") from None
+        raise TypeError(f"{rule}; it takes {takes}; the grid is given as {name}[grid](...)") from None
     found.apply_defaults()
     return found.args
 

@@ -144,7 +144,9 @@ def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
     if wanted.count(-1) == 1 and known > 0 and size % known == 0:
         wanted = tuple(size // known if n == -1 else n for n in wanted)
     if min(wanted, default=0) < 0 or math.prod(wanted) != size:
-        raise ValueError(f"an array of {size} elements cannot take the shape {shape}, which has {math.prod(wanted)}")
+        raise ValueError(
+            f"an array of {size} elements takes shapes whose lengths have this product; got {tuple(wanted)}"
+        )
     return wanted
 
 

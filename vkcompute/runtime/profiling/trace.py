@@ -193,13 +193,20 @@ class Trace:
         """Plots a row for the host and one per queue, with a bar per call and task. Requires the extra `plot`.
 
         Returns:
-            a matplotlib figure. In a notebook it is the value of the cell, and is not shown a second time.
-        """
-        import matplotlib
-        from matplotlib import pyplot
+            a matplotlib figure. A notebook shows it once, below the cell.
 
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        try:
+            import matplotlib
+
+            from vkcompute.runtime.profiling.figures import subplots
+        except ImportError as error:
+            raise ImportError(f"plot() needs matplotlib: pip install 'vkcompute[plot]' ({error})") from error
         tracks, bars = self._tracks(), self._bars()
-        figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.6 * len(tracks)), layout="constrained")
+        size = 10, 1.5 + 0.6 * len(tracks)
+        figure, axes = subplots(figsize=size, layout="constrained")
         # Transfers first, so that the waits and submits within them are visible.
         names = sorted(bars, key=lambda name: (name.endswith(" others"), name not in ("upload", "download")))
         colors = matplotlib.color_sequences["tab10" if len(names) <= 10 else "tab20"]
@@ -213,8 +220,6 @@ class Trace:
         legend = figure.legend(handles, [""] * len(names), loc="outside lower center", ncols=5, frameon=False)
         for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_text(name)  # as a label, a name that begins with "_" would be left out
-        if "inline" in matplotlib.get_backend():  # which shows all open figures at the end of a cell
-            pyplot.close(figure)
         return figure
 
     def _bars(self) -> dict[str, dict[str, list[tuple[float, float]]]]:
