@@ -22,6 +22,8 @@ CELLS = {
     "compile": "@vc.kernel\ndef listed(x):\n    x[vc.global_id(0)] = [1, 2]\n\nlisted(x)",
     "launch": "def launch():\n    vc.elementwise('a + b')(x, gpu.zeros(3))\n\nlaunch()",
     "operator": "x + gpu.zeros(3)",
+    "graph": "with gpu.record(z=x) as graph:\n    vc.multiply(graph['z'], 2.0, graph['z'])\ngraph.run(z=gpu.zeros(3))",
+    "function": "import vkcompute.numpy as vnp\nvnp.sum(x, axis=5)",
     "glsl": "gpu.kernel('multiply_float32')(x)",
     "profile": "with gpu.profile() as profile:\n    vc.multiply(x, x)\nprofile",
     "plot": "profile.plot()",
@@ -84,7 +86,9 @@ def test_the_wheel_is_used(outputs: dict[str, list[Any]], installed: Path) -> No
         ),
         ("launch", ["  Cell In[3], line 4, in <module>", "  Cell In[3], line 2, in launch", "ValueError: "]),
         ("operator", ["  Cell In[4], line 1, in <module>", "ValueError: "]),
-        ("glsl", ["  Cell In[5], line 1, in <module>", "TypeError: "]),
+        ("graph", ["  Cell In[5], line 3, in <module>", "ValueError: "]),
+        ("function", ["  Cell In[6], line 2, in <module>", "AxisError: "]),
+        ("glsl", ["  Cell In[7], line 1, in <module>", "TypeError: "]),
     ],
 )
 def test_errors_show_the_users_lines_only(outputs: dict[str, list[Any]], cell: str, lines: list[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.creation import beside
-from vkcompute.errors import HostCopyWarning, warn_caller
+from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
@@ -56,6 +56,13 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
+        try:
+            return placed(args, named)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
+
+    def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
         fits = is_quick and Array in kinds and names.isdisjoint(named)
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):

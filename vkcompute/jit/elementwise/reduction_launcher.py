@@ -73,7 +73,7 @@ class ReduceLauncher:
         self._combine, self._initial, self._commutes = combine, initial, commutes
         self._arguments = Arguments(each or IDENTITY, combine.name)
         mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
-        self._label = f"reduce: {combine.name}{mapped}"
+        self._labels = f"reduce: {combine.name}{mapped}", f"reduce: {combine.name}, of parts"
         self._later = self._programs(IDENTITY)
         self._first = self._programs(each) if each else self._later
         self._copying = ElementLauncher(IDENTITY)
@@ -283,7 +283,7 @@ class ReduceLauncher:
             if plan is None or plan.launch(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.find((*of_window, options_on(runtime_of(part)))).block)
                 pushes = [*values(args), *lengths, *sizes]
-                dispatch(self._label, programs, of_window, bound, pushes, n_groups, plan_key)
+                dispatch(self._labels[programs is not self._first], programs, of_window, bound, pushes, n_groups, plan_key)
         return None if len(several) > 1 else plans.get(plan_key)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.suballoc import assign_offsets
-from vkcompute.errors import ClosedError
+from vkcompute.errors import ClosedError, shorten_traceback
 from vkcompute.runtime.graphs.aliasing import Apart, apart
 from vkcompute.runtime.graphs.host_arrays import HostArray, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
@@ -223,6 +223,13 @@ class Graph:
             TypeError: an input is unknown or of another type.
             ClosedError: it is closed, or its recording failed.
         """
+        try:
+            return self._submit(times, inputs)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
+
+    def _submit(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self._ready()
         if not isinstance(times, int) or not 1 <= times <= _MAX_RUNS:
             raise ValueError(f"a graph runs 1 to {_MAX_RUNS} times in a row; got times={times!r}")
