@@ -211,6 +211,15 @@ def test_a_graph_records_reads_and_assignments(gpu: vc.Runtime) -> None:
         graph.run()
 
 
+@pytest.mark.parametrize("lengths", [(0,), (0, 0), (2, 0), (0, 3)])
+def test_a_mask_without_elements_selects_none(gpu: vc.Runtime, lengths: tuple[int, ...]) -> None:
+    mask, host = np.zeros(lengths, bool), np.ones((2, 3), np.float32)
+    x = gpu.array(host)
+    assert x[gpu.array(mask)].shape == x[mask].shape == host[mask].shape
+    x[gpu.array(mask)] = 5
+    assert (x.numpy() == 1).all()
+
+
 def test_bools_without_axes(gpu: vc.Runtime) -> None:
     x = gpu.zeros((), np.int32)
     assert indexing.get(x, True).shape == (1,)

@@ -239,7 +239,7 @@ def _of_mask(x: Array, mask: Array, axis: int) -> list[Array]:
         IndexError: the lengths differ.
     """
     for at, (n, length) in enumerate(zip(mask.shape, x.shape[axis:], strict=False)):
-        if n != length:
+        if n not in (0, length):  # as in NumPy, a mask without elements selects none
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + at}; size of axis is {length} but size "
                 f"of corresponding boolean axis is {n}"

@@ -283,7 +283,9 @@ class ReduceLauncher:
             if plan is None or plan.launch(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.find((*of_window, options_on(runtime_of(part)))).block)
                 pushes = [*values(args), *lengths, *sizes]
-                dispatch(self._labels[programs is not self._first], programs, of_window, bound, pushes, n_groups, plan_key)
+                dispatch(
+                    self._labels[programs is not self._first], programs, of_window, bound, pushes, n_groups, plan_key
+                )
         return None if len(several) > 1 else plans.get(plan_key)
 
 
