@@ -98,7 +98,6 @@ def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
     workers = workers_of(client).values()
     assert [(each["nthreads"], each["resources"]) for each in workers] == [(1, {"GPU": 1.0})] * len(workers)
     assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= set(next(iter(workers))["metrics"])
-    assert {*client.run(sys.getswitchinterval).values()} == {0.0005}
     names = client.run(lambda: vc.default_runtime().device.name)
     assert len(set(names.values())) == len(device_indices(None))
     found = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()

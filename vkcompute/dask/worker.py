@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -28,9 +27,6 @@ from vkcompute.runtime.runtime import default_runtime
 LIMIT = "VKCOMPUTE_DASK_DEVICE_MEMORY"
 """The environment variable with the most bytes of results on a worker's device: 2GiB, or a fraction of its memory."""
 _DEFAULT_LIMIT = "0.6"
-_SWITCH_S = 0.0005
-"""Seconds after which the event loop hands the interpreter's lock back to the thread that launches, in place of 5 ms.
-Each call of the driver gives it up. Tasks of small chunks then take 1.1 to 1.2 times as long as with NumPy, not 1.4."""
 _log = logging.getLogger("distributed.vkcompute")
 
 
@@ -184,8 +180,6 @@ def _set_up(worker: Any) -> None:
     memory = runtime.device.memory
     heap = runtime.device.physical.memory_heaps[memory.kinds["device"].heap]
     executor = LaunchThreadPoolExecutor(worker)
-    if worker.nanny is not None:  # else it may be in a process of the user's
-        sys.setswitchinterval(_SWITCH_S)
     limit, in_process = memory_limit(os.environ.get(LIMIT), heap.nbytes), runtime.device.physical.kind == "cpu"
     store = DeviceStore(worker.data, limit, in_process=in_process)
     worker.executors["default"].shutdown(wait=False)
