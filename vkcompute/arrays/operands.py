@@ -19,6 +19,7 @@ from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each in "?bBhHiIlLqQefdFD"]])
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
+_PLACED = Array, type(None)
 
 
 def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
@@ -64,7 +65,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
-        fits = is_quick and Array in kinds and names.isdisjoint(named)
+        fits = is_quick and Array in kinds and all([type(named[each]) in _PLACED for each in names & named.keys()])
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
             return function(*args, **named)
         bound = signature.bind(*args, **named)
