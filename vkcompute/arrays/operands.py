@@ -65,7 +65,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
-        fits = is_quick and Array in kinds and all([type(named[each]) in _PLACED for each in names & named.keys()])
+        fits = is_quick and Array in kinds and all(type(named[each]) in _PLACED for each in names & named.keys())
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
             return function(*args, **named)
         bound = signature.bind(*args, **named)
