@@ -47,6 +47,7 @@ with vc.Runtime("cpu") as gpu:
     graph.run(times=2)
     print([device.name for device in vc.devices()])
     gpu.stream(np.ones(10, np.float32), doubling, np.empty(10, np.float32))
+    gpu.stream(np.ones(10, np.float32), lambda a, b: vc.multiply(a, 2, b), np.empty(10, np.float32))
     with gpu.profile() as profile:
         saxpy(x, y, y, 2.0)
     print(profile.table())

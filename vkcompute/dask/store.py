@@ -137,7 +137,7 @@ class DeviceStore(MutableMapping[Any, Any]):
     def evict(self) -> int:
         """Moves a result of `fast` to disk. Returns its bytes, or -1 if that fails."""
         if not self._host.fast:  # type: ignore[attr-defined]
-            self.spill(self.device_bytes - 1)
+            self.spill(self.device_bytes - 1)  # the least recently used result, which can then go to disk
         return int(self._host.evict())  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:

@@ -24,7 +24,12 @@ from vkcompute.runtime.streams.halo import Halo
 
 Chunk = HostArray | tuple[HostArray, ...]
 Source = Chunk | Iterable[Chunk]
-Work = Callable[..., object] | Graph
+Work = (
+    Callable[[Array, Array], object]  # so that type checkers know the parameters of the most frequent lambdas
+    | Callable[[Array, Array, Array], object]
+    | Callable[..., object]
+    | Graph
+)
 Sink = HostArray | Callable[[slice, HostArray], object]
 Progress = Callable[[int, int | None], object]
 Row = tuple[np.dtype[Any], tuple[int, ...]]
