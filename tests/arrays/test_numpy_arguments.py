@@ -144,6 +144,22 @@ def test_angles_in_degrees(gpu: vc.Runtime) -> None:
     _same(np.angle(gpu.array(z), deg=True), np.angle(z, True))
 
 
+def test_conjugates_of_bools_are_integers(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([True, False, True]))
+    found = vnp.conj(x)
+    assert (found.dtype.kind, found.tolist()) == ("i", [1, 0, 1])
+    assert vnp.dot(found, x).item() == np.dot(np.conj(x.numpy()), x.numpy()) == 2
+    assert vnp.vecmat(x, x.reshape(3, 1)).dtype == vnp.vdot(x, x).dtype == np.bool_
+
+
+@pytest.mark.parametrize("casting", ["no", "safe", "same_kind", "unsafe"])
+def test_casting_of_arrays(gpu: vc.Runtime, casting: Any) -> None:
+    x = gpu.array(np.arange(3, dtype=np.int32))
+    for dtype in (np.int32, np.int16, np.float64, np.uint8):
+        assert np.can_cast(x, dtype, casting=casting) == vnp.can_cast(x, dtype, casting)
+        assert vnp.can_cast(x, dtype, casting) == np.can_cast(x.dtype, dtype, casting)
+
+
 def test_orders_of_arrays_like_others(gpu: vc.Runtime) -> None:
     x = gpu.array(np.zeros((2, 3), np.float32))
     for name in ("zeros_like", "ones_like", "empty_like"):

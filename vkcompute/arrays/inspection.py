@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.creation import on
+from vkcompute.arrays.creation import Casting, on
 from vkcompute.arrays.promotion import complex_of, default_float, default_int, require_dtype
 from vkcompute.dtypes import COMPLEX, TABLE
 from vkcompute.errors import MissingFeature
@@ -43,10 +43,14 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     return bool(np.dtype(dtype).kind in _KINDS[kind])
 
 
-def can_cast(source: Array | npt.DTypeLike, to: npt.DTypeLike) -> bool:
-    """Returns True if a dtype, or that of an array, is converted to another one without loss, by promotion."""
+def can_cast(source: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting = "safe") -> bool:
+    """Returns True if a dtype, or that of an array, is converted to another one.
+
+    Args:
+        casting: which conversions are allowed, as in NumPy; "safe" are those without loss.
+    """
     dtype = source.dtype if type(source) is Array else np.dtype(source)
-    return bool(np.can_cast(dtype, to))
+    return bool(np.can_cast(dtype, to, casting))
 
 
 def may_share_memory(a: Any, b: Any) -> bool:

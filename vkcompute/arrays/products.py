@@ -339,4 +339,5 @@ def matvec(x1: Array, x2: Array) -> Array:
 
 def vecmat(x1: Array, x2: Array) -> Array:
     """Returns the products of vectors, conjugated if they are complex, and matrices."""
-    return squeeze(matmul(expand_dims(apply("conjugate", x1), -2), x2), -2)
+    conjugates = apply("conjugate", x1) if x1.dtype.kind == "c" else x1
+    return squeeze(matmul(expand_dims(conjugates, -2), x2), -2)

@@ -138,7 +138,8 @@ def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = common(context, kinds)
+    """The dtype itself; bools count as ints, as in NumPy."""
+    found = _counted(name, context, kinds).result
     return Types(name if found.kind == "c" else "astype", found, found)
 
 
