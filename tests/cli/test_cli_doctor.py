@@ -117,6 +117,9 @@ def test_wrong_results_and_crashes_on_paper(machine: Callable[..., list[checkup.
     assert (failed.mark, failed.text) == (FAILED, "reduction: the result differs from NumPy's")
     [*_, failed] = machine([GPU], EQUAL[:1], status=-11)
     assert (failed.mark, failed.text) == (FAILED, "a computation failed: the process ended with status -11")
+    traceback = 'Traceback:\n  File "x.py"\n    call()\nvkcompute.errors.DeviceLost: it is lost\nin chunk 0\n'
+    [*_, failed] = machine([GPU], EQUAL[:1], status=1, said=traceback)
+    assert failed.text == "a computation failed: DeviceLost: it is lost"
     said = machine([GPU], said="ERROR: loader_scanned_icd_add: Could not load libx.so\nERROR: loader: no\n")
     assert [each.text for each in said if each.subject == "loader says"][1] == "ERROR: loader: no"
 

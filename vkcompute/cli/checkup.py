@@ -151,7 +151,7 @@ def _refusal(manifest: Manifest) -> str:
         return ""
     if done.returncode == _NO_DRIVER:
         return f"names {manifest.library}, which is no Vulkan driver"
-    return f"names a library that does not load: {_last_line(done.stderr) or f'status {done.returncode}'}"
+    return f"names a library that does not load: {_error_line(done.stderr) or f'status {done.returncode}'}"
 
 
 def permissions(folder: Path = Path("/dev/dri")) -> Iterator[Finding]:
@@ -221,7 +221,7 @@ def devices() -> Iterator[Finding]:
     said = [line.strip() for line in listing.stderr.splitlines() if line.startswith(_LOADER_ERRORS)]
     yield from [Finding(NOTE, "loader says", line) for line in dict.fromkeys(said)]
     if listing.returncode:
-        text = _last_line(listing.stderr) or f"the process ended with status {listing.returncode}"
+        text = _error_line(listing.stderr) or f"the process ended with status {listing.returncode}"
         what, _, remedy = text.partition("; ")
         is_own = what.startswith(("NoDevice: ", "NoVulkanLoader: "))
         yield Finding(FAILED, "devices", what if is_own else text, remedy if is_own else "correct what this names")
@@ -265,7 +265,7 @@ def _trials(index: int) -> Iterator[Finding]:
             remedy = "update the driver; choose another device by VKCOMPUTE_DEVICE until then"
             yield Finding(FAILED, subject, f"{trial['trial']}: the result differs from NumPy's", remedy)
     if done.returncode:
-        text = _last_line(done.stderr) or f"the process ended with status {done.returncode}"
+        text = _error_line(done.stderr) or f"the process ended with status {done.returncode}"
         yield Finding(FAILED, subject, f"a computation failed: {text}", "update the driver")
     elif all(trial["equal"] for trial in trials):
         names = ", ".join(trial["trial"] for trial in trials)
@@ -289,9 +289,11 @@ def _json_lines(text: str) -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in text.splitlines() if line.startswith("{"))
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("vkcompute.errors.") if lines else ""
+def _error_line(text: str) -> str:
+    """Returns the error of a traceback, without its notes; the last line of another text."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    at = max((place + 1 for place, line in enumerate(lines) if line.startswith(" ")), default=len(lines))
+    return next(iter(lines[at:] or lines[-1:]), "").strip().removeprefix("vkcompute.errors.")
 
 
 def environment() -> dict[str, str]:
