@@ -33,7 +33,7 @@ def _user_traceback(error: BaseException) -> list[str]:
 
     calls = [each for each in traceback.walk_tb(error.__traceback__) if not _is_internal(each[0])]
     lines = traceback.StackSummary.extract(iter(calls)).format()
-    text = "".join([*lines, f"{type(error).__name__}: {error}"])
+    text = "\n".join(["".join([*lines, f"{type(error).__name__}: {error}"]), *getattr(error, "__notes__", ())])
     for file in dict.fromkeys(frame.f_code.co_filename for frame, _ in calls):
         if cell := _cell(file):
             text = text.replace(f'File "{file}"', cell).replace(file, cell)

@@ -48,3 +48,11 @@ def test_only_the_users_calls_are_shown(gpu: vc.Runtime, name: str) -> None:
         assert {str(each.path) for each in raised.traceback.filter(raised)} == {__file__}
         files = [each.filename for each in traceback.extract_tb(raised.tb)]
         assert not [each for each in files if "frontend" in each], "the compiler's own calls are cut"
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(not hasattr(Exception, "add_note"), reason="Python 3.10 has no notes")
+def test_notes_are_shown() -> None:
+    error = vc.KernelError("no")
+    error.add_note("in chunk 3")
+    assert error._render_traceback_()[-2:] == ["KernelError: no", "in chunk 3"]

@@ -138,10 +138,16 @@ def manifests(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
         yield Finding(NOTE, "driver manifest", "drivers are listed in the registry, which is not examined")
     elif not found:
         where = f"{name}={environ[name]} names none" if name else "there is none in the folders that the loader reads"
-        usual = {each: environ[each] for each in environ if not each.startswith("XDG_")}
-        moved = next((each for each in _FOLDERS if environ.get(each)), "") if find(usual) else ""
-        given = given or (f"correct or unset {moved}, which names the folders" if moved else "")
-        yield Finding(FAILED, "driver manifest", where, given or f"install {_DRIVER}")
+        yield Finding(FAILED, "driver manifest", where, given or _moved(environ) or f"install {_DRIVER}")
+
+
+def _moved(environ: Mapping[str, str]) -> str:
+    """Returns the remedy for a variable that hides the folders of the manifests; empty if none does."""
+    usual = {each: environ[each] for each in environ if not each.startswith("XDG_")}
+    variable = next((each for each in _FOLDERS if environ.get(each)), "")
+    if not variable or find(environ) or not find(usual):
+        return ""
+    return f"correct or unset {variable}, which names the folders of the driver manifests"
 
 
 def _refusal(manifest: Manifest) -> str:
@@ -196,7 +202,7 @@ def compilers() -> Iterator[Finding]:
     try:
         yield Finding(OK, "GLSL compiler", discovery.find().path)
     except NoCompiler as error:
-        text = str(error) if named else "none, which only kernels in GLSL need"
+        text = str(error).partition(";")[0] if named else "none, which only kernels in GLSL need"
         remedy = "correct or unset VKCOMPUTE_GLSLC" if named else "install one, as `apt install glslang-tools`"
         yield Finding(NOTE, "GLSL compiler", text, remedy)
 
@@ -207,7 +213,8 @@ def cache() -> Iterator[Finding]:
     try:
         disk.require_usable_cache()
     except OSError as error:
-        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+        at = "" if error.filename == str(folder) else f"{error.filename}: "
+        why = f"{at}{error.strerror}" if error.strerror else str(error)
         remedy = "correct that, or set VKCOMPUTE_CACHE_DIR to another folder"
         yield Finding(FAILED, "cache", f"{folder} is not used, so each process compiles anew: {why}", remedy)
         return
@@ -224,7 +231,8 @@ def devices() -> Iterator[Finding]:
         text = _error_line(listing.stderr) or f"the process ended with status {listing.returncode}"
         what, _, remedy = text.partition("; ")
         is_own = what.startswith(("NoDevice: ", "NoVulkanLoader: "))
-        yield Finding(FAILED, "devices", what if is_own else text, remedy if is_own else "correct what this names")
+        remedy = _moved(os.environ) or remedy if is_own else "correct what this names"
+        yield Finding(FAILED, "devices", what if is_own else text, remedy)
         return
     head, *found = _json_lines(listing.stdout)
     yield Finding(OK, "layers", ", ".join(head["layers"]) or "none")
@@ -266,7 +274,8 @@ def _trials(index: int) -> Iterator[Finding]:
             yield Finding(FAILED, subject, f"{trial['trial']}: the result differs from NumPy's", remedy)
     if done.returncode:
         text = _error_line(done.stderr) or f"the process ended with status {done.returncode}"
-        yield Finding(FAILED, subject, f"a computation failed: {text}", "update the driver")
+        what, _, remedy = text.partition("; ")
+        yield Finding(FAILED, subject, f"a computation failed: {what}", remedy or "update the driver")
     elif all(trial["equal"] for trial in trials):
         names = ", ".join(trial["trial"] for trial in trials)
         yield Finding(OK, subject, f"{names}: equal to NumPy")
