@@ -91,7 +91,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
                 "VkComputeError NoDevice NoVulkanLoader NoCompiler MissingFeature OutOfDeviceMemory DeviceLost "
                 "VulkanError ValidationError CompileError SpirvError KernelError ClosedError DataError",
             ),
-            Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning SpillWarning"),
+            Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning SpillWarning UnlikeDevicesWarning"),
         ),
     ),
     "numpy": (

@@ -54,7 +54,7 @@ Errors
     VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
     CompileError, SpirvError, KernelError, ClosedError, DataError; the warnings HostCopyWarning, CPUFallbackWarning,
-    SpillWarning
+    SpillWarning, UnlikeDevicesWarning
 
 `help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
 no driver and starts no thread.
@@ -83,6 +83,7 @@ from vkcompute.errors import NoVulkanLoader as NoVulkanLoader
 from vkcompute.errors import OutOfDeviceMemory as OutOfDeviceMemory
 from vkcompute.errors import SpillWarning as SpillWarning
 from vkcompute.errors import SpirvError as SpirvError
+from vkcompute.errors import UnlikeDevicesWarning as UnlikeDevicesWarning
 from vkcompute.errors import ValidationError as ValidationError
 from vkcompute.errors import VkComputeError as VkComputeError
 from vkcompute.errors import VulkanError as VulkanError

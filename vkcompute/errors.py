@@ -135,6 +135,10 @@ class SpillWarning(UserWarning):
     """Device memory is full, and the least recently used arrays move to host memory until they are used again."""
 
 
+class UnlikeDevicesWarning(UserWarning):
+    """The devices of a cluster differ in dtypes; the message names what its workers do without."""
+
+
 class CPUFallbackWarning(UserWarning):
     """A runtime computes on a CPU that nobody asked for; the message gives the likely reason."""
 

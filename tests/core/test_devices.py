@@ -239,6 +239,18 @@ def test_features_by_name(gpu: vc.Runtime) -> None:
         vc.Runtime(features=present)
 
 
+def test_features_disabled_by_the_environment(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    present = sorted(gpu.device.features)[:2]
+    monkeypatch.setenv("VKCOMPUTE_DISABLE_FEATURES", f" {present[0]},,{present[1]} ")
+    with vc.Runtime() as runtime:
+        assert runtime.device.features == gpu.device.features - {*present}
+    with pytest.raises(vc.MissingFeature, match=f"has no {present[0]}"):
+        vc.Runtime(features=present)
+    monkeypatch.setenv("VKCOMPUTE_DISABLE_FEATURES", "shaderFloat46")
+    with pytest.raises(ValueError, match="'shaderFloat46' is none; did you mean shaderFloat"):
+        vc.Runtime()
+
+
 TELL = """
 import vkcompute as vc
 try:

@@ -5,6 +5,7 @@ One cluster serves all tests that do not end it. With several drivers at once, i
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import logging
@@ -14,6 +15,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,9 +30,10 @@ distributed = pytest.importorskip("distributed")
 import vkcompute as vc  # noqa: E402
 import vkcompute.dask  # noqa: E402
 import vkcompute.numpy as vnp  # noqa: E402
-from vkcompute.dask.cluster import device_indices  # noqa: E402
+from vkcompute.dask.cluster import chosen, disabled_features  # noqa: E402
 from vkcompute.dask.store import DeviceStore  # noqa: E402
-from vkcompute.dask.worker import LaunchThreadPoolExecutor, memory_limit  # noqa: E402
+from vkcompute.dask.worker import AlikeDevices, LaunchThreadPoolExecutor, memory_limit  # noqa: E402
+from vkcompute.dtypes import TABLE  # noqa: E402
 
 pytestmark = pytest.mark.devices
 MIB = 1 << 20
@@ -39,15 +42,15 @@ PATIENCE_S = 180  # before a test gives up; none waits as long
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    indices = device_indices(None)
-    if len(indices) < 2 and os.environ.get("VKCOMPUTE_TEST_ALL_ICDS"):
+    devices = chosen(None)
+    if len(devices) < 2 and os.environ.get("VKCOMPUTE_TEST_ALL_ICDS"):
         pytest.skip("runs with all drivers at once")
     settings = {"array.backend": "vkcompute", "distributed.admin.tick.limit": "60s", "distributed.comm.retry.count": 0}
     with (
         dask.config.set(settings),
         vkcompute.dask.LocalCluster(
-            workers_per_device=2 if len(indices) < 2 else 1,
-            device_memory=f"{16 if len(indices) < 2 else 8}MiB",
+            workers_per_device=2 if len(devices) < 2 else 1,
+            device_memory=f"{16 if len(devices) < 2 else 8}MiB",
             dashboard_address="127.0.0.1:0" if importlib.util.find_spec("bokeh") else None,
             silence_logs=logging.WARNING,
         ) as cluster,
@@ -99,7 +102,7 @@ def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
     assert [(each["nthreads"], each["resources"]) for each in workers] == [(1, {"GPU": 1.0})] * len(workers)
     assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= set(next(iter(workers))["metrics"])
     names = client.run(lambda: vc.default_runtime().device.name)
-    assert len(set(names.values())) == len(device_indices(None))
+    assert len(set(names.values())) == len(chosen(None))
     found = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()
     assert found in names.values()
 
@@ -428,6 +431,40 @@ def test_a_cluster_of_no_such_device() -> None:
             vkcompute.dask.LocalCluster(device_memory=amount)
 
 
+def test_dtypes_of_results_depend_on_no_worker(client: Any) -> None:
+    def computed() -> list[str]:
+        ints, floats = vnp.ones(3, dtype=np.int32), vnp.ones(3, dtype=np.float32)
+        return [str(each.dtype) for each in (ints + floats, (ints > 0).sum(), vnp.argmax(floats), ints * 2**20)]
+
+    client.wait_for_workers(2)
+    found = client.run(computed)
+    assert len(found) == 2
+    assert len({tuple(each) for each in found.values()}) == 1
+
+
+@pytest.mark.pure
+def test_unlike_devices_compute_without_what_one_lacks() -> None:
+    has = {name: True for row in TABLE for name in row.features}
+    wide = types.SimpleNamespace(name="Wide", features=has)
+    narrow = types.SimpleNamespace(name="Narrow", features={**has, "shaderFloat64": False})
+    assert disabled_features([wide, wide]) == disabled_features([narrow]) == []
+    with pytest.warns(vc.UnlikeDevicesWarning, match="with float64, since Narrow lacks"):
+        assert disabled_features([wide, narrow]) == ["shaderFloat64"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("dtypes", "warned"), [("int32, float32", False), ("int32", True)])
+def test_a_worker_beside_unlike_ones_warns(dtypes: str, warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def identity() -> dict[str, Any]:
+        return {"workers": {"tcp://a": {"metrics": {"device_dtypes": "int32, float32"}}, "tcp://b": {"metrics": {}}}}
+
+    metrics = {"device_dtypes": lambda _: dtypes, "device": lambda _: "Narrow"}
+    worker = types.SimpleNamespace(metrics=metrics, scheduler=types.SimpleNamespace(identity=identity))
+    with caplog.at_level(logging.WARNING, "distributed.vkcompute"):
+        asyncio.run(AlikeDevices().setup(worker))
+    assert ("VKCOMPUTE_DISABLE_FEATURES" in caplog.text) == warned
+
+
 def test_a_device_is_named_by_itself_or_in_a_list() -> None:
     name = vc.devices()[0].name
-    assert device_indices(name) == device_indices([name]) == device_indices(0) == [0]
+    assert [[each.index for each in chosen(given)] for given in (name, [name], 0)] == [[0]] * 3

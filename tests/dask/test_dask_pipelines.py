@@ -75,7 +75,22 @@ def test_errors(work: Any, message: str) -> None:
 def test_products(on_device: bool) -> None:
     x = da.from_array(X, chunks=(50, 3))
     x = x.to_backend("vkcompute") if on_device else x
-    for work in (lambda x: vc.multiply(x, x + 1), lambda x: vc.multiply(x, 3.0), lambda x: vc.multiply(2.0, x)):
-        found = work(x).compute()
-        assert type(found) is (vc.Array if on_device else np.ndarray)
+    for work in (
+        lambda x: vc.multiply(x, x + 1),
+        lambda x: vc.multiply(x, 3.0),
+        lambda x: vc.multiply(2.0, x),
+        lambda x: vc.multiply(x, x[:1]),
+        lambda x: vc.multiply(x[:, 0], x.T),
+    ):
+        lazy = work(x)
+        found = lazy.compute()
+        assert type(found) is type(lazy._meta) is (vc.Array if on_device else np.ndarray)
+        assert found.dtype == lazy.dtype
         assert np.array_equal(np.asarray(found), np.asarray(work(X)))
+
+
+def test_a_product_of_device_chunks_and_numpy_chunks_is_refused_before_a_task_runs() -> None:
+    x = da.from_array(X, chunks=(50, 3)).to_backend("vkcompute")
+    for other in (X, da.from_array(X, chunks=(50, 3))):
+        with pytest.raises(TypeError, match="got both"):
+            vc.multiply(other, x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +31,9 @@ _CORE_IN_1_3 = {
     "VK_KHR_shader_integer_dot_product",
     "VK_EXT_subgroup_size_control",
 }
+
+DISABLED = "VKCOMPUTE_DISABLE_FEATURES"
+"""The environment variable with the features that devices are taken not to have."""
 
 # Enabled on every device that has them: kernels can do more with them, at no cost.
 WANTED: frozenset[str] = frozenset(
@@ -85,6 +89,21 @@ def query(physical: Any, version: tuple[int, int, int], extensions: Collection[s
     for structure in structures:
         found.update((name, bool(getattr(structure, name))) for name in _names(structure))
     return found
+
+
+def disabled(text: str, known: Collection[str]) -> list[str]:
+    """Returns the features that the environment takes from devices, as "shaderFloat64,shaderInt64".
+
+    Raises:
+        ValueError: one is not among those known.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "`vkcompute info` lists them"
+            raise ValueError(f"{DISABLED} names features, separated by commas; {name!r} is none; {hint}")
+    return names
 
 
 def enabling_chain(

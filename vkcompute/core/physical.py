@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,8 +113,13 @@ class PhysicalDevice:
 
     @cached_property
     def features(self) -> dict[str, bool]:
-        """Each known feature by name: True if the device has it."""
-        return features.query(self.handle, self.api_version, self.extensions)
+        """Each known feature by name: True if the device has it, and the environment does not disable it.
+
+        Raises:
+            ValueError: `VKCOMPUTE_DISABLE_FEATURES` names one that is not known.
+        """
+        found = features.query(self.handle, self.api_version, self.extensions)
+        return found | dict.fromkeys(features.disabled(os.environ.get(features.DISABLED, ""), found), False)
 
     @cached_property
     def properties(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from inspect import signature
@@ -13,28 +14,50 @@ from dask.utils import parse_bytes
 from distributed import Nanny, Scheduler, SpecCluster, Worker
 from distributed.worker_memory import parse_memory_limit
 
+from vkcompute.core.features import DISABLED
 from vkcompute.core.instance import Instance
-from vkcompute.core.physical import choose, enumerate_devices
+from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.dask.worker import LIMIT
+from vkcompute.dtypes import TABLE
+from vkcompute.errors import UnlikeDevicesWarning, warn_caller
 
 _log = logging.getLogger("distributed.vkcompute")
 
 
-def device_indices(devices: int | str | Sequence[int | str] | None) -> list[int]:
-    """Returns the indices of devices, given by index or part of a name; by default of all GPUs, else of all CPUs.
+def chosen(devices: int | str | Sequence[int | str] | None) -> list[PhysicalDevice]:
+    """Returns devices, given by index or part of a name; by default all GPUs, else all CPUs.
 
     Raises:
         NoDevice: one is not there.
     """
     with Instance() as instance:
         found = enumerate_devices(instance)
+        for each in found:
+            assert each.features  # read while the instance is open
         if isinstance(devices, (int, str)):
             devices = [devices]
         if devices is not None:
-            return [choose(found, each).index for each in devices]
+            return [choose(found, each) for each in devices]
         usable = [each for each in found if not each.unfit()]
-        gpus = [each.index for each in usable if each.kind != "cpu"]
-        return gpus or [each.index for each in usable] or [choose(found).index]
+        return [each for each in usable if each.kind != "cpu"] or usable or [choose(found)]
+
+
+def disabled_features(devices: Sequence[PhysicalDevice]) -> list[str]:
+    """Returns the features of dtypes that only some of the devices have, and warns of them.
+
+    Results depend on the worker otherwise: int32 beside float32 gives float64 on a device that has it.
+    """
+    names = {name for row in TABLE for name in row.features}
+    mixed = sorted(name for name in names if len({each.features[name] for each in devices}) == 2)
+    if mixed:
+        lacking = sorted({each.name for each in devices if not all(each.features[name] for name in mixed)})
+        without = [row.name for row in TABLE if not {*mixed}.isdisjoint(row.features)]
+        warn_caller(
+            f"no worker computes with {', '.join(without)}, since {' and '.join(lacking)} lacks them and results may "
+            f"not depend on the worker; name alike devices to have them, as LocalCluster([0])",
+            UnlikeDevicesWarning,
+        )
+    return mixed
 
 
 class LocalCluster(SpecCluster):
@@ -71,9 +94,10 @@ class LocalCluster(SpecCluster):
     ) -> None:
         if not isinstance(workers_per_device, int) or isinstance(workers_per_device, bool) or workers_per_device < 1:
             raise ValueError(f"workers_per_device is an int of at least 1; got {workers_per_device!r}")
-        places = [index for index in device_indices(devices) for _ in range(workers_per_device)]
-        if not places:
+        found = chosen(devices)
+        if not found:
             raise ValueError("devices names at least one; got none; None takes every GPU")
+        places = [each.index for each in found for _ in range(workers_per_device)]
         _require_arguments(named)
         limit = _shared(device_memory, workers_per_device)
         cluster: dict[str, Any] = {
@@ -88,7 +112,8 @@ class LocalCluster(SpecCluster):
             "silence_logs": cluster["silence_logs"],
             **named,
         }
-        env = {**(options.pop("env", None) or {}), LIMIT: limit}
+        disabled = ",".join(filter(None, (os.environ.get(DISABLED), *disabled_features(found))))
+        env = {DISABLED: disabled, **(options.pop("env", None) or {}), LIMIT: limit}
         dashboard = {"dashboard": dashboard_address is not None, "dashboard_address": dashboard_address or ":0"}
         super().__init__(
             workers={

@@ -7,9 +7,13 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+import dask.array as da
 import numpy as np
-from dask.array import core, utils
+from dask.array import core, linalg, random, utils
+from dask.array.backends import NumpyBackendEntrypoint
+from dask.array.slicing import shuffle_slice
 
+import vkcompute.numpy as vnp
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -28,6 +32,56 @@ def _computed_by_host(call: Callable[..., Any]) -> Callable[..., Any]:
         if runtime is None:
             return found
         return tuple(map(runtime.array, found)) if isinstance(found, tuple) else runtime.array(found)
+
+    return wrapper
+
+
+def _through_host(decompose: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a function that makes tasks of SciPy's functions: they compute with NumPy chunks."""
+
+    @wraps(decompose)
+    def wrapper(a: Any) -> Any:
+        if type(a._meta) is not Array:
+            return decompose(a)
+        found = decompose(a.map_blocks(_on_host, meta=np.empty((0,) * a.ndim, a.dtype)))
+        return tuple([each.map_blocks(vnp.asarray, each.dtype, meta=a._meta) for each in found])
+
+    return wrapper
+
+
+def _inverted(invert: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the inversion of matrices, which makes an identity matrix of NumPy's float64 chunks."""
+
+    @wraps(invert)
+    def wrapper(a: Any) -> Any:
+        if type(a._meta) is not Array:
+            return invert(a)
+        eye = core.from_array(np.eye(a.shape[0], dtype=a.dtype), chunks=a.chunks)
+        return linalg.solve(a, eye.map_blocks(vnp.asarray, meta=a._meta))
+
+    return wrapper
+
+
+def _of_each_chunk(to_backend: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the conversion to NumPy chunks: Dask takes the chunks of some results for NumPy's, as those of masks."""
+
+    @wraps(to_backend)
+    def wrapper(data: Any, **named: Any) -> Any:
+        found = to_backend(data, **named)
+        return data.map_blocks(_on_host, meta=data._meta, **named) if found is data else found
+
+    return wrapper
+
+
+def _planned_by_host(permute: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the permutation of collections: Dask plans its slices by dozens of steps on the places."""
+
+    @wraps(permute)
+    def wrapper(self: Any, x: Any) -> Any:
+        if self._backend_name != "vkcompute":
+            return permute(self, x)
+        collection = da.arange(x, chunks="auto") if np.ndim(x) == 0 else x
+        return shuffle_slice(collection, self._bit_generator.permutation(len(collection)).numpy())
 
     return wrapper
 
@@ -62,5 +116,9 @@ def register() -> None:
     """Wraps the functions."""
     percentile: Any = import_module("dask.array.percentile")  # dask.array has a function of this name
     percentile.merge_percentiles = _merged_by_host(percentile.merge_percentiles)
+    linalg.inv = _inverted(linalg.inv)
+    linalg.lu = _through_host(linalg.lu)
+    random.Generator.permutation = _planned_by_host(random.Generator.permutation)
+    NumpyBackendEntrypoint.to_backend = staticmethod(_of_each_chunk(NumpyBackendEntrypoint.to_backend))
     utils.scipy_linalg_safe = _computed_by_host(utils.scipy_linalg_safe)
     core.load_store_chunk = _stored_from_host(core.load_store_chunk)

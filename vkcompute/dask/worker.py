@@ -19,8 +19,10 @@ from distributed.core import error_message
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 from distributed.worker import Worker
 
+from vkcompute.core.features import DISABLED
 from vkcompute.dask.results import arrays_in, launch
 from vkcompute.dask.store import DeviceStore
+from vkcompute.dtypes import of_kernels
 from vkcompute.errors import DeviceLost, OutOfDeviceMemory, VkComputeError
 from vkcompute.runtime.runtime import default_runtime
 
@@ -124,6 +126,22 @@ class LaunchThreadPoolExecutor(ThreadPoolExecutor):
         os._exit(1)
 
 
+class AlikeDevices(WorkerPlugin):
+    """Warns, before a worker joins others, if their devices have other dtypes: results would depend on the worker."""
+
+    async def setup(self, worker: Any) -> None:
+        """Compares the dtypes with those of the scheduler's workers."""
+        own, others = worker.metrics["device_dtypes"](worker), await worker.scheduler.identity()
+        for address, other in others["workers"].items():
+            theirs = other["metrics"].get("device_dtypes", own)
+            if theirs != own:
+                _log.warning(
+                    "results may depend on the worker: %s computes with %s, and %s with %s; set %s for all, as "
+                    "shaderFloat64,shaderInt64", worker.metrics["device"](worker), own, address, theirs, DISABLED,
+                )  # fmt: skip
+                return
+
+
 class TaskNames(WorkerPlugin):
     """Tells the executor which task runs next."""
 
@@ -188,9 +206,11 @@ def _set_up(worker: Any) -> None:
     worker.state.nthreads = 1
     for resources in (worker.state.total_resources, worker.state.available_resources):
         resources["GPU"] = 1.0
-    worker._pending_plugins = (*worker._pending_plugins, TaskNames(executor))
+    worker._pending_plugins = (*worker._pending_plugins, TaskNames(executor), AlikeDevices())
+    taken = ", ".join(of_kernels(dict.fromkeys(runtime.device.features, True)))
     # The dashboard's table of workers has a column for each of them.
     worker.metrics["device"] = lambda _: runtime.device.name
+    worker.metrics["device_dtypes"] = lambda _: taken
     worker.metrics["device_memory"] = lambda _: _used_bytes(runtime)
     worker.metrics["device_busy_s"] = lambda _: round(executor.busy_s, 3)
     worker.metrics["device_spilled"] = lambda _: store.n_spilled

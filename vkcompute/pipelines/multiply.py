@@ -366,20 +366,23 @@ def _is_higher(number: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def _multiply_collections(a: Any, b: Any, out: Any, runtime: Any) -> Any:
-    """Returns the product of Dask arrays, or of one and a number, which the workers compute chunk by chunk.
+    """Returns the product of a Dask array and an array or a number, which the workers compute chunk by chunk.
 
     Raises:
-        ValueError, TypeError: as of `multiply`; or `out` or `runtime` is given.
+        ValueError, TypeError: as of `multiply`; or `out` or `runtime` is given; or device chunks meet NumPy chunks.
     """
     import dask.array as da
 
     if out is not None or runtime is not None:
         raise ValueError("Dask arrays are multiplied where Dask computes, into new ones; omit `out` and `runtime`")
-    left, right = (each if np.ndim(each) == 0 else da.asarray(each) for each in (a, b))
-    first = left if np.ndim(left) else right
-    if np.ndim(left) and np.ndim(right) and (left.shape, left.dtype) != (right.shape, right.dtype):
-        _raise_mismatch(left, right)
-    return da.map_blocks(multiply, left, right, dtype=first.dtype, meta=first._meta)
+    factors = [each if np.ndim(each) == 0 else da.asarray(each) for each in (a, b)]
+    np.broadcast_shapes(*[np.shape(each) for each in factors])
+    metas = [getattr(each, "_meta", each) for each in factors]
+    on_device = [type(meta) is Array for meta in metas if np.ndim(meta)]
+    if any(on_device) and not all(on_device):
+        remedy = 'convert one with dask.array.asarray(x).to_backend("vkcompute")'
+        raise TypeError(f"Dask arrays are multiplied with device chunks, or with NumPy chunks; got both; {remedy}")
+    return da.map_blocks(multiply, *factors, meta=metas[0] * metas[1])
 
 
 def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
