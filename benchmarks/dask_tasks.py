@@ -30,7 +30,7 @@ from machine import describe, versions
 import vkcompute as vc
 import vkcompute.dask
 import vkcompute.numpy as vnp
-from vkcompute.dask.cluster import device_indices
+from vkcompute.dask.cluster import chosen
 
 RESULTS = Path(__file__).resolve().parent / "results"
 _PAIRS, _TASKS, _NAP_S = 5, 500, 0.05
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="write the results to benchmarks/results/dask-DATE.json")
     options = parser.parse_args()
     quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
-    devices = device_indices(None)
+    devices = [each.index for each in chosen(None)]
     per_device = 1 if len(devices) > 1 else 2
     with contextlib.ExitStack() as stack:
         numpy_cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from runtimes import lacks
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
+from vkcompute.runtime.memory import view as views
 
 
 @pytest.mark.parametrize("name", ["bool", "uint8", "int16", "float16", "float32", "int64", "complex64"])
@@ -15,8 +19,8 @@ def test_copies_of_many_runs(gpu: vc.Runtime, name: str) -> None:
         pytest.skip("regions copy it, which validation compares with each other for minutes")
     data = (np.arange(130 * 97) % 250).astype(name).reshape(130, 97)
     x = gpu.array(data)
-    views = [(x.T, data.T), (x[::-1, 1::2], data[::-1, 1::2]), (x[5:].T[3:, ::-2], data[5:].T[3:, ::-2])]
-    for view, expected in views:
+    pairs = [(x.T, data.T), (x[::-1, 1::2], data[::-1, 1::2]), (x[5:].T[3:, ::-2], data[5:].T[3:, ::-2])]
+    for view, expected in pairs:
         copy = view.copy()
         assert copy.contiguous
         assert (copy.numpy() == expected).all()
@@ -31,3 +35,36 @@ def test_copies_in_a_graph(gpu: vc.Runtime) -> None:
     assert (out.numpy() == data.T).all()
     graph.run(x=gpu.array(-data))
     assert (out.numpy() == -data.T).all()
+
+
+_STEPS = [slice(None), slice(None, None, -1), slice(1, None, 2), slice(2, 3), slice(3, 3), slice(-3, None)]
+
+
+@pytest.mark.parametrize("most", [64, 2**24])
+@given(data=st.data())
+def test_pieces_side_by_side(gpu: vc.Runtime, most: int, data: st.DataObject) -> None:
+    host = np.arange(5 * 6 * 7, dtype=np.float32).reshape(5, 6, 7)
+    whole = gpu.array(host)
+    axis = data.draw(st.integers(-3, 2))
+    pieces = []
+    for _ in range(data.draw(st.integers(1, 6))):
+        key = [slice(None)] * 3
+        key[axis] = data.draw(st.sampled_from(_STEPS))
+        own = gpu.array(host + 1000) if data.draw(st.booleans()) else whole
+        pieces.append((own[tuple(key)], (host + 1000 if own is not whole else host)[tuple(key)]))
+    order = data.draw(st.permutations(range(3)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "_MOST_JOINED", most)
+        found = vnp.concat([each.transpose(order) for each, _ in pieces], axis=order.index(axis % 3))
+    expected = np.concatenate([each.transpose(order) for _, each in pieces], order.index(axis % 3))
+    assert np.array_equal(found.numpy(), expected)
+
+
+def test_pieces_in_a_graph(gpu: vc.Runtime) -> None:
+    data = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x, other, out = gpu.array(data), gpu.array(-data), gpu.zeros((8, 4))
+    with gpu.record(x=x) as graph:
+        out.copy_from(vnp.concat([graph["x"][1:], other, graph["x"][::-1]]))
+    for values in (data, data * 10):
+        graph.run(x=gpu.array(values))
+        assert np.array_equal(out.numpy(), np.concatenate([values[1:], -data, values[::-1]]))

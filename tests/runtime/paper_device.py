@@ -20,7 +20,7 @@ from vkcompute.runtime.scheduling import command_queue, recording, scheduler, ta
 from vkcompute.runtime.scheduling.cost import NOTHING
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.scheduler import Scheduler
-from vkcompute.runtime.scheduling.task import Task
+from vkcompute.runtime.scheduling.task import CopyPart, Task
 
 _NOWHERE = 1 << 20  # an address that nobody follows
 
@@ -175,7 +175,7 @@ class Paper:
         return self.scheduler.dispatch((reads, writes), writes, reads, queue, (kernel, kernel, NOTHING))
 
     def copy(self, source: Any, target: Any, queue: Any = None) -> Any:
-        return self.scheduler.copy(([source], [target]), 1, source, target, queue)
+        return self.scheduler.copy([CopyPart(source, ([source], [target]), 1)], target, queue)
 
     def record(self, tasks: Sequence[tuple[Any, Any]]) -> Recording:
         queue: Any = self.scheduler.placement.recording_queue
@@ -201,5 +201,5 @@ def on_paper(batch_tasks: int = 64) -> Iterator[None]:
             patch.setattr(module, "Recorder", PaperRecorder)
         patch.setattr(command_queue, "CommandPool", PaperPool)
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
-        patch.setattr(task, "bytes_read", lambda regions, n_regions, source, target: (source,))
+        patch.setattr(task, "bytes_read", lambda parts, target: [part.source for part in parts])
         yield

@@ -15,7 +15,7 @@ from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, copy_elements
+from vkcompute.runtime.memory.array import Array, join_arrays
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.runtime import default_runtime
 
@@ -166,15 +166,7 @@ def concat(
     joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
     if out is not None and out.shape != joined.shape:
         raise ValueError(f"out has the shape of the result, {joined.shape}; got {out.shape}")
-    parts = [each if each.dtype == found else astype(each, found) for each in given]
-    for each in parts:
-        each.compute()
-    start = 0
-    for each in parts:
-        stop = start + each.shape[at]
-        if each.size:
-            copy_elements(each, joined[(slice(None),) * at + (slice(start, stop),)])
-        start = stop
+    join_arrays([each if each.dtype == found else astype(each, found) for each in given], joined, at)
     return joined if out is None else assign(out, joined)
 
 

@@ -111,10 +111,11 @@ class Handle:
 
     def require_open(self) -> None:
         """Raises ClosedError if the object is closed, or belongs to the parent of this process."""
+        if self._open and self._pid == os.getpid():
+            return
         if not self._open:
             raise ClosedError(f"this {type(self).__name__} is closed; make a new one")
-        if self.inherited:
-            raise forked_error(f"this {type(self).__name__}", self._pid)
+        raise forked_error(f"this {type(self).__name__}", self._pid)
 
     __reduce__ = refuse_pickling
 

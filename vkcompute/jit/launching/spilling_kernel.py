@@ -23,7 +23,7 @@ from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import Grid
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Task, Update, Values, copy_region, resolve
+from vkcompute.runtime.scheduling.task import Bindings, BufferMap, CopyPart, Task, Update, Values, copy_region, resolve
 from vkcompute.spirv.interface import Block
 
 _ALIGN = 64
@@ -260,8 +260,8 @@ class _Filled:
             buffer, start, stop = source
             if stop > start:
                 runtime.scheduler.restore([buffer, target])
-                region = copy_region(buffer, start, target, place, stop - start)
-                runtime.scheduler.copy(region, 1, source, (target, place, place + stop - start))
+                part = CopyPart(source, copy_region(buffer, start, target, place, stop - start), 1)
+                runtime.scheduler.copy([part], (target, place, place + stop - start))
 
     def copy_back(self) -> None:
         """Copies the members back that the kernel writes."""

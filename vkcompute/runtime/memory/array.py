@@ -5,7 +5,7 @@ Their mathematics is in the namespace of arrays, which is on a higher floor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
 from vkcompute.runtime.memory.printing import html, representation, text
-from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view
+from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view, join_views
 from vkcompute.runtime.scheduling.future import Future
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Array(StridedView, Mathematics):
         if not layout.is_basic(index):
             found: Array = namespace().get_item(self, index)
             return found
-        shape, strides, offset = layout.view(self.shape, self.strides, self.dtype, index)
+        shape, strides, offset = layout.view(self.shape, self.strides, index)
         if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
             if isinstance(self._expression, Restored):
                 return restored(np.empty(shape, self.dtype))
@@ -645,6 +645,23 @@ def copy_elements(source: Array, target: Array) -> None:
             namespace().copy_into(source, target)
             return
     copy_view(source, target)
+
+
+def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
+    """Copies arrays side by side along an axis into another: small ones in one task."""
+    for each in sources:
+        each.compute()
+    itemsize = target.dtype.itemsize
+    if not any(
+        _has_many_runs(each) or layout.n_runs(each.shape, target.strides, itemsize) > _MANY_RUNS for each in sources
+    ):
+        join_views(sources, target, axis)
+        return
+    start = 0
+    for each in sources:
+        stop = start + each.shape[axis]
+        copy_elements(each, target[(slice(None),) * axis + (slice(start, stop),)])
+        start = stop
 
 
 def _has_many_runs(*arrays: Array) -> bool:

@@ -34,33 +34,64 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Returns True if the elements are contiguous in C order; strides of axes of length 1 are ignored."""
-    if 0 in shape:
-        return True
-    expected = contiguous_strides(shape, itemsize)
-    return all(n == 1 or have == want for n, have, want in zip(shape, strides, expected, strict=True))
+    step = itemsize
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1:
+            if stride != step:
+                return 0 in shape
+            step *= n
+    return True
 
 
 def extent(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
     """The bytes [start, stop) of the elements, relative to the element at index 0, 0, …"""
     if 0 in shape:
         return 0, 0
-    reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-    return sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach) + itemsize
+    start, stop = 0, itemsize
+    for n, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            start += (n - 1) * stride
+        else:
+            stop += (n - 1) * stride
+    return start, stop
 
 
-def view(shape: Shape, strides: Shape, dtype: np.dtype[Any], index: Any) -> tuple[Shape, Shape, int]:
-    """Shape, strides and offset in bytes of `array[index]`, computed by numpy on an array that owns no memory.
+def view(shape: Shape, strides: Shape, index: Any) -> tuple[Shape, Shape, int]:
+    """Returns shape, strides and offset in bytes of `array[index]`, for a basic index.
 
     Raises:
         IndexError: as in numpy.
     """
     key = index if isinstance(index, tuple) else (index,)
-    if Ellipsis not in key:
-        key = (*key, Ellipsis)  # with it, numpy returns an array even for a single element
-    anchor = np.zeros(1, dtype)
-    # numpy computes addresses of basic views without access to the memory.
-    found = np.lib.stride_tricks.as_strided(anchor, shape, strides, writeable=False)[key]
-    return found.shape, found.strides, address(found) - address(anchor)
+    n_given, n_rest = len(key) - key.count(None), len(shape)
+    if (n_ellipses := key.count(Ellipsis)) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if (n_given := n_given - n_ellipses) > n_rest:
+        raise IndexError(f"too many indices for array: array is {n_rest}-dimensional, but {n_given} were indexed")
+    new_shape, new_strides, offset, axis = list[int](), list[int](), 0, 0
+    for part in key if n_ellipses else (*key, Ellipsis):
+        if part is None:
+            new_shape.append(1)
+            new_strides.append(0)
+            continue
+        if part is Ellipsis:
+            end = axis + n_rest - n_given
+            new_shape += shape[axis:end]
+            new_strides += strides[axis:end]
+            axis = end
+            continue
+        n, stride = shape[axis], strides[axis]
+        if isinstance(part, slice):
+            start, stop, step = part.indices(n)
+            new_shape.append(len(range(start, stop, step)))
+            new_strides.append(stride * step)
+        elif -n <= (start := to_int(part)) < n:
+            start %= n
+        else:
+            raise IndexError(f"index {part} is out of bounds for axis {axis} with size {n}")
+        offset += start * stride
+        axis += 1
+    return tuple(new_shape), tuple(new_strides), offset
 
 
 def is_basic(index: Any) -> bool:

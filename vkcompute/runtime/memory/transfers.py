@@ -21,7 +21,7 @@ from vkcompute.runtime.memory.downloads import Download
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.scheduler import Scheduler
-from vkcompute.runtime.scheduling.task import Copy, copy_region
+from vkcompute.runtime.scheduling.task import Copy, CopyPart, copy_region
 
 Bytes = npt.NDArray[np.uint8]
 _IN_FLIGHT = 3
@@ -165,10 +165,9 @@ class Transfers:
         self._down.release(slot, None)
 
     def _copy(self, source: Buffer, start: int, target: Buffer, to: int, nbytes: int) -> Point:
-        region = copy_region(source, start, target, to, nbytes)
-        ranges = (source, start, start + nbytes), (target, to, to + nbytes)
+        part = CopyPart((source, start, start + nbytes), copy_region(source, start, target, to, nbytes), 1)
         # Copy engines are for copies between host and device; within the device, compute queues are faster.
-        return self._scheduler.launch_now(Copy(region, 1, *ranges), queue="transfer").point()
+        return self._scheduler.launch_now(Copy([part], (target, to, to + nbytes)), queue="transfer").point()
 
     def finish(self) -> None:
         """Waits for the downloads of graphs' runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -16,10 +17,12 @@ from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.current import paused
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.runtime.scheduling.task import Offsets, copy_region, refuse_overlap
+from vkcompute.runtime.scheduling.task import CopyPart, copy_region, refuse_overlap
 
 _MEMORY = ("_buffer", "launch_key", "span")
 _SIZES = ("size", "nbytes")
+_MOST_JOINED = 2**24
+"""Bytes of arrays that one task joins: they are on the device at the same time."""
 _View = TypeVar("_View", bound="StridedView")
 
 
@@ -244,16 +247,36 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     strides = layout.broadcast_strides(source.shape, source.strides, target.shape)
     if not target.size or _same_place(source, strides, target):
         return runtime.scheduler.completed_future()
-    starts, nbytes = _runs(source, strides, target)
-    if source.buffer is target.buffer:
-        refuse_overlap(*starts, nbytes)
-    table = np.empty((len(starts[0]), 3), np.uint64)
-    table[:, 2] = nbytes
     with runtime.scheduler.device.lock:
         runtime.scheduler.restore([source.buffer, target.buffer])
-        table[:, 0], table[:, 1] = starts[0] + source.buffer.offset, starts[1] + target.buffer.offset
-        regions = vk.ffi.from_buffer("VkBufferCopy[]", table)
-        return runtime.scheduler.copy(regions, len(table), source.range, target.range)
+        return runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
+
+
+def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -> None:
+    """Copies views side by side along an axis into another, whose length along it is the sum of theirs."""
+    scheduler, offset = target.runtime.scheduler, target.offset
+    step = target.strides[axis]
+    for group in _groups([each for each in sources if each.size], _MOST_JOINED):
+        with scheduler.device.lock:
+            scheduler.restore([target.buffer, *[each.buffer for each in group]])
+            parts = []
+            for each in group:
+                parts.append(_part(each, each.strides, target, each.shape, offset))
+                offset += each.shape[axis] * step
+            scheduler.copy(parts, target.span)
+
+
+def _groups(views: Sequence[_View], most: int) -> Iterator[list[_View]]:
+    """Yields views in groups of at most so many bytes, or of one."""
+    group, nbytes = list[_View](), 0
+    for view in views:
+        if group and nbytes + view.nbytes > most:
+            yield group
+            group, nbytes = [], 0
+        group.append(view)
+        nbytes += view.nbytes
+    if group:
+        yield group
 
 
 def fill_view(view: StridedView, element: bytes) -> bool:
@@ -276,7 +299,7 @@ def fill_view(view: StridedView, element: bytes) -> bool:
         source, target = (buffer, start, start + nbytes), (buffer, start + done, start + done + nbytes)
         with scheduler.device.lock:
             scheduler.restore([buffer])
-            scheduler.copy(copy_region(buffer, start, buffer, start + done, nbytes), 1, source, target)
+            scheduler.copy([CopyPart(source, copy_region(buffer, start, buffer, start + done, nbytes), 1)], target)
         done += nbytes
     return True
 
@@ -285,13 +308,27 @@ def _same_place(source: StridedView, strides: layout.Shape, target: StridedView)
     return source.buffer is target.buffer and source.offset == target.offset and strides == target.strides
 
 
-def _runs(source: StridedView, strides: layout.Shape, target: StridedView) -> tuple[tuple[Offsets, Offsets], int]:
-    """The starts of the runs of bytes in each buffer, and their length: the shorter of both views' runs."""
-    itemsize = target.dtype.itemsize
-    sides = [layout.runs(target.shape, each, itemsize) for each in (strides, target.strides)]
-    nbytes = min(length for _, length in sides)
-    first, second = (
-        (np.add.outer(offsets, np.arange(0, length, nbytes)) + view.offset).reshape(-1)
-        for (offsets, length), view in zip(sides, (source, target), strict=True)
-    )
-    return (first, second), nbytes
+def _part(
+    source: StridedView, strides: layout.Shape, target: StridedView, shape: layout.Shape, offset: int
+) -> CopyPart:
+    """The copy of a view, read by strides, to the elements of a target from an offset in its buffer. Requires the lock.
+
+    Raises:
+        ValueError: both share bytes.
+    """
+    itemsize, start, origin, goal = target.dtype.itemsize, source.offset, source.buffer, target.buffer
+    nbytes = math.prod(shape) * itemsize
+    one_run = layout.n_runs(shape, strides, itemsize) == 1 == layout.n_runs(shape, target.strides, itemsize)
+    if one_run and (origin is not goal or abs(start - offset) >= nbytes):
+        return CopyPart(source.span, copy_region(origin, start, goal, offset, nbytes), 1)
+    sides = [layout.runs(shape, each, itemsize) for each in (strides, target.strides)]
+    run = min(length for _, length in sides)
+    table = np.empty((nbytes // run, 3), np.int64)
+    table[:, 2] = run
+    for column, (offsets, length) in enumerate(sides):
+        table[:, column] = np.add.outer(offsets, np.arange(0, length, run)).reshape(-1)
+    table[:, :2] += start, offset
+    if origin is goal:
+        refuse_overlap(table[:, 0], table[:, 1], run)
+    table[:, :2] += origin.offset, goal.offset
+    return CopyPart(source.span, vk.ffi.from_buffer("VkBufferCopy[]", table), len(table))

@@ -20,7 +20,7 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
-from vkcompute.runtime.scheduling.task import Copy, Fill, Keep, Task, in_place
+from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, in_place
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
@@ -154,11 +154,9 @@ class Scheduler:
             queue, reads, future._reason = target.index, accesses, reason
         return future
 
-    def copy(
-        self, regions: Any, n_regions: int, source: Range, target: Range, queue: int | str | None = None
-    ) -> Future:
-        """Copies regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
-        return self.launch(Copy(regions, n_regions, source, target), queue)
+    def copy(self, parts: Sequence[CopyPart], target: Range, queue: int | str | None = None) -> Future:
+        """Copies from the sources of the parts to the bytes of `target`."""
+        return self.launch(Copy(parts, target), queue)
 
     def fill(self, target: Range, word: int) -> Future:
         """Fills a range with a 32-bit word; its start and stop are multiples of 4."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from operator import is_
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -162,31 +163,45 @@ class Dispatch(Task):
         launcher.dispatch(self._command, self.writes, self.reads, queue, self._keep)
 
 
-class Copy(Task):
-    """A copy of `n_regions` regions (a VkBufferCopy array) from the bytes of `source` to those of `target`."""
+class CopyPart(NamedTuple):
+    """A copy from the bytes of `source`, by `n_regions` equally long regions (a VkBufferCopy array)."""
 
-    __slots__ = ("_n_regions", "_regions")
+    source: Range
+    regions: Any
+    n_regions: int
+
+    def moved(self, source: Range, old: Range, new: Range) -> CopyPart:
+        """Returns the same copy from other bytes, and to `new` in place of `old`."""
+        table = np.frombuffer(vk.ffi.buffer(self.regions, 24 * self.n_regions), np.int64).reshape(-1, 3).copy()
+        for column, (before, after) in enumerate(((self.source, source), (old, new))):
+            table[:, column] += after[0].offset + after[1] - before[0].offset - before[1]
+        if source[0] is new[0]:
+            refuse_overlap(table[:, 0], table[:, 1], int(table[0, 2]))
+        return CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", table), self.n_regions)
+
+
+class Copy(Task):
+    """Copies from the bytes of one source or several to those of `target`."""
+
+    __slots__ = ("_parts",)
     name = "copy"
 
-    def __init__(self, regions: Any, n_regions: int, source: Range, target: Range) -> None:
-        super().__init__((target,), bytes_read(regions, n_regions, source, target))
-        self._regions, self._n_regions = regions, n_regions
+    def __init__(self, parts: Sequence[CopyPart], target: Range) -> None:
+        super().__init__((target,), bytes_read(parts, target))
+        self._parts = parts
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
-        old = self.reads[0], self.writes[0]
-        new = [resolve(where, buffer_map) for where in old]
-        if new[0] is old[0] and new[1] is old[1]:
+        target = resolve(self.writes[0], buffer_map)
+        sources = [resolve(part.source, buffer_map) for part in self._parts]
+        if target is self.writes[0] and all(map(is_, sources, [part.source for part in self._parts])):
             return self
-        table = np.frombuffer(vk.ffi.buffer(self._regions, 24 * self._n_regions), np.int64).reshape(-1, 3).copy()
-        for column in (0, 1):
-            table[:, column] += new[column][0].offset + new[column][1] - old[column][0].offset - old[column][1]
-        if new[0][0] is new[1][0]:
-            refuse_overlap(table[:, 0], table[:, 1], int(table[0, 2]))
-        return Copy(vk.ffi.from_buffer("VkBufferCopy[]", table), self._n_regions, new[0], new[1])
+        moved = zip(self._parts, sources, strict=True)
+        return Copy([part.moved(source, self.writes[0], target) for part, source in moved], target)
 
     def record(self, recorder: Recorder) -> None:
-        source, target = self.reads[0][0], self.writes[0][0]
-        recorder.copy(source.block.handle, target.block.handle, self._regions, self._n_regions)
+        target = self.writes[0][0].block.handle
+        for (source, _, _), regions, n_regions in self._parts:
+            recorder.copy(source.block.handle, target, regions, n_regions)
 
 
 def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offset: int, nbytes: int) -> object:
@@ -197,12 +212,14 @@ def copy_region(source: Buffer, source_offset: int, target: Buffer, target_offse
     return region
 
 
-def bytes_read(regions: Any, n_regions: int, source: Range, target: Range) -> tuple[Range, ...]:
-    """The ranges that a copy of equally long regions reads.
+def bytes_read(parts: Sequence[CopyPart], target: Range) -> Sequence[Range]:
+    """The ranges that copies to disjoint bytes of `target` read.
 
     The target is one of them if the regions leave gaps in it: the bytes in the gaps keep their values.
     """
-    return (source,) if regions[0].size * n_regions == target[2] - target[1] else (source, target)
+    sources = [part.source for part in parts]
+    written = sum([part.regions[0].size * part.n_regions for part in parts])
+    return sources if written == target[2] - target[1] else [*sources, target]
 
 
 def refuse_overlap(sources: Offsets, targets: Offsets, nbytes: int) -> None:
