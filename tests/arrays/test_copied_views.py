@@ -68,3 +68,39 @@ def test_pieces_in_a_graph(gpu: vc.Runtime) -> None:
     for values in (data, data * 10):
         graph.run(x=gpu.array(values))
         assert np.array_equal(out.numpy(), np.concatenate([values[1:], -data, values[::-1]]))
+
+
+@pytest.mark.parametrize(
+    ("window", "axis"), [((2, 3), None), ((2,), (1,)), ((2, 2), (1, 1)), (3, 0), ((0,), (0,)), ((5, 1), None)]
+)
+def test_sliding_windows(gpu: vc.Runtime, window: tuple[int, ...], axis: tuple[int, ...] | None) -> None:
+    host = np.arange(35, dtype=np.float32).reshape(5, 7)
+    for x, expected in ((gpu.array(host), host), (gpu.array(host)[::2, ::-1], host[::2, ::-1])):
+        if window == (5, 1) and len(expected) < 5:
+            continue
+        wanted = np.lib.stride_tricks.sliding_window_view(expected, window, axis)
+        found = np.lib.stride_tricks.sliding_window_view(x, window, axis)
+        assert type(found) is vc.Array
+        assert np.array_equal(found.numpy(), wanted)
+        assert np.allclose((found * 2).sum(-1).numpy(), (wanted * 2).sum(-1))
+        assert np.array_equal(found.copy().numpy(), wanted)
+
+
+def test_windows_that_overlap_are_not_written(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(7)
+    windows = vnp.sliding_window_view(x, 3)
+    with pytest.raises(ValueError, match="share memory"):
+        windows.write(1.0)
+    with pytest.raises(ValueError, match="share memory"):
+        windows[1:] = 1.0
+    with pytest.raises(ValueError, match="share memory"):
+        windows += 1
+    apart = vnp.sliding_window_view(x, 3)[::3]
+    apart[...] = 2.0
+    assert x.numpy().tolist() == [2, 2, 2, 2, 2, 2, 0]
+
+
+@pytest.mark.parametrize(("window", "axis", "message"), [(8, None, "from 0 to 7; got 8"), ((2, 2), None, "per axis")])
+def test_wrong_windows(gpu: vc.Runtime, window: int, axis: None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vnp.sliding_window_view(gpu.zeros(7), window, axis)

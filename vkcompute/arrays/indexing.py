@@ -75,7 +75,7 @@ def put(x: Array, index: Any, values: Array) -> None:
         IndexError: as `get`.
         ValueError: the values do not broadcast to the selected elements, or `x` is a view by `broadcast_to`.
     """
-    x.refuse_broadcast()
+    x.refuse_shared()
     if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape and values.size == 1:
         if x.size:
             assign(x, where(index, prepared(values, x, ()), x), fresh=True)
@@ -94,7 +94,7 @@ def add(x: Array, index: Any, values: Array) -> None:
         IndexError, ValueError: as `put`.
         TypeError: the elements are bools.
     """
-    x.refuse_broadcast()
+    x.refuse_shared()
     plan = _planned(x, index)
     given = prepared(values, x, plan.shape)
     target = contiguous(plan.view)

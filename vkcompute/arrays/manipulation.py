@@ -108,6 +108,32 @@ def broadcast_to(x: Array, shape: Shape) -> Array:
     return x.broadcast_to(shape)
 
 
+def sliding_window_view(x: Array, window_shape: Shape, axis: Shape | None = None) -> Array:
+    """Returns a view of all windows of a shape, as `np.lib.stride_tricks` has it; those that overlap are not written.
+
+    Args:
+        window_shape: the lengths of a window, per axis.
+        axis: the axes that it slides along; all by default.
+
+    Raises:
+        ValueError: there are not as many lengths as axes, or a window is negative, or longer than the array.
+    """
+    lengths = _ints(window_shape)
+    along = range(x.ndim) if axis is None else [axis_of("sliding_window_view", x.ndim, each) for each in _ints(axis)]
+    if len(lengths) != len(along):
+        raise ValueError(f"a window has a length per axis that it slides along; got {lengths} for {len(along)} axes")
+    shape = list(x.shape)
+    for at, length in zip(along, lengths, strict=True):
+        if not 0 <= length <= shape[at]:
+            raise ValueError(f"windows along axis {at} have lengths from 0 to {shape[at]}; got {length}")
+        shape[at] -= length - 1
+    shape += lengths
+    if 0 in shape:
+        return temporary(x.runtime, tuple(shape), x.dtype)
+    strides = x.strides + tuple([x.strides[at] for at in along])
+    return Array(x.runtime, x.buffer, x.offset, tuple(shape), strides, x.dtype)
+
+
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """Returns the shape to which shapes broadcast."""
     return np.broadcast_shapes(*shapes)

@@ -75,6 +75,7 @@ from vkcompute.arrays.manipulation import ravel as ravel
 from vkcompute.arrays.manipulation import reshape as reshape
 from vkcompute.arrays.manipulation import result_type as result_type
 from vkcompute.arrays.manipulation import roll as roll
+from vkcompute.arrays.manipulation import sliding_window_view as sliding_window_view
 from vkcompute.arrays.manipulation import squeeze as squeeze
 from vkcompute.arrays.manipulation import stack as stack
 from vkcompute.arrays.manipulation import swapaxes as swapaxes

@@ -46,7 +46,7 @@ def array_function(function: Callable[..., Any], types: Sequence[type], args: Se
     path = [*function.__module__.split(".")[1:], function.__name__]
     name = ".".join(["np", *path])
     found: Any = namespace() if function.__module__.split(".")[0] == "numpy" else None
-    for each in path:
+    for each in path[-1:] if path[0] == "lib" else path:
         found = getattr(found, each, None)
     return _call(name, found, args, named)
 

@@ -406,7 +406,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     """
     if type(out) is not Array:
         raise TypeError(f"out is a device array; got {type(out).__name__}")
-    out.refuse_broadcast()
+    out.refuse_shared()
     if not np.can_cast(value.dtype, out.dtype, "same_kind"):
         rule = f"the result is {value.dtype}, and the array that it is written to is {out.dtype}"
         remedy = "x.real, x.imag or abs(x)" if value.dtype.kind == "c" else f".astype({out.dtype.name!r})"

@@ -242,7 +242,7 @@ def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
     Raises:
         TypeError: the result is of a higher kind than the array.
     """
-    array.refuse_broadcast()
+    array.refuse_shared()
     places = count_up(array.runtime, array.size).reshape(array.shape)[indices]
     given = [flat(each.broadcast_to(places.shape)) for each in values]
     places, target = flat(places), flat(array)

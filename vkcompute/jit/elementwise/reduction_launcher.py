@@ -120,7 +120,7 @@ class ReduceLauncher:
             check_out(name, out, left, found)
             if dtype is None and _is_wider(out, found):  # as in numpy
                 return self(args, {}, axis, out, keepdims, out.dtype, final)
-            out.refuse_broadcast()
+            out.refuse_shared()
             if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
         if any(exceeds_binding(each) and not each.contiguous for each in arrays):

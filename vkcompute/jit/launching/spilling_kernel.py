@@ -148,7 +148,7 @@ class SpillingKernel:
         for at, written in self._packed.items():
             require_same_runtime(f"array {at} of {self.name}", self.runtime, arrays[at])
             if written:
-                arrays[at].refuse_broadcast()
+                arrays[at].refuse_shared()
         if not self._packed or self._elementwise:
             return
         graph = recording_graph(self.runtime.scheduler)

@@ -210,7 +210,7 @@ def _on_host(args: list[Any], array_class: Any) -> list[Any]:
 def _on_memory(array: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns the NumPy array of a device array, on a copy of its buffer's bytes from `start` on."""
     found: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
-    found.flags.writeable = not array.is_broadcast
+    found.flags.writeable = not array.shares_elements
     return found
 
 

@@ -78,7 +78,7 @@ def require_same_runtime(where: str, runtime: Context, array: Array) -> None:
 
 def _view_range(where: str, device: Device, binding: Binding, array: Array, in_words: bool) -> Bound:
     """Returns the range of a view from the last aligned byte before its elements."""
-    if binding.writes and array.is_broadcast:
+    if binding.writes and array.shares_elements:
         raise ValueError(
             f"{where} is written, and elements of the array share memory: its strides are {array.strides} for the "
             f"shape {array.shape}; pass a .copy()"

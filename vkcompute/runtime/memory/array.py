@@ -114,7 +114,7 @@ class Array(StridedView, Mathematics):
             ValueError: the shapes do not broadcast, a Python int is out of range, the graph that is recorded reads
                 into the array before, or this is a view by `broadcast_to`.
         """
-        self.refuse_broadcast()
+        self.refuse_shared()
         recorder = self.runtime.scheduler.recording()
         if recorder is None:
             settle(data)
@@ -674,7 +674,7 @@ def _is_packed_first(source: Array, target: Array) -> bool:
     A graph that is being recorded takes the copy as it is: it would keep the contiguous one.
     """
     alike = source.shape == target.shape and source.dtype == target.dtype and source.runtime is target.runtime
-    if not alike or target.is_broadcast or not _has_many_runs(source, target):
+    if not alike or target.shares_elements or not _has_many_runs(source, target):
         return False
     (buffer, start, stop), (other, low, high) = source.range, target.range
     return (buffer is not other or stop <= low or high <= start) and target.runtime.scheduler.recording() is None

@@ -27,7 +27,7 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         array = self._array
-        array.refuse_broadcast()
+        array.refuse_shared()
         elements = array.reshape(-1)
         elements[index] = value
         if elements.buffer is not array.buffer:  # no view has these elements along one axis
@@ -48,7 +48,7 @@ class Flags:
     _found: dict[str, bool]
 
     def __init__(self, array: Any) -> None:
-        writeable = not array.is_broadcast
+        writeable = not array.shares_elements
         like = np.lib.stride_tricks.as_strided(
             np.zeros(1, array.dtype), array.shape, array.strides, writeable=writeable
         )

@@ -138,6 +138,16 @@ def _run(shape: Shape, strides: Shape, itemsize: int) -> tuple[int, int]:
     return length, axes
 
 
+def shares_elements(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Returns True if elements share bytes: an axis has a stride of 0, or one that is shorter than the axes within."""
+    reach = itemsize
+    for stride, n in sorted([(abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n > 1]):
+        if stride < reach:
+            return True
+        reach += stride * (n - 1)
+    return False
+
+
 def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
     """The strides by which an array of `shape` is read as one of shape `target`, by numpy's rules.
 

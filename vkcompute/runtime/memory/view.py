@@ -191,13 +191,13 @@ class StridedView:
         return self.buffer, self.offset + low, self.offset + high
 
     @property
-    def is_broadcast(self) -> bool:
-        """True if several elements share memory: an axis has a stride of 0."""
-        return not self.contiguous and any(n > 1 and not step for n, step in zip(self.shape, self.strides, strict=True))
+    def shares_elements(self) -> bool:
+        """True if several elements share memory, as by `broadcast_to`, or windows that overlap."""
+        return not self.contiguous and layout.shares_elements(self.shape, self.strides, self.dtype.itemsize)
 
-    def refuse_broadcast(self) -> None:
+    def refuse_shared(self) -> None:
         """Raises ValueError if several elements share memory, and cannot be written one by one."""
-        if self.is_broadcast:
+        if self.shares_elements:
             raise ValueError(
                 f"elements that share memory are not written: strides are {self.strides} for the shape {self.shape}; "
                 "write to a .copy()"
@@ -232,10 +232,11 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     """Copies `source`, broadcast to the shape of `target`, into it.
 
     Raises:
-        ValueError: the shapes do not broadcast, the runtimes differ, or the views overlap; or the target is broadcast.
+        ValueError: the shapes do not broadcast, the runtimes differ, the views overlap, or elements of the target share
+            memory.
         TypeError: the dtypes differ.
     """
-    target.refuse_broadcast()
+    target.refuse_shared()
     runtime = target.runtime
     if source.runtime is not runtime:
         raise ValueError("the other array belongs to another runtime; copy through the host: write(other.numpy())")
