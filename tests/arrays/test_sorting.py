@@ -54,6 +54,11 @@ def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.Monke
     x = np.random.default_rng(n).integers(-(2**31), 2**31, (3, n)).astype(np.int32)
     x[1] %= 3
     np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
+    for dtype in (np.int32, np.uint32, np.float32):  # values sort without their order
+        for down in (False, True):
+            y = x.view(dtype)
+            expected = np.take_along_axis(y, descending(y, 1) if down else np.argsort(y, kind="stable"), 1)
+            np.testing.assert_array_equal(bits(sort(gpu.array(y), descending=down).numpy()), bits(expected))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 65, 200])
@@ -76,8 +81,11 @@ def test_blocks_are_merged(gpu: vc.Runtime, n: int) -> None:
     np.testing.assert_array_equal(lexsort([gpu.array(x), gpu.array(x % 3)]).numpy(), np.lexsort([x, x % 3]))
 
 
-def test_every_kind_of_float(gpu: vc.Runtime) -> None:
+@pytest.mark.parametrize("most_merged", [0, 2**14])
+def test_every_kind_of_float(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, most_merged: int) -> None:
     """Subnormals, both zeros, infinities, NaN of both signs."""
+    monkeypatch.setattr(radix, "_MOST_MERGED", most_merged)
+    monkeypatch.setattr(radix, "_LONGEST_MERGED", most_merged)
     patterns = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000]
     x = np.array(patterns + [each | 0x80000000 for each in patterns], np.uint32).view(np.float32)
     x = np.random.default_rng(0).permutation(np.tile(x, 8))

@@ -20,6 +20,7 @@ from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import Context
 
 BLOCK = 64
 """Elements that are sorted by ranks."""
@@ -28,6 +29,7 @@ _LONGEST_MERGED, _MOST_MERGED = 1024, 1 << 14
 _SIGN, _INFINITY = 0x80000000, 0x7F800000
 _INFINITY_HIGH = 0x7FF00000
 _UNSIGNED, _SIGNED, _FLOAT = 0, 1, 2
+_FORMS = {"i": _SIGNED, "f": _FLOAT}
 
 
 class Word(NamedTuple):
@@ -46,28 +48,33 @@ def _flipped(key: Any, flip: Any) -> Any:
     return ~key if flip == 1 else key
 
 
+def _key(bits: Any, form: int, flip: int) -> Any:
+    """Makes a key in the order of numbers of 32 bits; zeros are equal, and so are NaN, the largest."""
+    key, sign = bits, np.uint32(_SIGN)
+    if form == _SIGNED:
+        key = key ^ sign
+    elif form == _FLOAT:
+        magnitude = key & np.uint32(_SIGN - 1)
+        if magnitude > np.uint32(_INFINITY):
+            key = ~np.uint32(0)
+        elif key >= sign and magnitude > np.uint32(0):
+            key = ~key
+        else:
+            key = magnitude | sign
+    return _flipped(key, flip)
+
+
 @kernel
 def _encode(x: Any, keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys in the order of numbers of 32 bits; zeros are equal, and so are NaN, the largest."""
+    """Makes keys of numbers of 32 bits."""
     i = global_id(0)
     if i < n_items:
-        key, sign = x[i], np.uint32(_SIGN)
-        if form == _SIGNED:
-            key = key ^ sign
-        elif form == _FLOAT:
-            magnitude = key & np.uint32(_SIGN - 1)
-            if magnitude > np.uint32(_INFINITY):
-                key = ~np.uint32(0)
-            elif key >= sign and magnitude > np.uint32(0):
-                key = ~key
-            else:
-                key = magnitude | sign
-        keys[i] = _flipped(key, flip)
+        keys[i] = _key(x[i], form, flip)
 
 
 @kernel
 def _encode_wide(x: Any, low_keys: Any, high_keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys in the order of numbers of 64 bits, given as words, as `_encode`."""
+    """Makes keys of numbers of 64 bits, given as words, as `_key`."""
     i = global_id(0)
     if i < n_items:
         low, high, sign = x[2 * i], x[2 * i + 1], np.uint32(_SIGN)
@@ -100,7 +107,7 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
         kinds = _nan_parts(real, imag)
         return [word for each in (imag, real, kinds) for word in words_of(each, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
-    form = {"i": _SIGNED, "f": _FLOAT}.get(x.dtype.kind, _UNSIGNED)
+    form = _FORMS.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:
         if form == _SIGNED:
             n_bits = 32
@@ -114,15 +121,18 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
 
 
 @kernel
-def _count(keys: Any, counts: Any, n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int) -> None:
-    """Counts the digits of each part."""
+def _count(
+    x: Any, counts: Any,
+    n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int, form: int, flip: int,
+) -> None:  # fmt: skip
+    """Counts the digits of the keys of each part."""
     i = global_id(0)
     if i < n_items:
         row, part = i // n_parts, i % n_parts
         first, base = row * n + part * length, row * n_digits * n_parts + part
         by, mask = np.uint32(shift), np.uint32(n_digits - 1)
         for k in range(min(length, n - part * length)):
-            at = base + np.int32((keys[first + k] >> by) & mask) * n_parts
+            at = base + np.int32((_key(x[first + k], form, flip) >> by) & mask) * n_parts
             counts[at] += 1
 
 
@@ -149,6 +159,25 @@ def _distribute(
             new_order[place] = first + k if form & 1 == 1 else order[first + k]
             if form & 2 == 0:
                 new_keys[place] = key
+
+
+@kernel
+def _move(
+    x: Any, places: Any, out: Any,
+    n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int, form: int, flip: int,
+) -> None:  # fmt: skip
+    """Stores the numbers of each part at their places, as `_distribute`."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, base = row * n + part * length, row * n_digits * n_parts + part
+        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
+        for k in range(min(length, n - part * length)):
+            bits = x[first + k]
+            at = base + np.int32((_key(bits, form, flip) >> by) & mask) * n_parts
+            place = places[at]
+            places[at] = place + 1
+            out[place] = bits
 
 
 @kernel
@@ -205,10 +234,14 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
     """
     for word in words:
         keys = word.keys if order is None else _gathered(word.keys, order)
-        sort = _merged if n <= _LONGEST_MERGED or n_rows * n <= _MOST_MERGED else _by_digits
+        sort = _merged if _is_merged(n_rows, n, _LONGEST_MERGED) else _by_digits
         order = sort(keys, word.n_bits, n_rows, n, order)
     assert order is not None
     return order
+
+
+def _is_merged(n_rows: int, n: int, longest: int) -> bool:
+    return n <= longest or n_rows * n <= _MOST_MERGED
 
 
 def _gathered(keys: Array, order: Array) -> Array:
@@ -242,21 +275,65 @@ def _merged(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) 
     return found
 
 
+def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) -> bool:
+    """Writes the elements of each row to `out`, sorted; False where sorting them by their order is as fast.
+
+    Without the order, half the bytes move, and none are gathered at the end.
+    """
+    if x.dtype.itemsize != 4 or x.dtype.kind not in "iuf" or _is_merged(n_rows, n, _LONGEST_MERGED // 2):
+        return False
+    layout, digit_bits = _digits(x.runtime, n_rows, n)
+    form = _FORMS.get(x.dtype.kind, _UNSIGNED), int(descending)
+    bits, sorted_bits = x.reshape(-1).view(np.uint32), out.reshape(-1).view(np.uint32)
+    for shift in range(0, 32, digit_bits):
+        places = _places(bits, layout, shift, *form)
+        target = sorted_bits if shift + digit_bits >= 32 else temporary(x.runtime, x.size, np.uint32)
+        launch(_move, layout.n_items, bits, places, target, *layout, shift, *form)
+        bits = target
+    return True
+
+
+class _Layout(NamedTuple):
+    """The parts of rows, for the kernels.
+
+    Attributes:
+        n_items: the number of parts, one per invocation.
+        n, n_parts: of each row, elements and parts.
+        length: elements of a part.
+        n_digits: values of a digit.
+    """
+
+    n_items: int
+    n: int
+    n_parts: int
+    length: int
+    n_digits: int
+
+
+def _digits(runtime: Context, n_rows: int, n: int) -> tuple[_Layout, int]:
+    """Returns the parts of rows, and the bits of a digit."""
+    length, digit_bits = (part_length(n_rows * n, 1024), 8) if is_cpu(runtime) else (32, 4)
+    n_parts = -(-n // length)
+    return _Layout(n_rows * n_parts, n, n_parts, length, 1 << digit_bits), digit_bits
+
+
+def _places(keys: Array, layout: _Layout, shift: int, form: int, flip: int) -> Array:
+    """Returns the place of the first element of each part and digit."""
+    counts = temporary(keys.runtime, layout.n_items * layout.n_digits, np.int32).fill(0)
+    launch(_count, layout.n_items, keys, counts, *layout, shift, form, flip)
+    return cumulative(counts, "sum", 0, np.int32, include_initial=True)
+
+
 def _by_digits(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) -> Array:
     runtime = keys.runtime
-    length, digit_bits = (part_length(n_rows * n, 1024), 8) if is_cpu(runtime) else (32, 4)
-    n_parts, n_digits = -(-n // length), 1 << digit_bits
-    n_items = n_rows * n_parts
-    layout = n_items, n, n_parts, length, n_digits
+    layout, digit_bits = _digits(runtime, n_rows, n)
     for shift in range(0, n_bits, digit_bits):
         is_last = shift + digit_bits >= n_bits
-        counts = temporary(runtime, n_items * n_digits, np.int32).fill(0)
-        launch(_count, n_items, keys, counts, *layout, shift)
-        places = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+        places = _places(keys, layout, shift, _UNSIGNED, 0)
         new_keys = keys if is_last else temporary(runtime, keys.size, np.uint32)
         new_order = temporary(runtime, keys.size, np.int32)
         form = int(order is None) + 2 * is_last
         old = new_order if order is None else order
-        launch(_distribute, n_items, keys, old, places, new_keys, new_order, *layout, shift, form)
+        launch(_distribute, layout.n_items, keys, old, places, new_keys, new_order, *layout, shift, form)
         keys, order = new_keys, new_order
     return count_up(runtime, keys.size) if order is None else order

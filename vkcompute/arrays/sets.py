@@ -57,7 +57,7 @@ def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False
 def union1d(ar1: Array, ar2: Array) -> Array:
     """Returns the distinct elements of both arrays, in order."""
     exact = np.promote_types(ar1.dtype, ar2.dtype)
-    return sorting.unique(concat([ar1, ar2], None, dtype=exact)).values
+    return sorting.distinct(concat([ar1, ar2], None, dtype=exact))
 
 
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
@@ -82,12 +82,12 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     Args:
         assume_unique: True to keep the elements of the first array as they are.
     """
-    mine = ravel(ar1) if assume_unique else sorting.unique(ar1).values
+    mine = ravel(ar1) if assume_unique else sorting.distinct(ar1)
     return selection.masked(mine, isin(mine, ar2, invert=True))
 
 
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """Returns the distinct elements that one of the arrays has, and the other lacks, in order."""
-    one, other = sorting.unique(ar1).values, sorting.unique(ar2).values
+    one, other = sorting.distinct(ar1), sorting.distinct(ar2)
     parts = [selection.masked(a, isin(a, b, invert=True)) for a, b in ((one, other), (other, one))]
     return sorting.sort(concat(parts))

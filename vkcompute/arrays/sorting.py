@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.arrays.gather import gather
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, launch
 from vkcompute.arrays.promotion import default_int
-from vkcompute.arrays.radix import Word, sort_rows, words_of
+from vkcompute.arrays.radix import Word, sort_rows, sort_values, words_of
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.selection import Selected
 from vkcompute.jit.elementwise.elementwise import Elementwise
@@ -76,7 +76,8 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
     axis = axis_of("sort", x.ndim, axis)
     moved = contiguous(_last(x, axis))
     out = empty(x.runtime, moved.shape, x.dtype)
-    if x.size:
+    n = moved.shape[-1]
+    if x.size and not sort_values(moved, x.size // n, n, out, descending=descending):
         gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
     return _back(out, axis)
 
@@ -131,11 +132,11 @@ class Unique(NamedTuple):
 
 
 @kernel
-def _mark_first(x: Any, order: Any, marks: Any, n_items: int, equal_nan: int) -> None:
-    """Marks the first of equal elements in sorted order."""
+def _mark_first(x: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+    """Marks the first of equal elements, which follow each other."""
     i = global_id(0)
     if i < n_items:
-        here, before = x[order[i]], x[order[max(i - 1, 0)]]
+        here, before = x[i], x[max(i - 1, 0)]
         is_same = here == before or (equal_nan == 1 and here != here and before != before)
         marks[i] = 1 if i == 0 or not is_same else 0
 
@@ -154,6 +155,26 @@ def _count_runs(starts: Any, counts: Any, n_items: int, n: int) -> None:
         counts[i] = (starts[min(i + 1, n_items - 1)] if i + 1 < n_items else n) - starts[i]
 
 
+def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
+    """Returns 1 for the first of equal elements, which follow each other, and 0 for the others."""
+    n = ordered.size
+    marks = temporary(ordered.runtime, n, np.int32)
+    if ordered.dtype.kind == "c":
+        others = temporary(ordered.runtime, n, np.int32)
+        launch(_mark_first, n, flat(ordered.real), marks, n, int(equal_nan))
+        launch(_mark_first, n, flat(ordered.imag), others, n, int(equal_nan))
+        _either(marks, others, out=marks)
+    else:
+        launch(_mark_first, n, ordered, marks, n, int(equal_nan))
+    return marks
+
+
+def distinct(x: Array, *, equal_nan: bool = True) -> Array:
+    """Returns the distinct elements of the flattened array in ascending order; see `unique`."""
+    ordered = sort(x, None)
+    return Selected(_firsts(ordered, equal_nan=equal_nan)).elements(ordered)
+
+
 def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     """Returns the distinct elements of the flattened array in ascending order, as the standard's unique_all.
 
@@ -169,20 +190,14 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
         return Unique(*[empty(x.runtime, *each) for each in zip(shapes, dtypes, strict=True)])
     elements = flat(x)
     order = sort_rows(words_of(elements), 1, n)
-    marks = temporary(x.runtime, n, np.int32)
-    if x.dtype.kind == "c":
-        others = temporary(x.runtime, n, np.int32)
-        launch(_mark_first, n, flat(elements.real), order, marks, n, int(equal_nan))
-        launch(_mark_first, n, flat(elements.imag), order, others, n, int(equal_nan))
-        _either(marks, others, out=marks)
-    else:
-        launch(_mark_first, n, elements, order, marks, n, int(equal_nan))
+    ordered = temporary(x.runtime, n, x.dtype)
+    gather(elements, order, Lines(1, n, 1), ordered)
+    marks = _firsts(ordered, equal_nan=equal_nan)
     inverse = empty(x.runtime, x.shape, dtype)
     launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
     chosen = Selected(marks)
-    starts, firsts = chosen.indices(), chosen.elements(order)
-    values, indices, counts = [empty(x.runtime, chosen.count, each) for each in (x.dtype, dtype, dtype)]
-    gather(elements, firsts, Lines(1, n, 1), values)
-    copy_into(firsts, indices)
+    starts = chosen.indices()
+    indices, counts = [empty(x.runtime, chosen.count, dtype) for _ in range(2)]
+    copy_into(chosen.elements(order), indices)
     launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
-    return Unique(values, indices, inverse, counts)
+    return Unique(chosen.elements(ordered), indices, inverse, counts)

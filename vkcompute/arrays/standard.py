@@ -186,7 +186,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
 
 def unique_values(x: Array, /) -> Array:
     """Returns the distinct elements in order; each NaN is distinct."""
-    return sorting.unique(x, equal_nan=False).values
+    return sorting.distinct(x, equal_nan=False)
 
 
 def unique(
@@ -206,6 +206,8 @@ def unique(
         equal_nan: True to count all NaN as one; False to count each on its own.
         sorted: has no effect; they are always in order.
     """
+    if axis is None and not (return_index or return_inverse or return_counts):
+        return sorting.distinct(x, equal_nan=equal_nan)
     if axis is None:
         found = sorting.unique(x, equal_nan=equal_nan)
     else:
