@@ -11,6 +11,7 @@ from vkcompute import dtypes
 from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.build import ArrayType, build
 from vkcompute.compat.triton.reinterpretation import unwrapped
+from vkcompute.compat.triton.tensors import on_host
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.tile import interpret
@@ -27,7 +28,7 @@ def run(definition: Definition, signature: inspect.Signature, grid: Any, args: A
     parameters = Parameters(definition.function.__name__, signature)
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
-    args, elements = unwrapped(args)
+    args, elements = unwrapped(on_host(args))
     hosts = _hosts(args)
     constants, types = parameters.typed(args, _array_type, elements)
     built = build(definition, constants, types)

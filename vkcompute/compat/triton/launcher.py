@@ -14,6 +14,7 @@ import numpy as np
 from vkcompute.compat.triton.arguments import Parameters, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
+from vkcompute.compat.triton.tensors import on_host
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import hides_calls
 from vkcompute.ir import Function
@@ -85,7 +86,7 @@ class BlockLauncher:
         """Launches without a plan, and keeps one for launches with the same key."""
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
-        args, elements = unwrapped(args)
+        args, elements = unwrapped(on_host(args))
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
         hosts = HostArrays(self.name, runtime, args) if any(map(is_host_array, args)) else None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.errors import HostCopyWarning, warn_caller
 from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.layout import shares_memory
+from vkcompute.runtime.memory.layout import address, shares_memory
 from vkcompute.runtime.runtime import Runtime
 
+HostArray = npt.NDArray[Any]
+Key = tuple[Any, ...]
 _ARRAYS = np.ndarray, np.memmap
 """Other classes may hold more than the elements, as the mask of a masked array."""
 
@@ -23,6 +26,14 @@ _ARRAYS = np.ndarray, np.memmap
 def is_host_array(arg: Any) -> bool:
     """True for a NumPy array with axes, of a dtype that device arrays have."""
     return type(arg) in _ARRAYS and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY
+
+
+class _Bytes:
+    """The memory of arrays that share bytes, for NumPy."""
+
+    def __init__(self, owners: list[HostArray], start: int, nbytes: int) -> None:
+        self._owners = owners
+        self.__array_interface__ = {"data": (start, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 class HostArrays:
@@ -34,12 +45,11 @@ class HostArrays:
 
     def __init__(self, name: str, runtime: Runtime, args: Sequence[Any]) -> None:
         self._name = name
-        self._arrays: list[np.ndarray[Any, Any] | None] = [arg if is_host_array(arg) else None for arg in args]
-        copies: dict[tuple[Any, ...], Array] = {}
-        for array in self._arrays:
-            if array is not None and (key := _key(array)) not in copies:
-                copies[key] = temporary(runtime, array.shape, array.dtype)
-                copies[key].write(array)
+        self._arrays: list[HostArray | None] = [arg if is_host_array(arg) else None for arg in args]
+        self._blocks = _blocks([*{_key(array): array for array in self._arrays if array is not None}.values()])
+        copies: dict[Key, Array] = {}
+        for block in self._blocks:
+            copies.update(_copied(runtime, block))
         self.args = tuple([copies[_key(arg)] if is_host_array(arg) else arg for arg in args])
         _warn(name)
 
@@ -47,17 +57,16 @@ class HostArrays:
         """Checks the arrays that a kernel writes.
 
         Raises:
-            ValueError: one is read-only, or shares memory with another array without being the same.
+            ValueError: one is read-only, or shares memory with another array, and one of the two has gaps.
         """
         written = {_key(array): array for _, array in self._results(kernel)}
         if not all(array.flags.writeable for array in written.values()):
             raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
-        distinct = {_key(array): array for array in self._arrays if array is not None}
-        for one, other in combinations(distinct, 2):
-            if not written.keys().isdisjoint((one, other)) and shares_memory(distinct[one], distinct[other]):
+        for one, other in [pair for blocks in combinations(self._blocks, 2) for pair in product(*blocks)]:
+            if not written.keys().isdisjoint((_key(one), _key(other))) and shares_memory(one, other):
                 raise ValueError(
-                    f"{self._name} writes one of two arrays that share memory, and each is copied; pass views of one "
-                    "array, or copies"
+                    f"{self._name} writes one of two arrays that share memory, and each is copied, since one has gaps; "
+                    "pass contiguous arrays, or copies"
                 )
 
     def read(self, kernel: AnyKernel) -> None:
@@ -65,20 +74,48 @@ class HostArrays:
         for array, host in {id(array): (array, host) for array, host in self._results(kernel)}.values():
             array.read(host)
 
-    def _results(self, kernel: AnyKernel) -> list[tuple[Array, np.ndarray[Any, Any]]]:
+    def _results(self, kernel: AnyKernel) -> list[tuple[Array, HostArray]]:
         arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Array]
         written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
         return [(array, host) for array, host in written if host is not None]
 
 
-def _key(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+def _key(array: HostArray) -> Key:
     """Returns equal keys for arrays with the same elements in the same memory."""
-    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+    return address(array), array.shape, array.strides, array.dtype
+
+
+def _blocks(arrays: list[HostArray]) -> list[list[HostArray]]:
+    """Returns arrays in groups: contiguous ones that share bytes are in one, by address, and have one copy."""
+    whole = [array for array in arrays if array.flags.c_contiguous and array.size]
+    blocks, end = [[array] for array in arrays if not (array.flags.c_contiguous and array.size)], 0
+    for array in sorted(whole, key=address):
+        start = address(array)
+        if start < end and (start - address(blocks[-1][0])) % array.itemsize == 0:
+            blocks[-1].append(array)
+        else:
+            blocks.append([array])
+        end = max(end, start + array.nbytes)
+    return blocks
+
+
+def _copied(runtime: Runtime, block: list[HostArray]) -> dict[Key, Array]:
+    """Copies the bytes of a block to the device once, and returns the array there for each of its arrays."""
+    start = address(block[0])
+    if len(block) == 1:
+        copy = temporary(runtime, block[0].shape, block[0].dtype)
+        copy.write(block[0])
+        return {_key(block[0]): copy}
+    nbytes = max(address(array) + array.nbytes for array in block) - start
+    memory = temporary(runtime, nbytes, np.uint8)
+    memory.write(np.asarray(_Bytes(block, start, nbytes)))
+    parts = [(array, address(array) - start) for array in block]
+    return {_key(array): memory[at : at + array.nbytes].view(array.dtype).reshape(array.shape) for array, at in parts}
 
 
 def _warn(name: str) -> None:
     warn_caller(
-        f"{name} is launched on NumPy arrays, which each launch copies to the device, and back where the kernel writes "
+        f"{name} is launched on host arrays, which each launch copies to the device, and back where the kernel writes "
         "them, and waits for; keep the data on the device, as runtime.array(data), and read the result by .numpy()",
         HostCopyWarning,
     )

@@ -1,0 +1,150 @@
+"""PyTorch's tensors as arguments of block programs; where PyTorch is not installed, a class like its tensors."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import Runtime
+
+pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+
+
+class _Tensor:
+    """A view of a storage, with the attributes of PyTorch's tensors that launches use."""
+
+    def __init__(
+        self, storage: np.ndarray, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
+    ) -> None:
+        self._storage, self._start, self.shape, self._strides, self.dtype = storage, start, shape, strides, dtype
+        self.device = SimpleNamespace(type="cpu")
+
+    def storage_offset(self) -> int:
+        return self._start
+
+    def untyped_storage(self) -> Any:
+        return SimpleNamespace(nbytes=lambda: self._storage.nbytes)
+
+    def element_size(self) -> int:
+        return self._storage.itemsize
+
+    def stride(self, axis: int) -> int:
+        return self._strides[axis]
+
+    def detach(self) -> _Tensor:
+        return self
+
+    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> _Tensor:
+        return _Tensor(self._storage, start, shape, strides, self.dtype)
+
+    def view(self, dtype: Any) -> _Tensor:
+        return _Tensor(self._storage, self._start, self.shape, self._strides, dtype)
+
+    def transpose(self, one: int, other: int) -> _Tensor:
+        axes = [*range(len(self.shape))]
+        axes[one], axes[other] = axes[other], axes[one]
+        shape, strides = (tuple([each[axis] for axis in axes]) for each in (self.shape, self._strides))
+        return _Tensor(self._storage, self._start, shape, strides, self.dtype)
+
+    def __getitem__(self, at: int) -> _Tensor:
+        return _Tensor(
+            self._storage, self._start + at * self._strides[0], self.shape[1:], self._strides[1:], self.dtype
+        )
+
+    def numpy(self) -> np.ndarray:
+        size = self._storage.itemsize
+        strides = tuple([each * size for each in self._strides])
+        return np.lib.stride_tricks.as_strided(self._storage[self._start :], self.shape, strides)
+
+
+def _from_numpy(array: np.ndarray) -> _Tensor:
+    strides = tuple([each // array.itemsize for each in array.strides])
+    return _Tensor(array.reshape(-1), 0, array.shape, strides, array.dtype)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    try:
+        import torch
+    except ImportError:
+        module = SimpleNamespace(Tensor=_Tensor, from_numpy=_from_numpy, bfloat16="bfloat16", uint16="uint16")
+        monkeypatch.setitem(sys.modules, "torch", module)
+        return module
+    return torch
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=mask) + tl.load(y_ptr + at, mask=mask), mask=mask)
+
+
+@triton.jit
+def doubled_rows(x_ptr, stride_row, stride_column, out_ptr, n, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride_row + column * stride_column, mask=column < n)
+    tl.store(out_ptr + row * n + column, 2 * x, mask=column < n)
+
+
+@triton.jit
+def exchanged(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    tl.store(x_ptr + at, y)
+    tl.store(y_ptr + at, x)
+
+
+@pytest.fixture(params=["device", "interpreted"])
+def launched(request: pytest.FixtureRequest, gpu: Runtime, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("vkcompute.runtime.runtime._default", [gpu])
+    return (lambda program: program) if request.param == "device" else (lambda program: program.interpret)
+
+
+def test_results_are_in_the_tensor(torch: Any, launched: Any) -> None:
+    x, y, out = (np.arange(100, dtype=np.float32) * n for n in (1, 10, 0))
+    tensors = [torch.from_numpy(each) for each in (x, y, out)]
+    launched(add)[(4,)](*tensors, 100, BLOCK=32)
+    assert np.array_equal(out, x + y)
+
+
+def test_strides_are_those_of_the_storage(torch: Any, launched: Any) -> None:
+    host = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x, out = torch.from_numpy(host).transpose(0, 1), np.zeros((6, 4), np.float32)
+    launched(doubled_rows)[(6,)](x, x.stride(0), x.stride(1), torch.from_numpy(out), 4, BLOCK=4)
+    assert np.array_equal(out, 2 * host.T)
+
+
+def test_tensors_of_one_storage_are_written_as_on_a_device(torch: Any, gpu: Runtime, monkeypatch: Any) -> None:
+    monkeypatch.setattr("vkcompute.runtime.runtime._default", [gpu])
+    host = np.arange(48, dtype=np.float32).reshape(3, 16)
+    parts = torch.from_numpy(host)
+    exchanged[(1,)](parts[0], parts[2], BLOCK=16)
+    assert host[:, 0].tolist() == [32, 16, 0]
+
+
+def test_brain_floats(torch: Any, launched: Any) -> None:
+    words = ((np.arange(32, dtype=np.float32) / 2).view(np.uint32) >> 16).astype(np.uint16)
+    out = np.zeros(32, np.uint16)
+    if torch.Tensor is _Tensor:
+        tensors = [_Tensor(each, 0, (32,), (1,), "bfloat16") for each in (words, out)]
+    else:
+        tensors = [torch.from_numpy(each).view(torch.bfloat16) for each in (words, out)]
+    launched(add)[(1,)](tensors[0], tensors[0], tensors[1], 32, BLOCK=32)
+    assert np.array_equal((out.astype(np.uint32) << 16).view(np.float32), np.arange(32))
+
+
+def test_a_tensor_of_another_device_is_refused(torch: Any, gpu: Runtime) -> None:
+    x = torch.from_numpy(np.zeros(4, np.float32))
+    if torch.Tensor is _Tensor:
+        x.device = SimpleNamespace(type="cuda")
+    else:
+        x = x.to("meta")
+    with pytest.raises(TypeError, match=r"tensors of the host .* pass tensor\.cpu\(\)"):
+        add[(1,)](x, x, x, 4, BLOCK=4)

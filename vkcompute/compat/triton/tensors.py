@@ -1,0 +1,36 @@
+"""PyTorch's tensors in host memory as arguments: their memory as NumPy arrays, which a launch copies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from vkcompute.compat.triton.reinterpretation import TensorWrapper
+from vkcompute.compat.triton.types import DTYPES
+
+
+def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns arguments with NumPy arrays in place of tensors, which share the memory with them.
+
+    An array has the elements from the tensor's first one to the end of its memory. A program computes the offsets of
+    those that it accesses, by strides that it has as arguments.
+
+    Raises:
+        TypeError: a tensor is not in host memory, or is of a dtype that NumPy does not have.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return tuple(args)
+    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in args])
+
+
+def _memory_of(tensor: Any, torch: Any) -> Any:
+    if tensor.device.type != "cpu":
+        raise TypeError(f"tensors of the host are copied to the device; got one on {tensor.device}; pass tensor.cpu()")
+    start = tensor.storage_offset()
+    n = tensor.untyped_storage().nbytes() // tensor.element_size() - start
+    elements = tensor.detach().as_strided((n,), (1,), start)
+    if tensor.dtype == torch.bfloat16:
+        return TensorWrapper(elements.view(torch.uint16).numpy(), DTYPES["bfloat16"])
+    return elements.numpy()
