@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import lacks
 
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
@@ -129,7 +130,18 @@ def test_tensors_of_one_storage_are_written_as_on_a_device(torch: Any, gpu: Runt
     assert host[:, 0].tolist() == [32, 16, 0]
 
 
-def test_brain_floats(torch: Any, launched: Any) -> None:
+def test_arrays_of_wide_stores_are_copied_back(gpu: Runtime) -> None:
+    """Whole blocks are stored by several words at once where the device has such stores."""
+    host, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    add[(2,)](gpu.array(host), host, out, 64, BLOCK=32)
+    assert np.array_equal(out, 2 * host)
+    exchanged[(1,)](host, out, BLOCK=64)
+    assert np.array_equal(host, 2 * out)
+
+
+def test_brain_floats(torch: Any, launched: Any, gpu: Runtime) -> None:
+    if lacks(gpu, "int16"):
+        pytest.skip("the device has no 16-bit arrays")
     words = ((np.arange(32, dtype=np.float32) / 2).view(np.uint32) >> 16).astype(np.uint16)
     out = np.zeros(32, np.uint16)
     if torch.Tensor is _Tensor:
@@ -148,3 +160,25 @@ def test_a_tensor_of_another_device_is_refused(torch: Any, gpu: Runtime) -> None
         x = x.to("meta")
     with pytest.raises(TypeError, match=r"tensors of the host .* pass tensor\.cpu\(\)"):
         add[(1,)](x, x, x, 4, BLOCK=4)
+
+
+@pytest.mark.parametrize("kind", ["array", "NumPy array", "tensor"])
+def test_tuning_resets_and_restores(torch: Any, gpu: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr("vkcompute.runtime.runtime._default", [gpu])
+    configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
+
+    @triton.autotune(configs=configs, key=[], reset_to_zero=["sum_ptr"], restore_value=["x_ptr"])
+    @triton.jit
+    def summed(x_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + at, mask=at < n, other=0)
+        tl.store(x_ptr + at, x + 1, mask=at < n)
+        tl.atomic_add(sum_ptr, tl.sum(x, axis=0))
+
+    host, total = np.arange(50, dtype=np.int32), np.full(1, 7, np.int32)
+    made = {"array": gpu.array, "NumPy array": np.asarray, "tensor": torch.from_numpy}[kind]
+    x, out = made(host), made(total)
+    summed[lambda meta: (triton.cdiv(50, meta["BLOCK"]),)](x, out, 50)
+    found, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
+    assert np.array_equal(found, np.arange(1, 51))
+    assert sums.tolist() == [49 * 25]

@@ -93,7 +93,7 @@ class BlockLauncher:
         args = args if hosts is None else hosts.args
         found, kernel, loops, grid = self._on_grid(grid, n_warps, args, runtime, elements)
         if hosts is not None:
-            hosts.check(kernel)
+            hosts.check(kernel, found.aliases)
         at_arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
         numbers = [at for at, what in found.pushes if what in (VALUE, TRUTH)]
         order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
@@ -108,7 +108,7 @@ class BlockLauncher:
         if exact and not found.sites:
             self._orders[key] = order, bool(elements)
         if hosts is not None:
-            hosts.read(kernel)
+            hosts.read(kernel, found.aliases)
         return future
 
     def _reporting(

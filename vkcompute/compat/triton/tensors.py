@@ -25,6 +25,15 @@ def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
 
+def elements_of(arg: Any) -> Any:
+    """Returns the array of an argument: of a wrapper, or of a tensor, as a NumPy array that shares its memory."""
+    arg = arg.base if isinstance(arg, TensorWrapper) else arg
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(arg, torch.Tensor):
+        return arg
+    return (arg.detach().view(torch.uint16) if arg.dtype == torch.bfloat16 else arg.detach()).numpy()
+
+
 def _memory_of(tensor: Any, torch: Any) -> Any:
     if tensor.device.type != "cpu":
         raise TypeError(f"tensors of the host are copied to the device; got one on {tensor.device}; pass tensor.cpu()")

@@ -8,11 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vkcompute import disk
 from vkcompute.compat.triton import testing
 from vkcompute.compat.triton.build import FOLDERS
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.compat.triton.program import JITFunction, is_interpreting
+from vkcompute.compat.triton.tensors import elements_of
 from vkcompute.errors import VkComputeError
 from vkcompute.jit.compilation import fingerprint
 
@@ -207,9 +210,9 @@ class Autotuner(Launched):
             return {}
         for name in self._reset:
             if given.get(name) is not None:
-                given[name].fill(0)
+                elements_of(given[name]).fill(0)
         kept = () if reset_only or self._hooks[1] is not None else self._restore
-        return {name: given[name].numpy() for name in kept if given.get(name) is not None}
+        return {name: np.array(elements_of(given[name])) for name in kept if given.get(name) is not None}
 
     def _measured(
         self, config: Config, given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
@@ -225,7 +228,7 @@ class Autotuner(Launched):
             raise
         finally:
             for name, value in kept.items():
-                given[name].write(value)
+                elements_of(given[name])[...] = value
             if self._hooks[1] is not None:
                 self._hooks[1](every, exception=failure)
 

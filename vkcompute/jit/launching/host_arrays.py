@@ -53,13 +53,16 @@ class HostArrays:
         self.args = tuple([copies[_key(arg)] if is_host_array(arg) else arg for arg in args])
         _warn(name)
 
-    def check(self, kernel: AnyKernel) -> None:
+    def check(self, kernel: AnyKernel, aliases: Sequence[int] = ()) -> None:
         """Checks the arrays that a kernel writes.
+
+        Args:
+            aliases: arrays that are bound once more, after all.
 
         Raises:
             ValueError: one is read-only, or shares memory with another array, and one of the two has gaps.
         """
-        written = {_key(array): array for _, array in self._results(kernel)}
+        written = {_key(array): array for _, array in self._results(kernel, aliases)}
         if not all(array.flags.writeable for array in written.values()):
             raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
         for one, other in [pair for blocks in combinations(self._blocks, 2) for pair in product(*blocks)]:
@@ -69,13 +72,14 @@ class HostArrays:
                     "pass contiguous arrays, or copies"
                 )
 
-    def read(self, kernel: AnyKernel) -> None:
-        """Copies the arrays back that a kernel writes. Waits for it."""
-        for array, host in {id(array): (array, host) for array, host in self._results(kernel)}.values():
+    def read(self, kernel: AnyKernel, aliases: Sequence[int] = ()) -> None:
+        """Copies the arrays back that a kernel writes. Waits for it; see `check`."""
+        for array, host in {id(array): (array, host) for array, host in self._results(kernel, aliases)}.values():
             array.read(host)
 
-    def _results(self, kernel: AnyKernel) -> list[tuple[Array, HostArray]]:
+    def _results(self, kernel: AnyKernel, aliases: Sequence[int]) -> list[tuple[Array, HostArray]]:
         arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Array]
+        arrays += [arrays[at] for at in aliases]
         written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
         return [(array, host) for array, host in written if host is not None]
 
