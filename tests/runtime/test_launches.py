@@ -347,3 +347,11 @@ def test_a_readonly_buffer_shows_what_another_binding_of_its_array_writes(rt: vc
     x = rt.array(np.array([1, 0], np.float32))
     rt.kernel(vc.glsl(TWICE, optimize=optimize))(x, x, 5, grid=1)
     assert x.numpy().tolist() == [16, 16]
+
+
+def test_the_error_of_an_argument_comes_alone(gpu: vc.Runtime) -> None:
+    """A lookup that fails inside is no part of it."""
+    kernel = gpu.kernel(MULTIPLY)
+    with pytest.raises(TypeError) as found:
+        kernel(gpu.zeros(4), np.zeros(4, np.float32), gpu.zeros(4))
+    assert found.value.__context__ is None

@@ -127,9 +127,10 @@ class Kernel(Launchable):
         arrays = args[: self.n_arrays]
         try:
             key = self._plan_key, *[array.launch_key for array in arrays]
-            sets, chosen, cost = self._plans[key]
+            plan = self._plans[key]
         except (KeyError, AttributeError, TypeError):
-            sets, chosen, cost = self._plan(arrays)
+            plan = None
+        sets, chosen, cost = plan or self._plan(arrays)  # not above: its errors would show the one of the lookup
         if grid is not None or chosen is None:
             chosen = self.grid(arrays, grid)
             cost = self.costs.of(chosen)
