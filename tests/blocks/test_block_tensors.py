@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,3 +185,41 @@ def test_tuning_resets_and_restores(torch: Any, gpu: Runtime, monkeypatch: pytes
     found, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
     assert np.array_equal(found, np.arange(1, 51))
     assert sums.tolist() == [49 * 25]
+
+
+_LIBRARY = """
+import triton
+import triton.language as tl
+import triton.language.extra.libdevice
+from triton import language
+from triton.language.extra.cuda.libdevice import rsqrt
+from triton.language.math import exp2
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+from triton.testing import do_bench
+
+assert int(triton.__version__.partition(".")[0]) >= 3
+
+@triton.jit
+def inverse_roots(x_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, rsqrt(exp2(tl.load(x_ptr + at))))
+
+assert isinstance(inverse_roots, JITFunction)
+"""
+
+
+def test_libraries_import_this_package_as_triton(run_python: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "library_of_programs.py").write_text(_LIBRARY)
+    program = f"""
+        import sys, numpy as np
+        sys.path.insert(0, {str(tmp_path)!r})
+        import vkcompute.compat.triton
+        vkcompute.compat.triton.install_as_triton()
+        from library_of_programs import inverse_roots
+        x = np.zeros(16, np.float32)
+        inverse_roots[(1,)](x, BLOCK=16)
+        print(x.tolist() == [1] * 16)
+    """
+    done = run_python(textwrap.dedent(program))
+    assert done.stdout == "True\n", done.stderr

@@ -12,12 +12,16 @@ from vkcompute.compat.triton import language, testing
 from vkcompute.compat.triton.functions import constexpr_function
 from vkcompute.compat.triton.program import JITFunction, jit
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
+from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
-    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics", "jit", "language",
-    "next_power_of_2", "reinterpret", "testing",
+    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
+    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "testing",
 ]  # fmt: skip
+
+__version__ = "3.9.0"
+"""The version of Triton whose language this is, for libraries that compare it."""
 
 
 @constexpr_function

@@ -1,0 +1,47 @@
+"""`install_as_triton`: this package in the place of Triton, for libraries that import it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from vkcompute.compat.triton import language, libdevice, math, program, testing, tuning
+
+
+def install_as_triton() -> None:
+    """Makes `import triton` take this package, for libraries of block programs. Call it before they are imported.
+
+    PyTorch is imported first where it is installed: it looks for Triton's own compiler.
+    """
+    with suppress(ImportError):
+        import_module("torch._inductor.runtime.hints")
+    package = sys.modules[__name__.rpartition(".")[0]]
+    of_cuda = _module("triton.language.extra.cuda", libdevice=libdevice)
+    runtime = {
+        "JITFunction": program.JITFunction, "jit": program.jit, "Config": tuning.Config, "autotune": tuning.autotune,
+        "Autotuner": tuning.Autotuner, "heuristics": tuning.heuristics, "Heuristics": tuning.Heuristics,
+    }  # fmt: skip
+    sys.modules.update({
+        "triton": package,
+        "triton.language": language,
+        "triton.language.core": language,
+        "triton.language.standard": language,
+        "triton.language.math": math,
+        "triton.language.extra": _module("triton.language.extra", libdevice=libdevice, cuda=of_cuda),
+        "triton.language.extra.libdevice": libdevice,
+        "triton.language.extra.cuda": of_cuda,
+        "triton.language.extra.cuda.libdevice": libdevice,
+        "triton.testing": testing,
+        "triton.runtime": _module("triton.runtime", **runtime),
+        "triton.runtime.jit": _module("triton.runtime.jit", **runtime),
+        "triton.runtime.autotuner": _module("triton.runtime.autotuner", **runtime),
+    })  # fmt: skip
+
+
+def _module(name: str, **names: Any) -> ModuleType:
+    module = ModuleType(name, f"The names of {name} that vkcompute has.")
+    vars(module).update(names)
+    return module
