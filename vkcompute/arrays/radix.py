@@ -120,6 +120,16 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     return [Word(each, min(n_bits, 32)) for each in keys]
 
 
+def _part(i: int, n: int, n_parts: int, length: int, n_digits: int) -> tuple[int, int, int]:
+    """Returns the first element of a part, the place of its first digit's number, and how many elements it has."""
+    row, part = i // n_parts, i % n_parts
+    return row * n + part * length, row * n_digits * n_parts + part, min(length, n - part * length)
+
+
+def _digit(key: Any, n_digits: int, shift: int) -> Any:
+    return np.int32((key >> np.uint32(shift)) & np.uint32(n_digits - 1))
+
+
 @kernel
 def _count(
     x: Any, counts: Any,
@@ -128,11 +138,9 @@ def _count(
     """Counts the digits of the keys of each part."""
     i = global_id(0)
     if i < n_items:
-        row, part = i // n_parts, i % n_parts
-        first, base = row * n + part * length, row * n_digits * n_parts + part
-        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
-        for k in range(min(length, n - part * length)):
-            at = base + np.int32((_key(x[first + k], form, flip) >> by) & mask) * n_parts
+        first, base, count = _part(i, n, n_parts, length, n_digits)
+        for k in range(count):
+            at = base + _digit(_key(x[first + k], form, flip), n_digits, shift) * n_parts
             counts[at] += 1
 
 
@@ -148,12 +156,10 @@ def _distribute(
     """
     i = global_id(0)
     if i < n_items:
-        row, part = i // n_parts, i % n_parts
-        first, base = row * n + part * length, row * n_digits * n_parts + part
-        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
-        for k in range(min(length, n - part * length)):
+        first, base, count = _part(i, n, n_parts, length, n_digits)
+        for k in range(count):
             key = keys[first + k]
-            at = base + np.int32((key >> by) & mask) * n_parts
+            at = base + _digit(key, n_digits, shift) * n_parts
             place = places[at]
             places[at] = place + 1
             new_order[place] = first + k if form & 1 == 1 else order[first + k]
@@ -169,12 +175,10 @@ def _move(
     """Stores the numbers of each part at their places, as `_distribute`."""
     i = global_id(0)
     if i < n_items:
-        row, part = i // n_parts, i % n_parts
-        first, base = row * n + part * length, row * n_digits * n_parts + part
-        by, mask = np.uint32(shift), np.uint32(n_digits - 1)
-        for k in range(min(length, n - part * length)):
+        first, base, count = _part(i, n, n_parts, length, n_digits)
+        for k in range(count):
             bits = x[first + k]
-            at = base + np.int32((_key(bits, form, flip) >> by) & mask) * n_parts
+            at = base + _digit(_key(bits, form, flip), n_digits, shift) * n_parts
             place = places[at]
             places[at] = place + 1
             out[place] = bits
