@@ -118,6 +118,12 @@ def test_results_are_in_the_tensor(torch: Any, launched: Any) -> None:
     assert np.array_equal(out, x + y)
 
 
+def test_a_kernel_is_compiled_for_host_arrays(torch: Any, gpu: Runtime) -> None:
+    x = np.zeros(64, np.float32)
+    for arrays in ((x, x), (torch.from_numpy(x), torch.from_numpy(x))):
+        assert add.warmup(arrays[0], arrays[0], arrays[1], 64, BLOCK=32, grid=(2,)).name == "add"
+
+
 def test_strides_are_those_of_the_storage(torch: Any, launched: Any) -> None:
     host = np.arange(24, dtype=np.float32).reshape(4, 6)
     x, out = torch.from_numpy(host).transpose(0, 1), np.zeros((6, 4), np.float32)

@@ -35,6 +35,7 @@ from vkcompute.jit.launching.spilling_kernel import SpillingKernel
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.aliasing import may_overlap
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
@@ -183,9 +184,10 @@ class BlockLauncher:
         """Returns the kernel that a launch would run."""
         args, n_warps = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
-        args, elements = unwrapped(args)
+        args, elements = unwrapped(on_host(args))
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
         return self._on_grid(sizes, n_warps, args, runtime, elements)[1]
 
 
