@@ -212,6 +212,8 @@ def inverse_roots(x_ptr, BLOCK: tl.constexpr):
     tl.store(x_ptr + at, rsqrt(exp2(tl.load(x_ptr + at))))
 
 assert isinstance(inverse_roots, JITFunction)
+assert tl.core.constexpr is tl.constexpr
+assert triton.runtime.autotuner.Autotuner is Autotuner
 """
 
 

@@ -16,15 +16,16 @@ def install_as_triton() -> None:
 
     PyTorch is imported first where it is installed: it looks for Triton's own compiler.
     """
-    with suppress(ImportError):
-        import_module("torch._inductor.runtime.hints")
+    for name in ("hints", "triton_compat"):
+        with suppress(ImportError):
+            import_module(f"torch._inductor.runtime.{name}")
     package = sys.modules[__name__.rpartition(".")[0]]
     of_cuda = _module("triton.language.extra.cuda", libdevice=libdevice)
     runtime = {
         "JITFunction": program.JITFunction, "jit": program.jit, "Config": tuning.Config, "autotune": tuning.autotune,
         "Autotuner": tuning.Autotuner, "heuristics": tuning.heuristics, "Heuristics": tuning.Heuristics,
     }  # fmt: skip
-    sys.modules.update({
+    modules = {
         "triton": package,
         "triton.language": language,
         "triton.language.core": language,
@@ -38,7 +39,12 @@ def install_as_triton() -> None:
         "triton.runtime": _module("triton.runtime", **runtime),
         "triton.runtime.jit": _module("triton.runtime.jit", **runtime),
         "triton.runtime.autotuner": _module("triton.runtime.autotuner", **runtime),
-    })  # fmt: skip
+    }
+    sys.modules.update(modules)
+    for name, module in modules.items():  # as an import binds them
+        parent, _, child = name.rpartition(".")
+        if parent and not hasattr(modules[parent], child):
+            setattr(modules[parent], child, module)
 
 
 def _module(name: str, **names: Any) -> ModuleType:
