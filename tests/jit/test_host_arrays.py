@@ -69,6 +69,16 @@ def test_what_cannot_be_copied_back() -> None:
     assert x.tolist() == [2] * 8
 
 
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_a_launch_on_nothing_accesses_nothing() -> None:
+    """The next launch may use the memory at once."""
+    memory = np.ones(64, np.float32)
+    for x, y in ((memory[:8], memory[32:40]), (memory[32:40], memory[:8])):
+        saxpy(1.0, np.zeros(0, np.float32), np.zeros(0, np.float32))
+        saxpy(1.0, x, y)
+    assert (memory[0], memory[32]) == (3, 2)
+
+
 @vc.kernel
 def shifted(x, y, z):
     for i in range(y.size):
