@@ -201,7 +201,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     if places.size and places.dtype.kind not in "iub":
         raise IndexError(f"insert takes integers as indices, or a mask; got {places.dtype}")
     places = np.flatnonzero(places) if places.dtype == np.bool_ else places.astype(np.intp)
-    if places.size and not (-n <= places.min() and places.max() <= n):
+    if places.size and not (-n <= np.min(places) and np.max(places) <= n):
         raise IndexError(f"insert takes indices from {-n} to {n} along axis {at}; got {obj}")
     flat = np.atleast_1d(np.where(places < 0, places + n, places))
     new = astype(_like(values, x), x.dtype)

@@ -122,7 +122,7 @@ def _classes(labels: HostArray, target: str, path: str) -> tuple[HostArray, Host
 
 def _require_float32(table: Table) -> None:
     limit = float(np.finfo(np.float32).max)
-    if table.numbers.size and max(table.numbers.max(), -table.numbers.min()) > limit:
+    if table.numbers.size and max(np.max(table.numbers), -np.min(table.numbers)) > limit:
         row, column = map(int, np.argwhere(np.abs(table.numbers) > limit)[0])
         value = table.numbers[row, column]
         raise DataError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def _structured(members: tuple[Member, ...], nbytes: int, where: str) -> np.dtyp
     end = max((member.offset_bytes + member.nbytes for member in members), default=0)
     if not end <= nbytes <= _MAX_ITEMSIZE or len(set(names)) < len(names):
         raise SpirvError(f"{where}: members {names} up to byte {end} of {nbytes}: numpy has no structured type for it")
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": nbytes})
+    description = {"names": names, "formats": formats, "offsets": offsets, "itemsize": nbytes}
+    return cast("np.dtype[np.void]", np.dtype(cast(Any, description)))
 
 
 def _format(member: Member, where: str) -> np.dtype[np.generic]:

@@ -103,7 +103,7 @@ def checked_weights(sample_weight: Any, codes: HostArray) -> Floats:
     weighted = codes[weights > 0]
     if not len(weighted) or (weighted == weighted[0]).all():
         raise ValueError("the data contains only one class, or none, once samples of weight zero are left out")
-    _, exponent = np.frexp(weights.max())
+    _, exponent = np.frexp(np.max(weights))
     scaled: Floats = np.ldexp(weights, 1 - exponent).astype(np.float32)
     return scaled
 

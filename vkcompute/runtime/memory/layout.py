@@ -110,8 +110,9 @@ def address(array: npt.NDArray[Any]) -> int:
 
 def shares_memory(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     """Returns True if two arrays have bytes in common, or if that takes too long to find out."""
+    max_work: Any = 1000  # numpy's stubs differ between versions: some list only 0 and -1
     with contextlib.suppress(RuntimeError):  # numpy gave up
-        return np.shares_memory(array, other, max_work=1000)  # type: ignore[arg-type]
+        return np.shares_memory(array, other, max_work=max_work)
     return True
 
 
