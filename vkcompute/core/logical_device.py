@@ -19,6 +19,7 @@ from vkcompute.core.validation import raise_objections
 from vkcompute.errors import OUT_OF_MEMORY, DeviceLost, VulkanError
 
 _T = TypeVar("_T")
+_COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
 
 class LogicalDevice(Handle, Guarded):
@@ -113,6 +114,17 @@ class LogicalDevice(Handle, Guarded):
     def max_binding_bytes(self) -> int:
         """The most bytes that a kernel can access through one storage-buffer binding."""
         return int(self.physical.limits["maxStorageBufferRange"])
+
+    @property
+    def has_one_subgroup_size(self) -> bool:
+        """True if all subgroups of pipelines with subgroup operations have `physical.subgroup_size` invocations."""
+        return not self.physical.varies_subgroups or self.asks_for_subgroup_size
+
+    @property
+    def asks_for_subgroup_size(self) -> bool:
+        """True if pipelines with subgroup operations ask for subgroups of `physical.subgroup_size` invocations."""
+        stages = self.physical.properties.get("requiredSubgroupSizeStages", 0)
+        return self.physical.varies_subgroups and "subgroupSizeControl" in self.features and bool(stages & _COMPUTE)
 
     def heap_budget(self, heap: int) -> int | None:
         """Returns the driver's estimate of the bytes that this process may still allocate from a heap, or None."""

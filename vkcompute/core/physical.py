@@ -127,6 +127,8 @@ class PhysicalDevice:
         names = ["VkPhysicalDeviceVulkan11Properties", "VkPhysicalDeviceVulkan12Properties"]
         if self.api_version >= (1, 3):
             names.append("VkPhysicalDeviceVulkan13Properties")
+        elif "VK_EXT_subgroup_size_control" in self.extensions:
+            names.append("VkPhysicalDeviceSubgroupSizeControlProperties")
         if "VK_EXT_external_memory_host" in self.extensions:
             names.append("VkPhysicalDeviceExternalMemoryHostPropertiesEXT")
         structures = [vk.struct(name) for name in names]
@@ -149,6 +151,12 @@ class PhysicalDevice:
     def subgroup_size(self) -> int:
         """Invocations per subgroup."""
         return int(self.properties["subgroupSize"])
+
+    @property
+    def varies_subgroups(self) -> bool:
+        """True if the driver chooses among several sizes of subgroups for each pipeline that asks for none."""
+        found = self.properties
+        return bool(found.get("minSubgroupSize", self.subgroup_size) < found.get("maxSubgroupSize", self.subgroup_size))
 
     @cached_property
     def subgroup_operations(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from vkcompute.core.device_child import DeviceChild
 from vkcompute.core.logical_device import LogicalDevice
 
 _COMPUTE_STAGE = 0x20
+_FULL_SUBGROUPS = 0x2  # VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
 _DISPATCH_BASE = 0x10  # VK_PIPELINE_CREATE_DISPATCH_BASE_BIT
 _CAPTURE = 0x40 | 0x80  # VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR and CAPTURE_INTERNAL_REPRESENTATIONS
 
@@ -32,6 +33,9 @@ class ComputePipeline(DeviceChild):
         shader: the module; it may be closed afterwards.
         constants: (constant id, bytes of the value) of each specialization constant to set.
         divisible: allows dispatches that are parts of a larger grid. The shader must not read the number of workgroups.
+        subgroup_size: invocations that each subgroup is to have; None to leave it to the driver.
+        full_subgroups: has all subgroups full, which the workgroup's size along x must allow. Requires the feature
+            `computeFullSubgroups`.
         captured: keeps what `executables.py` reads. Requires the feature `pipelineExecutableInfo`.
     """
 
@@ -43,6 +47,8 @@ class ComputePipeline(DeviceChild):
         constants: Sequence[tuple[int, bytes]] = (),
         *,
         divisible: bool = False,
+        subgroup_size: int | None = None,
+        full_subgroups: bool = False,
         captured: bool = False,
     ) -> None:
         super().__init__(shader.device)
@@ -62,8 +68,14 @@ class ComputePipeline(DeviceChild):
             dataSize=len(values),
             pData=data,
         )
+        required = vk.NULL
+        if subgroup_size is not None:
+            name = "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo"
+            required = vk.struct(name, requiredSubgroupSize=subgroup_size)
         stage = vk.struct(
             "VkPipelineShaderStageCreateInfo",
+            pNext=required,
+            flags=_FULL_SUBGROUPS if full_subgroups else 0,
             stage=_COMPUTE_STAGE,
             module=shader.handle,
             pName=entry_point,

@@ -20,9 +20,8 @@ def block_target(runtime: Runtime) -> Target:
 
 def _target(runtime: Runtime) -> Target:
     physical = runtime.device.physical
-    limits, properties, is_cpu = physical.limits, physical.properties, physical.kind == "cpu"
-    sizes = [properties.get(name, physical.subgroup_size) for name in ("minSubgroupSize", "maxSubgroupSize")]
-    can_shuffle = "shuffle" in physical.subgroup_operations and sizes[0] == sizes[1]
+    limits, is_cpu = physical.limits, physical.kind == "cpu"
+    can_shuffle = "shuffle" in physical.subgroup_operations and runtime.device.has_one_subgroup_size
     most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
     return Target(
         physical.subgroup_size if can_shuffle else 1,

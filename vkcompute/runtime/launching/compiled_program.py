@@ -66,10 +66,21 @@ class CompiledProgram:
         self.pipeline = self._pipeline()
 
     def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
-        entry_point = self._program.interface.entry_point
-        with ShaderModule(self._device, self._spirv) as shader:
+        device, interface = self._device, self._program.interface
+        uses_subgroups = any(name.startswith("GroupNonUniform") for name in interface.capabilities)
+        size = device.physical.subgroup_size
+        with ShaderModule(device, self._spirv) as shader:
             return ComputePipeline(
-                shader, self.layout, entry_point, self._special, divisible=self.divisible, captured=captured
+                shader,
+                self.layout,
+                interface.entry_point,
+                self._special,
+                divisible=self.divisible,
+                subgroup_size=size if uses_subgroups and device.asks_for_subgroup_size else None,
+                full_subgroups=uses_subgroups
+                and "computeFullSubgroups" in device.features
+                and self.local_size[0] % size == 0,
+                captured=captured,
             )
 
     def statistics(self) -> KernelStatistics:

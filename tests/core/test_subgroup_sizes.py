@@ -1,0 +1,47 @@
+"""Devices whose driver chooses among sizes of subgroups, as those of AMD and Intel: pipelines ask for one size."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.core.features import DISABLED
+from vkcompute.core.physical import PhysicalDevice
+from vkcompute.tile.device import block_target
+
+
+@pytest.fixture(autouse=True)
+def _varying(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the device under test report several sizes."""
+    sizes = {"minSubgroupSize": 1, "maxSubgroupSize": 128, "requiredSubgroupSizeStages": 0x20}
+    known = cached_property(lambda self, given=PhysicalDevice.properties.func: given(self) | sizes)
+    known.__set_name__(PhysicalDevice, "properties")
+    monkeypatch.setattr(PhysicalDevice, "properties", known)
+
+
+@vc.kernel
+def sum_of_subgroup(x, sums, sizes):  # noqa: ANN001, ANN201
+    i = vc.global_id(0)
+    sums[i] = vc.subgroup.add(x[i])
+    sizes[i] = vc.subgroup.size()
+
+
+def test_subgroups_have_the_reported_size() -> None:
+    with vc.Runtime() as gpu:
+        size = gpu.device.physical.subgroup_size
+        x, sums, sizes = np.arange(256, dtype=np.float32), gpu.zeros(256), gpu.zeros(256, np.uint32)
+        sum_of_subgroup(gpu.array(x), sums, sizes)
+        assert (sizes.numpy() == size).all()
+        assert np.array_equal(sums.numpy(), x.reshape(-1, size).sum(1).repeat(size))
+        assert block_target(gpu).subgroup_size == size
+
+
+def test_block_programs_do_not_shuffle_where_no_size_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DISABLED, "subgroupSizeControl")
+    with vc.Runtime() as gpu:
+        assert block_target(gpu).subgroup_size == 1
+        x = gpu.array(np.arange(1000, dtype=np.float32).reshape(10, 100))
+        assert np.array_equal(vc.nn.softmax(x).numpy().argmax(1), np.full(10, 99))
