@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -86,13 +87,22 @@ def annotations_of(function: FunctionType) -> dict[int, Any]:
     """
     code, cells = function.__code__, function.__closure__ or ()
     outer = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True) if _is_set(cell)}
-    try:
-        found = inspect.get_annotations(function, locals=outer, eval_str=True)
-    except (NameError, AttributeError, SyntaxError):
-        found = inspect.get_annotations(function, **unevaluated("format"))
+    given = inspect.get_annotations(function, **unevaluated("format"))
     names = code.co_varnames[: code.co_argcount]
-    types = {position: _type(found[name]) for position, name in enumerate(names) if name in found}
+    types = {
+        position: _type(_evaluated(given[name], function, outer))
+        for position, name in enumerate(names)
+        if name in given
+    }
     return {position: kind for position, kind in types.items() if kind is not None}
+
+
+def _evaluated(annotation: Any, function: FunctionType, outer: dict[str, Any]) -> Any:
+    """Returns the value of an annotation that is a string; the string where a name does not exist."""
+    if isinstance(annotation, str):
+        with contextlib.suppress(NameError, AttributeError, SyntaxError):
+            return eval(annotation, function.__globals__, outer)  # as inspect.get_annotations evaluates all at once
+    return annotation
 
 
 def annotated_signature(function: FunctionType) -> tuple[Any, ...]:
