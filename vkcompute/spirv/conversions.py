@@ -6,7 +6,7 @@ Rounding to an integer of the same type is such a conversion, too: an extended i
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at
 from vkcompute.spirv.module import Module
 
+_SIGN = 1 << 31  # of the high word of float64
 _INT, _FLOAT, _GLSL = op.OpTypeInt, op.OpTypeFloat, "GLSL.std.450"
 Replace = Callable[["_Builder", int, int, int], int]
 """(builder, type of the source, type of the result, value) -> the result, of instructions appended to the builder."""
@@ -114,6 +115,26 @@ class _Builder:
         found = self._declared(*element)
         return self._declared(op.OpTypeVector, found, words[2]) if words[0] == op.OpTypeVector else found
 
+    def shape(self, kind: int) -> tuple[int, int]:
+        """The type of a vector's elements, and their number; of a number, its type and 1."""
+        words = self._words[kind]
+        return (words[1], words[2]) if words[0] == op.OpTypeVector else (kind, 1)
+
+    @property
+    def word(self) -> int:
+        """The type uint32."""
+        return self._declared(_INT, 32, 0)
+
+    @property
+    def pair(self) -> int:
+        """The type of two words."""
+        return self._declared(op.OpTypeVector, self.word, 2)
+
+    @property
+    def bool(self) -> int:
+        """The type bool."""
+        return self._declared(op.OpTypeBool)
+
     def __call__(self, opcode: int, kind: int, *operands: int) -> int:
         """An instruction with a result of a type; arithmetic on floats is not contracted."""
         result = self._id()
@@ -168,19 +189,20 @@ def _float_of_uint(b: _Builder, source: int, target: int, value: int) -> int:
 
 
 def _half_of_double(b: _Builder, source: int, target: int, value: int) -> int:
-    """Converts by way of float32, rounded to odd, after which a second rounding gives the right result.
+    """Clears the low word of the significand, and sets the lowest bit above it if the word was not zero.
 
-    Boldo and Melquiond, Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd (2008).
+    The result is a float32 and rounds to the same float16: it is between the same neighbours, and a tie only if the
+    number was. Boldo and Melquiond, Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to
+    Odd (2008).
     """
-    single, bits, bools = (b.like(source, *each) for each in ((_FLOAT, 32), (_INT, 32, 0), (op.OpTypeBool,)))
-    zero, one, sign = (b.constant(bits, each) for each in (0, 1, 1 << 31))
-    near = b(op.OpFConvert, single, value)
-    back, word = b(op.OpFConvert, source, near), b(op.OpBitcast, bits, near)
-    less, greater = (b(each, bools, back, value) for each in (op.OpFOrdLessThan, op.OpFOrdGreaterThan))
-    away = b(op.OpSelect, bools, b(op.OpUGreaterThanEqual, bools, word, sign), less, greater)
-    truncated = b(op.OpISub, bits, word, b(op.OpSelect, bits, away, one, zero))
-    inexact = b(op.OpSelect, bits, b(op.OpFUnordNotEqual, bools, back, value), one, zero)
-    return b(op.OpFConvert, target, b(op.OpBitcast, single, b(op.OpBitwiseOr, bits, truncated, inexact)))
+
+    def odd(low: int, high: int) -> tuple[int, int]:
+        zero, one = (b.constant(b.word, each) for each in (0, 1))
+        is_exact = b(op.OpIEqual, b.bool, low, zero)
+        return zero, b(op.OpBitwiseOr, b.word, high, b(op.OpSelect, b.word, is_exact, zero, one))
+
+    single = b.like(source, _FLOAT, 32)
+    return b(op.OpFConvert, target, b(op.OpFConvert, single, _by_words(b, source, (value,), odd)))
 
 
 def _truncated(b: _Builder, _: int, kind: int, value: int) -> int:
@@ -205,10 +227,32 @@ def _rounded(b: _Builder, _: int, kind: int, value: int) -> int:
 
 
 def _by_magnitude(b: _Builder, kind: int, value: int, function: Callable[[int], int]) -> int:
-    """Applies a function to the magnitude of floats, and gives the result their signs."""
-    negative = b(op.OpFOrdLessThan, b.like(kind, op.OpTypeBool), value, _double(b, kind, 0.0))
-    found = function(b(op.OpSelect, kind, negative, b(op.OpFNegate, kind, value), value))
-    return b(op.OpSelect, kind, negative, b(op.OpFNegate, kind, found), found)
+    """Applies a function to the magnitude of float64, and gives the result their signs."""
+    sign = b.constant(b.word, _SIGN)
+    found = function(_magnitude(b, kind, value))
+
+    def signed(low: int, high: int, _: int, given: int) -> tuple[int, int]:
+        return low, b(op.OpBitwiseOr, b.word, high, b(op.OpBitwiseAnd, b.word, given, sign))
+
+    return _by_words(b, kind, (found, value), signed)
+
+
+def _magnitude(b: _Builder, kind: int, value: int) -> int:
+    """Clears the sign bits of float64."""
+    mask = b.constant(b.word, _SIGN - 1)
+    return _by_words(b, kind, (value,), lambda low, high: (low, b(op.OpBitwiseAnd, b.word, high, mask)))
+
+
+def _by_words(b: _Builder, kind: int, values: Sequence[int], function: Callable[..., tuple[int, int]]) -> int:
+    """Applies a function to the low and the high word of float64 values; it returns those of the result."""
+    pair, parts = b.pair, []
+    element, n = b.shape(kind)
+    for at in range(n):
+        wholes = values if n == 1 else [b(op.OpCompositeExtract, element, each, at) for each in values]
+        pairs = [b(op.OpBitcast, pair, each) for each in wholes]
+        changed = function(*[b(op.OpCompositeExtract, b.word, each, half) for each in pairs for half in (0, 1)])
+        parts.append(b(op.OpBitcast, element, b(op.OpCompositeConstruct, pair, *changed)))
+    return parts[0] if n == 1 else b(op.OpCompositeConstruct, kind, *parts)
 
 
 def _double(b: _Builder, kind: int, value: float) -> int:
