@@ -136,11 +136,13 @@ def like_a_gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """A runtime on the same driver whose block programs are those of a GPU."""
     import vkcompute
     from vkcompute.runtime.memory.context import cached
-    from vkcompute.tile.device import block_target
+    from vkcompute.tile.device import block_target, matrices_of
     from vkcompute.tile.target import Target
 
     with vkcompute.Runtime() as runtime, vkcompute.Runtime() as other:
-        target = block_target(other)._replace(own_elements=Target().own_elements, sums=Target().sums, stages=True)
+        target = block_target(other)._replace(
+            own_elements=Target().own_elements, sums=Target().sums, stages=True, matrices=matrices_of(other)
+        )
         cached(runtime, Target, lambda: target)
         yield runtime
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkcompute.core import features, vk
 from vkcompute.core.instance import Instance, remedy_without_driver
@@ -20,6 +20,10 @@ _QUEUE_GRAPHICS, _QUEUE_COMPUTE, _QUEUE_TRANSFER = 0x1, 0x2, 0x4
 _QUEUE_PLAIN = 0x1F  # these, SPARSE_BINDING and PROTECTED
 _SUBGROUP_OPERATIONS = (
     "basic vote arithmetic ballot shuffle shuffle_relative clustered quad".split()  # bits 0 to 7, in order
+)
+_SUBGROUP = 3  # VK_SCOPE_SUBGROUP_KHR
+_COMPONENTS = (
+    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()  # VkComponentTypeKHR, in order
 )
 BASELINE = (1, 2, 0)
 
@@ -36,6 +40,22 @@ class QueueFamily:
     timestamp_bits: int
     flags: tuple[str, ...]
     others: bool = False  # also supports video decoding, optical flow or the like
+
+
+class MatrixProduct(NamedTuple):
+    """A product of cooperative matrices of shapes (rows, inner) and (inner, columns), added to sums, by a subgroup.
+
+    Attributes:
+        left, right, sums, result: numpy's names of the types of their elements.
+    """
+
+    rows: int
+    columns: int
+    inner: int
+    left: str
+    right: str
+    sums: str
+    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +140,23 @@ class PhysicalDevice:
         """
         found = features.query(self.handle, self.api_version, self.extensions)
         return found | dict.fromkeys(features.disabled(os.environ.get(features.DISABLED, ""), found), False)
+
+    @cached_property
+    def matrix_products(self) -> tuple[MatrixProduct, ...]:
+        """The products of cooperative matrices that the device has, of numpy's types and without saturation."""
+        if "VK_KHR_cooperative_matrix" not in self.extensions:
+            return ()
+        call = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"
+        function = self.instance.function(call)
+        rows = vk.enumerate_all(call, "VkCooperativeMatrixPropertiesKHR", self.handle, function=function)
+        return tuple(
+            [
+                MatrixProduct(row.MSize, row.NSize, row.KSize, *[_COMPONENTS[kind] for kind in kinds])
+                for row in rows
+                for kinds in [(row.AType, row.BType, row.CType, row.ResultType)]
+                if row.scope == _SUBGROUP and not row.saturatingAccumulation and max(kinds) < len(_COMPONENTS)
+            ]
+        )
 
     @cached_property
     def properties(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from vkcompute.ir.function import Constant
-from vkcompute.ir.types import BOOL, UINT32, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
@@ -19,6 +19,7 @@ from vkcompute.spirv.enums import (
     FunctionControl,
     ImageFormat,
     MemoryModel,
+    Scope,
     StorageClass,
 )
 
@@ -50,7 +51,7 @@ class Assembler:
 
     def __init__(self) -> None:
         self._next = 1
-        self._capabilities = {Capability.Shader: 0}
+        self._capabilities, self._memory_model = {Capability.Shader: 0}, MemoryModel.GLSL450
         self._extensions: dict[str, int] = {}
         self._names: list[int] = []
         self._decorations: list[int] = []
@@ -91,6 +92,8 @@ class Assembler:
 
     def type(self, kind: Type) -> int:
         """The id of a value's type."""
+        if isinstance(kind, Matrix):
+            return self._matrix_type(kind)
         if isinstance(kind, Vector):
             return self._declare(spv.OpTypeVector, self.type(kind.element), kind.n)
         if kind is BOOL:
@@ -102,6 +105,18 @@ class Assembler:
             return self._declare(spv.OpTypeFloat, kind.bits)
         return self._declare(spv.OpTypeInt, kind.bits, int(kind.kind == "i"))
 
+    def _matrix_type(self, kind: Matrix) -> int:
+        self.use_vulkan_memory_model()
+        self.require(Capability.CooperativeMatrixKHR, "SPV_KHR_cooperative_matrix")
+        scope, shape = self.uint(Scope.Subgroup), map(self.uint, kind.shape)
+        use = self.uint(("left", "right", "sums").index(kind.use))
+        return self._declare(spv.OpTypeCooperativeMatrixKHR, self.type(kind.element), scope, *shape, use)
+
+    def use_vulkan_memory_model(self) -> None:
+        """Declares the memory model that cooperative matrices require."""
+        self._memory_model = MemoryModel.Vulkan
+        self.require(Capability.VulkanMemoryModel, "SPV_KHR_vulkan_memory_model")
+
     def constant(self, constant: Constant) -> int:
         """The id of a constant."""
         kind = constant.type
@@ -111,10 +126,10 @@ class Assembler:
         return self._declare_constant(spv.OpConstant, self.type(kind), *_literal(constant))
 
     def number(self, value: int, kind: Type) -> int:
-        """The id of a small number of any type; of a vector type, with equal elements."""
+        """The id of a small number of any type; of a vector or matrix type, with equal elements."""
         if isinstance(kind, Vector):
-            element = self.number(value, kind.element)
-            return self._declare_constant(spv.OpConstantComposite, self.type(kind), *[element] * kind.n)
+            parts = [self.number(value, kind.element)] * (1 if isinstance(kind, Matrix) else kind.n)
+            return self._declare_constant(spv.OpConstantComposite, self.type(kind), *parts)
         return self.constant(Constant(kind, kind.numpy.type(value)))
 
     def composite(self, kind: int, parts: Sequence[int]) -> int:
@@ -239,7 +254,7 @@ class Assembler:
         for extension in self._extensions:
             words += _instruction(spv.OpExtension, *_string(extension))
         words += _instruction(spv.OpExtInstImport, self.standard, *_string("GLSL.std.450"))
-        words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, MemoryModel.GLSL450)
+        words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, self._memory_model)
         words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *_string("main"), *self._interface)
         words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
         words += _instruction(spv.OpName, main, *_string(name))

@@ -11,7 +11,7 @@ from vkcompute.ir.folding import fold
 from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, exits, falls_through
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import result_type
-from vkcompute.ir.types import UINT32, Scalar, Type
+from vkcompute.ir.types import UINT32, Matrix, Scalar, Type
 
 Mark = tuple[Region, int]
 """An insertion point."""
@@ -115,9 +115,31 @@ class Builder:
         """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
 
+    def subgroup_barrier(self) -> None:
+        """Waits for the invocations of the subgroup, and makes their earlier writes visible to all of them."""
+        self._append("subgroup_barrier")
+
     def fence(self) -> None:
         """Makes the invocation's earlier accesses to memory visible to the device before its later ones."""
         self._append("fence")
+
+    # -- cooperative matrices -----------------------------------------------------------------------------------------
+
+    def fill_matrix(self, kind: Matrix, value: Value) -> Value:
+        """A matrix of equal elements."""
+        return self._value("fill_matrix", (value,), kind)
+
+    def load_matrix(self, kind: Matrix, memory: Memory, index: Value, stride: int) -> Value:
+        """Reads a matrix from workgroup memory, row by row; index and stride count what an index of it selects."""
+        return self._value("load_matrix", (index, self.const(stride, UINT32)), (kind, memory))
+
+    def store_matrix(self, memory: Memory, index: Value, stride: int, value: Value) -> None:
+        """Writes a matrix to workgroup memory, row by row; index and stride count what an index of it selects."""
+        self._append("store_matrix", (index, self.const(stride, UINT32), value), memory)
+
+    def multiply_matrices(self, left: Value, right: Value, sums: Value) -> Value:
+        """Adds the product of two matrices to the sums."""
+        return self._value("multiply_matrices", (left, right, sums))
 
     # -- control flow -------------------------------------------------------------------------------------------------
 

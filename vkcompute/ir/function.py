@@ -112,7 +112,7 @@ class Op(Value):
     @property
     def memory(self) -> Memory | None:
         """The memory that it accesses."""
-        found = self.attribute[1] if self.code == "atomic" else self.attribute
+        found = self.attribute[1] if self.code in ("atomic", "load_matrix") else self.attribute
         return found if isinstance(found, Memory) else None
 
 

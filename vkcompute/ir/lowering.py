@@ -23,7 +23,7 @@ from vkcompute.ir.instructions import arithmetic, cast, subgroup
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.target import Target
-from vkcompute.ir.types import BOOL, UINT32, Type, Vector, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Matrix, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     Capability,
@@ -35,6 +35,8 @@ from vkcompute.spirv.enums import (
     StorageClass,
 )
 
+_NON_PRIVATE = 0x20  # MemoryAccess: other invocations access the memory, too
+_VISIBLE = MemorySemantics.MakeAvailable | MemorySemantics.MakeVisible
 _ALL_MEMORY = (
     MemorySemantics.AcquireRelease | MemorySemantics.UniformMemory | MemorySemantics.WorkgroupMemory
 )  # UniformMemory covers storage buffers
@@ -58,6 +60,9 @@ class _Lowering:
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
         ops = list(walk(function.body))
+        self._has_matrices = any(op.has_result and isinstance(op.type, Matrix) for op in ops)
+        self._device_scope = Scope.QueueFamily if self._has_matrices else Scope.Device
+        self._access = (_NON_PRIVATE,) if self._has_matrices else ()
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
         self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
         self._declare_memories(ops)
@@ -76,7 +81,9 @@ class _Lowering:
     def _declare_memories(self, ops: Sequence[Op]) -> None:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
         # Without Coherent, a device may keep stores in caches that other workgroups do not see, across a fence, too.
-        fenced = [Decoration.Coherent] if any(op.code == "fence" for op in ops) else []
+        # The Vulkan memory model has no such decoration.
+        is_fenced = any(op.code == "fence" for op in ops) and not self._has_matrices
+        fenced = [Decoration.Coherent] if is_fenced else []
         for number, memory in enumerate(self._function.buffers):
             binding = memory.binding or (0, number)
             if memory.texels:
@@ -262,7 +269,15 @@ class _Lowering:
         memory: Memory = op.attribute
         if memory.texels:
             return self._out.texel(self._memories[memory][1], args[0], memory.lanes)
-        return self._out.value(spv.OpLoad, op.type, self._element(memory, args[0]))
+        return self._out.value(spv.OpLoad, op.type, self._element(memory, args[0]), *self._access_of(memory))
+
+    def _store(self, op: Op, args: list[int]) -> None:
+        memory: Memory = op.attribute
+        self._out.op(spv.OpStore, self._element(memory, args[0]), args[1], *self._access_of(memory))
+
+    def _access_of(self, memory: Memory) -> tuple[int, ...]:
+        """The operands of an access to memory beside the pointer, which the Vulkan memory model takes."""
+        return () if memory.private else self._access
 
     def _element(self, memory: Memory, index: int) -> int:
         storage, variable = self._memories[memory]
@@ -289,7 +304,7 @@ class _Lowering:
         if memory.element.bits == 64 and memory.element.kind != "f":
             out.require(Capability.Int64Atomics)
         relaxed = out.uint(MemorySemantics.Relaxed)
-        scope = out.uint(Scope.Device if memory.length is None else Scope.Workgroup)
+        scope = out.uint(self._device_scope if memory.length is None else Scope.Workgroup)
         return scope, relaxed, self._element(memory, index)
 
     def _fill(self, op: Op, args: list[int]) -> None:
@@ -305,12 +320,40 @@ class _Lowering:
             whole = out.null(array)
         out.op(spv.OpStore, self._memories[memory][1], whole)
 
-    def _barrier(self) -> None:
-        scope = self._out.uint(Scope.Workgroup)
-        self._out.op(spv.OpControlBarrier, scope, scope, self._out.uint(_ALL_MEMORY))
+    def _barrier(self, scope: int) -> None:
+        self._out.op(spv.OpControlBarrier, self._out.uint(scope), self._out.uint(scope), self._semantics())
 
     def _fence(self) -> None:
-        self._out.op(spv.OpMemoryBarrier, self._out.uint(Scope.Device), self._out.uint(_ALL_MEMORY))
+        self._out.op(spv.OpMemoryBarrier, self._out.uint(self._device_scope), self._semantics())
+
+    def _semantics(self) -> int:
+        return self._out.uint(_ALL_MEMORY | _VISIBLE if self._has_matrices else _ALL_MEMORY)
+
+    # -- cooperative matrices -----------------------------------------------------------------------------------------
+
+    def _fill_matrix(self, op: Op, args: list[int]) -> int:
+        value = op.args[0]
+        if isinstance(value, Constant):
+            return self._out.composite(self._out.type(op.type), args)
+        return self._out.value(spv.OpCompositeConstruct, op.type, *args)
+
+    def _load_matrix(self, op: Op, args: list[int]) -> int:
+        memory, row_major = op.attribute[1], self._out.uint(0)
+        pointer = self._element(memory, args[0])
+        return self._out.value(
+            spv.OpCooperativeMatrixLoadKHR, op.type, pointer, row_major, args[1], *self._access_of(memory)
+        )
+
+    def _store_matrix(self, op: Op, args: list[int]) -> None:
+        memory, row_major = op.attribute, self._out.uint(0)
+        index, stride, value = args
+        pointer = self._element(memory, index)
+        self._out.op(spv.OpCooperativeMatrixStoreKHR, pointer, value, row_major, stride, *self._access_of(memory))
+
+    def _multiply_matrices(self, op: Op, args: list[int]) -> int:
+        left, right, sums = (element_of(each.type).kind == "i" for each in op.args)
+        signed = left * 0x1 | right * 0x2 | sums * (0x4 | 0x8)  # CooperativeMatrixOperands, of A, B, C and the result
+        return self._out.value(spv.OpCooperativeMatrixMulAddKHR, op.type, *args, *[signed] * bool(signed))
 
 
 _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
@@ -323,14 +366,19 @@ _VALUES: dict[str, Callable[[_Lowering, Op, list[int]], int]] = {
     "subgroup": _Lowering._subgroup,
     "length": lambda self, op, _: self._out.value(spv.OpArrayLength, op.type, self._memories[op.attribute][1], 0),
     "load": _Lowering._load,
+    "fill_matrix": _Lowering._fill_matrix,
+    "load_matrix": _Lowering._load_matrix,
+    "multiply_matrices": _Lowering._multiply_matrices,
     "atomic": _Lowering._atomic,
     "compare_exchange": _Lowering._compare_exchange,
 }
 """Operations with a result, beside those on numbers."""
 _EFFECTS: dict[str, Callable[[_Lowering, Op, list[int]], None]] = {
-    "store": lambda self, op, args: self._out.op(spv.OpStore, self._element(op.attribute, args[0]), args[1]),
+    "store": _Lowering._store,
     "fill": _Lowering._fill,
-    "barrier": lambda self, *_: self._barrier(),
+    "store_matrix": _Lowering._store_matrix,
+    "barrier": lambda self, *_: self._barrier(Scope.Workgroup),
+    "subgroup_barrier": lambda self, *_: self._barrier(Scope.Subgroup),
     "fence": lambda self, *_: self._fence(),
 }
 """Operations without a result, beside control flow."""

@@ -19,7 +19,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builtins import BUILTINS
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
-from vkcompute.ir.types import BOOL, UINT32, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as spv
 
@@ -210,6 +210,42 @@ def _extract(operation: Operation, operands: list[Type], index: Any) -> Type:
     fits = len(operands) == 1 and isinstance(operands[0], Vector) and 0 <= index < operands[0].n
     _demand(fits, operation.name, operands, f"takes a vector that has an element {index}")
     return element_of(operands[0])
+
+
+def _fill_matrix(operation: Operation, operands: list[Type], kind: Any) -> Type:
+    found: Matrix = kind
+    _demand(operands == [found.element], operation.name, operands, f"takes a value of {found.element}")
+    return found
+
+
+def _load_matrix(operation: Operation, operands: list[Type], attribute: Any) -> Type:
+    kind, memory = attribute
+    _demand_matrix_place(operation.name, operands, memory, kind)
+    found: Type = kind
+    return found
+
+
+def _store_matrix(operation: Operation, operands: list[Type], memory: Any) -> None:
+    fits = len(operands) == 3 and isinstance(operands[2], Matrix)
+    _demand(fits, operation.name, operands, "takes an index, a stride and a matrix")
+    _demand_matrix_place(operation.name, operands[:2], memory, operands[2])
+
+
+def _demand_matrix_place(name: str, operands: list[Type], memory: Any, kind: Type) -> None:
+    fits = isinstance(memory, Memory) and memory.length is not None and memory.element is element_of(kind)
+    _demand(fits, name, operands, f"works on workgroup memory of {element_of(kind)}, not {memory!r}")
+    _demand(len(operands) == 2 and all(map(_is_index, operands)), name, operands, "takes an index and a stride")
+
+
+def _multiply_matrices(operation: Operation, operands: list[Type], _: Any) -> Type:
+    left, right, sums = operands
+    fits = (
+        isinstance(left, Matrix) and isinstance(right, Matrix) and isinstance(sums, Matrix)
+        and (left.use, right.use, sums.use) == ("left", "right", "sums")
+        and (left.shape[0], right.shape[1]) == sums.shape and left.shape[1] == right.shape[0]
+    )  # fmt: skip
+    _demand(fits, operation.name, operands, "takes the matrices of a product and its sums")
+    return sums
 
 
 def _builtin(operation: Operation, operands: list[Type], attribute: Any) -> Type:
@@ -473,6 +509,13 @@ _OTHERS = (
     Operation("fill", _fill, effect=True, writes=True),
     Operation("atomic", _atomic, effect=True, reads=True, writes=True, divergent=True),
     Operation("compare_exchange", _compare_exchange, effect=True, reads=True, writes=True, divergent=True),
+    # On cooperative matrices, by all invocations of a subgroup together. The attribute of "fill_matrix" is the type,
+    # that of "load_matrix" (type, memory).
+    Operation("fill_matrix", _fill_matrix, active_lanes=True),
+    Operation("load_matrix", _load_matrix, reads=True, active_lanes=True),
+    Operation("store_matrix", _store_matrix, effect=True, writes=True, active_lanes=True),
+    Operation("multiply_matrices", _multiply_matrices, active_lanes=True),
+    Operation("subgroup_barrier", _no_operands, effect=True, waits=True),
     # Control flow. The attribute of "continue" and "break" is the loop.
     Operation("if", _condition, effect=True),
     Operation("loop", _any_operands, effect=True),

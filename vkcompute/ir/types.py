@@ -1,4 +1,4 @@
-"""The types of values: numpy's bool, int, uint and float scalars, and short vectors of them."""
+"""The types of values: numpy's bool, int, uint and float scalars, short vectors of them, and cooperative matrices."""
 
 from __future__ import annotations
 
@@ -49,6 +49,22 @@ class Vector:
         return f"{self.element}x{self.n}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Matrix(Vector):
+    """A cooperative matrix, held by a subgroup's invocations together; `matrix` makes each type a single object.
+
+    Attributes:
+        shape: rows and columns.
+        use: its place in a product: "left", "right" or "sums".
+    """
+
+    shape: tuple[int, int]
+    use: str
+
+    def __str__(self) -> str:
+        return f"{self.element} {self.use} {self.shape[0]}x{self.shape[1]}"
+
+
 Type = Scalar | Vector
 SCALARS: dict[str, Scalar] = {
     row.name: Scalar(row.name, row.numpy.kind, 8 * row.numpy.itemsize)
@@ -67,6 +83,12 @@ def vector(element: Scalar, n: int) -> Vector:
     if not 2 <= n <= 4:
         raise ValueError(f"a vector has 2 to 4 elements; got {n}")
     return Vector(element, n)
+
+
+@functools.cache
+def matrix(element: Scalar, shape: tuple[int, int], use: str) -> Matrix:
+    """The type of a cooperative matrix."""
+    return Matrix(element, shape[0] * shape[1], shape, use)
 
 
 def element_of(kind: Type) -> Scalar:

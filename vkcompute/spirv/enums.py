@@ -46,6 +46,7 @@ class MemoryModel:
     """The values of SPIR-V's MemoryModel."""
 
     GLSL450 = 1
+    Vulkan = 3
 
 
 class StorageClass:
@@ -156,6 +157,7 @@ class Scope:
     Device = 1
     Workgroup = 2
     Subgroup = 3
+    QueueFamily = 5
 
 
 class MemorySemantics:
@@ -165,6 +167,8 @@ class MemorySemantics:
     AcquireRelease = 0x8
     UniformMemory = 0x40
     WorkgroupMemory = 0x100
+    MakeAvailable = 0x2000
+    MakeVisible = 0x4000
 
 
 class GroupOperation:
@@ -203,8 +207,10 @@ class Capability:
     UniformAndStorageBuffer8BitAccess = 4449
     StoragePushConstant8 = 4450
     BFloat16TypeKHR = 5116
+    VulkanMemoryModel = 5345
     AtomicFloat32MinMaxEXT = 5612
     AtomicFloat64MinMaxEXT = 5613
+    CooperativeMatrixKHR = 6022
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
     _UNUSED = """
@@ -232,7 +238,7 @@ class Capability:
         UniformBufferArrayNonUniformIndexing=5306 SampledImageArrayNonUniformIndexing=5307
         StorageBufferArrayNonUniformIndexing=5308 StorageImageArrayNonUniformIndexing=5309
         InputAttachmentArrayNonUniformIndexing=5310 UniformTexelBufferArrayNonUniformIndexing=5311
-        StorageTexelBufferArrayNonUniformIndexing=5312 VulkanMemoryModel=5345 VulkanMemoryModelDeviceScope=5346
+        StorageTexelBufferArrayNonUniformIndexing=5312 VulkanMemoryModelDeviceScope=5346
         PhysicalStorageBufferAddresses=5347 ComputeDerivativeGroupLinearKHR=5350 CooperativeMatrixNV=5357
         ShaderSMBuiltinsNV=5373 DemoteToHelperInvocation=5379 ShaderInvocationReorderNV=5383 BindlessTextureNV=5390
         AtomicFloat16VectorNV=5404 RawAccessChainsNV=5414 Shader64BitIndexingEXT=5426
@@ -240,8 +246,8 @@ class Capability:
         CooperativeMatrixPerElementOperationsNV=5432 CooperativeMatrixTensorAddressingNV=5433
         CooperativeMatrixBlockLoadsNV=5434 TensorAddressingNV=5439 AtomicFloat16MinMaxEXT=5616 ExpectAssumeKHR=5629
         DotProductInputAll=6016 DotProductInput4x8Bit=6017 DotProductInput4x8BitPacked=6018 DotProduct=6019
-        CooperativeMatrixKHR=6022 ReplicatedCompositesEXT=6024 BitInstructions=6025 GroupNonUniformRotateKHR=6026
-        FloatControls2=6029 FMAKHR=6030 AtomicFloat16AddEXT=6095 GroupUniformArithmeticKHR=6400
+        ReplicatedCompositesEXT=6024 BitInstructions=6025 GroupNonUniformRotateKHR=6026 FloatControls2=6029
+        FMAKHR=6030 AtomicFloat16AddEXT=6095 GroupUniformArithmeticKHR=6400
     """
 
 # fmt: on

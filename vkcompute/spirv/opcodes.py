@@ -250,6 +250,7 @@ OpTerminateRayKHR = _op(4449, "")
 OpTypeCooperativeMatrixKHR = _op(4456, "Rtiiii")
 OpCooperativeMatrixLoadKHR = _op(4457, "TRiii?M?")
 OpCooperativeMatrixStoreKHR = _op(4458, "iiii?M?")
+OpCooperativeMatrixMulAddKHR = _op(4459, "TRiiin?")
 OpEmitMeshTasksEXT = _op(5294, "iiii?")
 OpTypeAccelerationStructureKHR = _op(5341, "R")
 OpTypeCooperativeMatrixNV = _op(5358, "Rtiii")
@@ -303,7 +304,6 @@ SHAPES.update(_table({
     "iiiiiiiiiii": "4445 5337",
     "TRiiV?": "4450-4452",
     "TRiiiV?": "4453-4455",
-    "TRiiin?": "4459",
     "TRt": "4460 5362",
     "iiiiiiii": "4473",
     "iiiiiiiiiiiiii": "5249",
@@ -512,11 +512,11 @@ _UNUSED = """
     SubgroupFirstInvocationKHR=4422 FmaKHR=4427 SubgroupAllKHR=4428 SubgroupAnyKHR=4429 SubgroupAllEqualKHR=4430
     GroupNonUniformRotateKHR=4431 SubgroupReadInvocationKHR=4432 ExecuteCallableKHR=4446
     ConvertUToAccelerationStructureKHR=4447 SDot=4450 UDot=4451 SUDot=4452 SDotAccSat=4453 UDotAccSat=4454
-    SUDotAccSat=4455 CooperativeMatrixMulAddKHR=4459 CooperativeMatrixLengthKHR=4460
-    ConstantCompositeReplicateEXT=4461 SpecConstantCompositeReplicateEXT=4462 CompositeConstructReplicateEXT=4463
-    ReadClockKHR=5056 GroupNonUniformQuadAllKHR=5110 GroupNonUniformQuadAnyKHR=5111 SetMeshOutputsEXT=5295
-    ReportIntersectionKHR=5334 BeginInvocationInterlockEXT=5364 EndInvocationInterlockEXT=5365
-    DemoteToHelperInvocation=5380 IsHelperInvocationEXT=5381 AssumeTrueKHR=5630 ExpectKHR=5631
+    SUDotAccSat=4455 CooperativeMatrixLengthKHR=4460 ConstantCompositeReplicateEXT=4461
+    SpecConstantCompositeReplicateEXT=4462 CompositeConstructReplicateEXT=4463 ReadClockKHR=5056
+    GroupNonUniformQuadAllKHR=5110 GroupNonUniformQuadAnyKHR=5111 SetMeshOutputsEXT=5295 ReportIntersectionKHR=5334
+    BeginInvocationInterlockEXT=5364 EndInvocationInterlockEXT=5365 DemoteToHelperInvocation=5380
+    IsHelperInvocationEXT=5381 AssumeTrueKHR=5630 ExpectKHR=5631
 """
 # fmt: on
 

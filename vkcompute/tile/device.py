@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from vkcompute.jit.elementwise.blocks import block_of
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.tile.target import Target
+from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.target import MatrixShape, Target
 
+_FEATURES = "cooperativeMatrix", "vulkanMemoryModel"
 _OWN_ON_CPU = 128  # softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe, and 26 ms with 32
 _SUMS_ON_CPU = 128  # a product of 1024^3 takes 100 ms of CPU time on lavapipe, and 150 ms with 64
 
@@ -31,4 +34,18 @@ def _target(runtime: Runtime) -> Target:
         _OWN_ON_CPU if is_cpu else Target().own_elements,
         _SUMS_ON_CPU if is_cpu else Target().sums,
         stages=not is_cpu,
+        matrices=() if is_cpu else matrices_of(runtime),
     )
+
+
+def matrices_of(runtime: Runtime) -> tuple[MatrixShape, ...]:
+    """Returns the cooperative matrices of a device for products of which both operands have one type, largest first."""
+    device = runtime.device
+    if not (device.features.issuperset(_FEATURES) and device.has_one_subgroup_size):
+        return ()
+    found = [
+        MatrixShape(*each[:3], each.left, each.sums)
+        for each in device.physical.matrix_products
+        if each.left == each.right and each.sums == each.result and min(each[:3]) >= ADJACENT
+    ]
+    return tuple(sorted(found, key=lambda each: -math.prod(each[:3])))

@@ -38,12 +38,12 @@ class Exchange:
         self.in_use = False
         self.on_barrier()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Waits for the reads of the exchange before."""
         if self.in_use:
             self.barrier()
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Makes the written numbers visible; they are read until the next exchange."""
         self.barrier()
         self.in_use = True
@@ -120,12 +120,12 @@ class Exchange:
         b = self._b
         kinds = [element_of(each.type) for each in rows[0]]
         columns = self._memory.numbers(kinds, len(rows) * n_threads)
-        self._begin()
+        self.begin()
         for n, row in enumerate(rows):
             at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
             for each, column in zip(row, columns, strict=True):
                 column.store(b, at, each)
-        self._end()
+        self.end()
         return lambda at: [column.load(b, at) for column in columns]
 
     def shared_by_all(self, registers: Sequence[Value], layout: Layout | None) -> list[Value]:
@@ -260,7 +260,7 @@ class Exchange:
         """
         b, n_threads = self._b, self._b.function.local_size[0]
         (counts,) = self._memory.numbers([INT32], n_bins)
-        self._begin()
+        self.begin()
         for start in range(0, n_bins, n_threads):
             at = b.compute("add", self._thread, b.const(start, INT32))
             where(
@@ -275,7 +275,7 @@ class Exchange:
             conditions = [inside, *masks, *([] if alone is None else [alone])]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
             where(b, condition, partial(b.atomic, "add", counts.memory, value, b.const(1, UINT32)))
-        self._end()
+        self.end()
         return lambda wanted: self._elements(partial(counts.load, b), wanted)
 
     # -- operands of products -----------------------------------------------------------------------------------------
@@ -289,9 +289,9 @@ class Exchange:
             blocks: for each its numbers, their layout, and the layout in which they are read. In both, the lowest bits
                 of a register's number are those of an element's.
         """
-        self._begin()
+        self.begin()
         stages = [self._stage(at, registers, layout) for at, (registers, layout, _) in enumerate(blocks)]
-        self._end()
+        self.end()
         return [self._lazily(stage, wanted) for stage, (_, _, wanted) in zip(stages, blocks, strict=True)]
 
     def _stage(self, at: int, registers: Sequence[Value], layout: Layout) -> BlockAccess:
@@ -363,9 +363,9 @@ class Exchange:
         b, kind = self._b, element_of(registers[0].type)
         n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
         (numbers,) = self._memory.numbers([kind], 1 << n_bits)
-        self._begin()
+        self.begin()
         with_owner(b, self._thread, layout, lambda: self._write(numbers, registers, layout))
-        self._end()
+        self.end()
         return partial(numbers.load, b)
 
     def _write(self, numbers: Numbers, registers: Sequence[Value], layout: Layout) -> None:

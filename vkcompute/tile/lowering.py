@@ -16,6 +16,7 @@ from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Offsets, divisor
 from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
+from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.registers import ADJACENT
@@ -113,7 +114,9 @@ class _Lowering:
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
         self._memory = WorkgroupMemory(made, target.shared_nbytes)
-        self._exchange = Exchange(self._b, self._thread, self._placement.lanes, self._memory)
+        lanes = self._placement.lanes
+        self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
+        self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
@@ -190,9 +193,7 @@ class _Lowering:
                 self._blocks[target, layout] = list(values[at : at + layout.n_registers])
                 at += layout.n_registers
         for target in targets:
-            if target in self._placement.homes:
-                home = self._placement.homes[target]
-                self._deliver(target, home, list(self._registers(target, home)))
+            self._deliver_from_home(target)
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
@@ -252,9 +253,7 @@ class _Lowering:
         """Computes a block in each of its layouts."""
         for layout in self._placement.computed(op):
             self._blocks[op, layout] = _ELEMENTS.get(op.code, _Lowering._computed)(self, op, layout)
-        if op in self._placement.homes:
-            home = self._placement.homes[op]
-            self._deliver(op, home, list(self._registers(op, home)))
+        self._deliver_from_home(op)
 
     def _computed(self, op: Op, layout: Layout) -> list[Value]:
         """Applies an operation to each element that the invocation holds."""
@@ -273,6 +272,8 @@ class _Lowering:
         ]
 
     def _splat(self, op: Op, layout: Layout) -> list[Value]:
+        if isinstance(layout, MatrixLayout):
+            return self._matrices.filled(self._scalar(op.args[0]), layout)
         return [self._scalar(op.args[0])] * layout.n_registers
 
     def _shape(self, op: Op, layout: Layout) -> list[Value]:
@@ -287,9 +288,10 @@ class _Lowering:
             self._scalars[op] = self._accesses.load(op, None, [[self._scalar(each)] for each in op.args])[0]
             return
         load = self._accesses.lazy_load if op in self._placement.lazy else self._accesses.load
-        for layout in self._placement.layouts.get(op, ()):
+        for layout in self._placement.computed(op):
             args = [list(self._registers(each, layout)) for each in op.args]
             self._blocks[op, layout] = load(op, layout, args)
+        self._deliver_from_home(op)
 
     def _store(self, op: Op) -> None:
         own = self._placement.own.get(op)
@@ -357,13 +359,31 @@ class _Lowering:
         own = self._placement.own[op]
         columns = [list(self._registers(each, own)) for each in op.args]
         read = self._exchange.counted(columns, own, shape_of(op.type)[0])
-        for layout in self._placement.layouts.get(op, ()):
+        for layout in self._placement.computed(op):
             self._blocks[op, layout] = read(layout)
+        self._deliver_from_home(op)
 
     def _deliver(self, value: Value, layout: Layout, registers: list[Value]) -> None:
         """Notes the numbers of a block, and exchanges them for those of the other layouts in which it is needed."""
-        for wanted in self._placement.layouts.get(value, ()):
-            self._blocks[value, wanted] = self._exchange.converted(registers, layout, wanted)
+        all_wanted = self._placement.layouts.get(value, ())
+        if isinstance(layout, MatrixLayout):
+            self._blocks[value, layout] = registers
+            if any(wanted != layout for wanted in all_wanted):
+                self._deliver(value, layout.elements, self._matrices.elements(registers, layout))
+            return
+        for wanted in all_wanted:
+            if isinstance(wanted, MatrixLayout):
+                if (value, wanted) not in self._blocks:
+                    elements = self._exchange.converted(registers, layout, wanted.elements)
+                    self._blocks[value, wanted] = self._matrices.joined(elements, wanted)
+            else:
+                self._blocks[value, wanted] = self._exchange.converted(registers, layout, wanted)
+
+    def _deliver_from_home(self, value: Value) -> None:
+        """Exchanges the numbers of a block in the layout in which it is computed for those of the others."""
+        home = self._placement.homes.get(value)
+        if home is not None:
+            self._deliver(value, home, list(self._registers(value, home)))
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -406,6 +426,12 @@ class _Lowering:
         are loaded first: compilers for CPUs keep no sums in registers across the call by which they load texels.
         """
         own, kind = self._placement.own[op], element_of(op.type)
+        if isinstance(own, MatrixLayout):
+            staged = zip(op.args[:2], self._placement.staged[op], strict=True)
+            blocks = [(list(self._registers(*each)), each[1]) for each in staged]
+            shapes = [shape_of(each.type) for each in op.args[:2]]
+            self._deliver(op, own, self._matrices.multiplied(blocks, shapes, self._registers(op.args[2], own), own))
+            return
         n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
         n_rows = log2(shape_of(op.type)[-2])
         sums = list(self._registers(op.args[2], own))

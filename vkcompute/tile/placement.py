@@ -15,9 +15,11 @@ from vkcompute.ir import Function, Value
 from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
-from vkcompute.tile.target import Target
+from vkcompute.tile.matrices import MatrixLayout, matrix_layout, staged_nbytes
+from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
 
+_MOST_SUMS = 128  # of products by cooperative matrices, per invocation
 _ADJACENT = 2  # log2 of the adjacent elements that it loads and stores together
 
 
@@ -56,7 +58,13 @@ class Placement:
         most = log2(self._target.max_invocations)
         bits = [_bits(value) for op in ops for value in (op, *op.results, *op.args) if _is_block(value)]
         products = [_bits(op) for op in ops if op.code == "dot"]
-        if products:
+        chosen = [(op, self._matrices(op)) for op in ops if op.code == "dot"]
+        tiles = max(
+            [_bits(op) - log2(each.rows * each.columns) for op, each in chosen if each is not None], default=None
+        )
+        if tiles is not None:
+            wanted = max(min(log2(32 * n_warps), self.lanes + tiles), max(products) - log2(_MOST_SUMS))
+        elif products:
             wanted = max(products) - log2(self._target.sums)
         else:
             own = max(_ADJACENT, log2(self._target.own_elements))
@@ -83,7 +91,7 @@ class Placement:
         elif op.code == "dot":
             self.own[op] = self._product(op)
             layouts = self._written(op)
-            if layouts:
+            if layouts is not None:
                 self.staged[op] = layouts
             for value, layout in zip(op.args, layouts or operands(op, self.own[op], self.lanes), strict=False):
                 self._demand(layout, value)
@@ -95,15 +103,15 @@ class Placement:
         They take half of it at most, as other exchanges need memory, too.
         """
         given = op.args[:2]
+        if isinstance(self.own[op], MatrixLayout):
+            return [self._wide(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
         sizes = {**self._staged_nbytes}
         for at, value in enumerate(given):
             key, nbytes = (at, element_of(value.type).bits), element_of(value.type).bits // 8 << _bits(value)
             sizes[key] = max(sizes.get(key, 0), nbytes)
         if not self._target.stages or sum(sizes.values()) > self._target.shared_nbytes // 2:
             return None
-        layouts = [
-            self._natural_layout(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given
-        ]
+        layouts = [self._regular(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
         wide = (each.registers[:_ADJACENT] == (0, 1) for each in (*layouts, *operands(op, self.own[op], 0)))
         if not all(wide):
             return None
@@ -123,7 +131,7 @@ class Placement:
 
         Sorting networks exchange elements along the lowest bits most often: these are in registers.
         """
-        return self._natural_layout(value) or blocked(_bits(value), self.n_threads, _bits(value))
+        return self._regular(value) or blocked(_bits(value), self.n_threads, _bits(value))
 
     # -- demands ------------------------------------------------------------------------------------------------------
 
@@ -133,6 +141,8 @@ class Placement:
                 continue
             known.append(layout)
             home = self._natural_layout(value)
+            if home is None and isinstance(layout, MatrixLayout) and not _is_splat(value):
+                home = layout.elements
             if home in (None, layout):
                 self._demand_operands(value, layout)
             else:
@@ -153,7 +163,17 @@ class Placement:
 
     def anchor(self, value: Value) -> Layout:
         """Returns the layout in which a block is computed anyway, or that for wide accesses."""
-        return self._natural_layout(value) or self.canonical(value)
+        return self._regular(value) or self.canonical(value)
+
+    def _regular(self, value: Value) -> Layout | None:
+        """Returns the layout in which the elements of a value are at hand anyway; None if it can be computed in any."""
+        found = self._natural_layout(value)
+        return found.elements if isinstance(found, MatrixLayout) else found
+
+    def _wide(self, value: Value) -> Layout | None:
+        """Returns the same if it has four adjacent elements in its lowest registers."""
+        found = self._regular(value)
+        return found if found is not None and found.registers[:_ADJACENT] == (0, 1) else None
 
     def _natural_layout(self, value: Value) -> Layout | None:
         """Returns the layout in which a value is computed anyway; None if it can be computed in any."""
@@ -183,14 +203,28 @@ class Placement:
         if value.code == "gather":
             return self.anchor(value.args[-1])
         if value.code == "permute":
-            before = self._natural_layout(value.args[0])
+            before = self._regular(value.args[0])
             inverse = {bit: at for at, bit in enumerate(source_bits(value))}
             return before and before.mapped([inverse[bit] for bit in range(len(inverse))])
-        return self._first(value.args)
+        found = self._first(value.args)
+        return found.elements if isinstance(found, MatrixLayout) else found
 
     def _first(self, values: Sequence[Value]) -> Layout | None:
         found = (self._natural_layout(value) for value in values if _is_block(value))
         return next((each for each in found if each is not None), None)
+
+    def _matrices(self, op: Op) -> MatrixShape | None:
+        """Returns the cooperative matrices by which a product is computed; None if it is not."""
+        kinds = element_of(op.args[0].type).name, element_of(op.type).name
+        left, right = (shape_of(each.type) for each in op.args[:2])
+        sizes = left[-2], right[-1], left[-1]
+        nbytes = sum(staged_nbytes(element_of(each.type), shape_of(each.type)) for each in op.args[:2])
+        if nbytes > self._target.shared_nbytes // 2:
+            return None
+        for each in self._target.matrices:
+            if each[3:] == kinds and all(n % m == 0 for n, m in zip(sizes, each[:3], strict=True)):
+                return each
+        return None
 
     def _product(self, op: Op) -> Layout:
         """Returns the layout of the sums of a product: lanes along a row of the result, registers in both axes.
@@ -198,6 +232,9 @@ class Placement:
         So a lane reads its own columns of the second operand, and all lanes the same rows of the first. Operands in
         workgroup memory are read by all alike: then a lane has about as many rows as columns.
         """
+        matrices = self._matrices(op)
+        if matrices is not None:
+            return matrix_layout(shape_of(op.type), matrices, self.lanes, self.n_threads)
         n_columns, stages = log2(shape_of(op.type)[-1]), self._target.stages
         columns, rows = list(range(n_columns)), list(range(n_columns, _bits(op)))  # rows of all matrices of a stack
         own, columns = columns[:_ADJACENT], columns[_ADJACENT:]
@@ -212,6 +249,10 @@ class Placement:
         rest = [bit for bit in (*columns, *rows) if bit not in more]
         threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
         return Layout((*own, *more), (*threads, *[None] * (self.n_threads - len(threads))))
+
+
+def _is_splat(value: Value) -> bool:
+    return isinstance(value, Op) and value.code == "splat"
 
 
 def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:

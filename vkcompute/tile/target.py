@@ -5,6 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class MatrixShape(NamedTuple):
+    """Cooperative matrices that a device multiplies: of shapes (rows, inner) and (inner, columns), added to sums.
+
+    Attributes:
+        operand, sums: names of the types of their elements.
+    """
+
+    rows: int
+    columns: int
+    inner: int
+    operand: str
+    sums: str
+
+
 class Target(NamedTuple):
     """The properties of a device that layouts and lowering depend on; the default is right on all devices.
 
@@ -17,6 +31,8 @@ class Target(NamedTuple):
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
         stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
+        matrices: the cooperative matrices by which products are computed where their types and shapes allow; the best
+            first.
     """
 
     subgroup_size: int = 1
@@ -26,3 +42,4 @@ class Target(NamedTuple):
     own_elements: int = 1
     sums: int = 64
     stages: bool = False
+    matrices: tuple[MatrixShape, ...] = ()

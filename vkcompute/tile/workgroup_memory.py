@@ -73,7 +73,7 @@ class WorkgroupMemory:
         for op in walk(self._function.body):
             if op.memory in longest:
                 memory = longest[op.memory]
-                op.attribute = (op.attribute[0], memory, *op.attribute[2:]) if op.code == "atomic" else memory
+                op.attribute = (op.attribute[0], memory) if isinstance(op.attribute, tuple) else memory
 
 
 def _wide(kind: Scalar) -> Scalar:

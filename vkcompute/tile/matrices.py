@@ -1,0 +1,268 @@
+"""Products by cooperative matrices: which subgroup holds which of them, and how their elements are reached.
+
+The place of an element in a matrix is known to the driver alone. So elements pass through workgroup memory: operands as
+whole blocks, sums matrix by matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from vkcompute.ir import INT32, SCALARS, Builder, Memory, Scalar, Value
+from vkcompute.ir.types import Matrix, element_of, matrix
+from vkcompute.tile.exchange import Exchange, adjacent, first_element, with_owner
+from vkcompute.tile.layout import Layout, log2
+from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.target import MatrixShape
+from vkcompute.tile.workgroup_memory import WorkgroupMemory
+
+_PADDING_NBYTES = 16  # of each row in workgroup memory, so that rows begin in different banks; Vulkan aligns rows to it
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixLayout(Layout):
+    """The place of the matrices of a product's sums; of each, `registers` and `threads` give the first element.
+
+    Attributes:
+        elements: the layout in which the invocations of a subgroup hold the elements of its matrices.
+        shape: of the matrices.
+        bits: log2 of the rows and columns of a block of sums.
+    """
+
+    elements: Layout
+    shape: MatrixShape
+    bits: tuple[int, int]
+
+
+def matrix_layout(shape: Sequence[int], matrices: MatrixShape, n_lanes: int, n_threads: int) -> MatrixLayout:
+    """Returns the layout of sums in matrices: subgroups divide a stack first, then the longer axis, over and over.
+
+    Args:
+        shape: of the sums.
+        n_lanes, n_threads: log2 of the invocations of a subgroup, and of a workgroup.
+    """
+    n_rows, n_columns = map(log2, shape[-2:])
+    n_bits = sum(map(log2, shape))
+    height, width = log2(matrices.rows), log2(matrices.columns)
+    columns, rows = [*range(width, n_columns)], [*range(n_columns + height, n_columns + n_rows)]
+    stack, groups = [*range(n_columns + n_rows, n_bits)], list[int | None]()
+    for _ in range(n_lanes, n_threads):
+        source = stack or (columns if len(columns) > len(rows) else rows)
+        groups.append(source.pop() if source else None)
+    within = [*range(width), *range(n_columns, n_columns + height)]
+    own, lanes = log2(ADJACENT), within[log2(ADJACENT) :][:n_lanes]
+    registers = (*columns, *rows, *stack)
+    elements = Layout(
+        (*within[:own], *within[own + n_lanes :], *registers), (*lanes, *[None] * (n_lanes - len(lanes)), *groups)
+    )
+    return MatrixLayout(registers, (*[None] * n_lanes, *groups), elements, matrices, (n_rows, n_columns))
+
+
+def staged_nbytes(kind: Scalar, shape: Sequence[int]) -> int:
+    """Returns the workgroup memory of a block that is an operand."""
+    *stack, n_rows, n_columns = shape
+    n = n_rows * (n_columns * kind.bits // 8 + _PADDING_NBYTES)
+    for each in stack:
+        n *= each
+    return n
+
+
+class _Stage(NamedTuple):
+    """A block in workgroup memory, four elements by four; a row takes `stride` of them."""
+
+    memory: Memory
+    stride: int
+
+
+class Matrices:
+    """Builds products by cooperative matrices.
+
+    Args:
+        thread: the invocation's number.
+        n_lanes: log2 of the invocations of a subgroup.
+    """
+
+    def __init__(
+        self, builder: Builder, thread: Value, exchange: Exchange, memory: WorkgroupMemory, n_lanes: int
+    ) -> None:
+        self._b, self._thread, self._exchange, self._memory = builder, thread, exchange, memory
+        self._n_lanes = n_lanes
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def multiplied(
+        self,
+        operands: Sequence[tuple[Sequence[Value], Layout]],
+        shapes: Sequence[Sequence[int]],
+        sums: Sequence[Value],
+        layout: MatrixLayout,
+    ) -> list[Value]:
+        """Adds the product of two blocks to sums.
+
+        Args:
+            operands: the numbers of each block, and their layout, whose lowest registers are adjacent elements.
+            shapes: those of the blocks.
+        """
+        b, shape, (n_rows, n_columns) = self._b, layout.shape, layout.bits
+        self._exchange.begin()
+        left, right = (
+            self._staged(f"matrices {at}", *block, operand_shape)
+            for at, (block, operand_shape) in enumerate(zip(operands, shapes, strict=True))
+        )
+        self._exchange.end()
+        first = first_element(b, self._thread, layout)
+        n_inner = shapes[1][-2]
+        row, column = (self._index(first, bits) for bits in ((n_columns, None), (0, n_columns)))
+        stack = self._index(first, (n_columns + n_rows, None))
+        own_left = b.compute("mul", row, b.const(left.stride, INT32))
+        own_right = b.compute(
+            "add",
+            b.compute("mul", stack, b.const(n_inner * right.stride, INT32)),
+            b.compute("shr", column, b.const(log2(ADJACENT), INT32)),
+        )
+        places = [layout.element(at) for at in range(layout.n_registers)]
+        rows = {each >> n_columns for each in places}
+        columns = {(each >> n_columns + n_rows, each & (1 << n_columns) - 1) for each in places}
+        found = list(sums)
+        for inner in range(0, n_inner, shape.inner):
+            lefts = {
+                each: self._load(left, own_left, each * left.stride + inner // ADJACENT, _left(shape))
+                for each in sorted(rows)
+            }
+            rights = {
+                each: self._load(
+                    right, own_right, (each[0] * n_inner + inner) * right.stride + each[1] // ADJACENT, _right(shape)
+                )
+                for each in sorted(columns)
+            }
+            for at, each in enumerate(places):
+                its_right = rights[each >> n_columns + n_rows, each & (1 << n_columns) - 1]
+                found[at] = b.multiply_matrices(lefts[each >> n_columns], its_right, found[at])
+        return found
+
+    def _staged(self, use: str, registers: Sequence[Value], layout: Layout, shape: Sequence[int]) -> _Stage:
+        """Writes a block to workgroup memory."""
+        kind = element_of(registers[0].type)
+        stage = self._array(use, kind, layout.n_bits, log2(shape[-1]))
+        self._write(stage, registers, layout, log2(shape[-1]))
+        return stage
+
+    def _array(self, use: str, kind: Scalar, n_bits: int, n_columns: int) -> _Stage:
+        """Returns workgroup memory for a block; arguments are log2 of its elements and columns."""
+        padding = _PADDING_NBYTES * 8 // kind.bits
+        stride = ((1 << n_columns) + padding) // ADJACENT
+        return _Stage(self._memory.array(f"{use} {kind}", kind, stride << n_bits - n_columns, ADJACENT), stride)
+
+    def _write(self, stage: _Stage, registers: Sequence[Value], layout: Layout, n_columns: int) -> None:
+        b, first = self._b, self._place(first_element(self._b, self._thread, layout), stage, n_columns)
+
+        def write() -> None:
+            for group in adjacent(layout):
+                at = b.const(_padded(layout.element(group[0]), stage, n_columns), INT32)
+                b.store(stage.memory, b.compute("add", first, at), b.vector(*[registers[each] for each in group]))
+
+        with_owner(b, self._thread, layout, write)
+
+    def _place(self, element: Value, stage: _Stage, n_columns: int) -> Value:
+        """Returns the index in workgroup memory of an element of a block."""
+        b = self._b
+        row = b.compute("shr", element, b.const(n_columns, INT32))
+        column = b.compute("and", element, b.const((1 << n_columns) - 1, INT32))
+        inside = b.compute("shr", column, b.const(log2(ADJACENT), INT32))
+        return b.compute("add", b.compute("mul", row, b.const(stage.stride, INT32)), inside)
+
+    def _index(self, element: Value, bits: tuple[int, int | None]) -> Value:
+        """Returns some bits of an element's number; without an end, all from the first on."""
+        b, (first, stop) = self._b, bits
+        found = b.compute("shr", element, b.const(first, INT32)) if first else element
+        return found if stop is None else b.compute("and", found, b.const((1 << stop - first) - 1, INT32))
+
+    def _load(self, stage: _Stage, first: Value, offset: int, kind: Matrix) -> Value:
+        at = self._b.compute("add", first, self._b.const(offset, INT32))
+        return self._b.load_matrix(kind, stage.memory, at, stage.stride)
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+
+    def filled(self, value: Value, layout: MatrixLayout) -> list[Value]:
+        """Returns matrices of equal elements."""
+        return [self._b.fill_matrix(_sums(layout.shape), value)] * layout.n_registers
+
+    def elements(self, matrices: Sequence[Value], layout: MatrixLayout) -> list[Value]:
+        """Returns the elements of matrices, in the layout `elements`."""
+        b, found = self._b, list[Value]()
+        stage, first = self._scratch(layout)
+        for each in matrices:
+            self._barrier()  # after the reads of the matrix before
+            b.store_matrix(stage.memory, first, stage.stride, each)
+            self._barrier()
+            for at in self._places_of_lane(stage, layout):
+                four = b.load(stage.memory, b.compute("add", first, at))
+                found += [b.extract(four, lane) for lane in range(ADJACENT)]
+        return found
+
+    def joined(self, elements: Sequence[Value], layout: MatrixLayout) -> list[Value]:
+        """Returns matrices of elements in the layout `elements`."""
+        b, found = self._b, list[Value]()
+        stage, first = self._scratch(layout)
+        n = len(elements) // layout.n_registers
+        for start in range(0, len(elements), n):
+            self._barrier()
+            places = self._places_of_lane(stage, layout)
+            fours = [elements[at : at + ADJACENT] for at in range(start, start + n, ADJACENT)]
+            with_owner(b, self._thread, layout.elements, partial(self._store_fours, stage, first, places, fours))
+            self._barrier()
+            found.append(b.load_matrix(_sums(layout.shape), stage.memory, first, stage.stride))
+        return found
+
+    def _store_fours(
+        self, stage: _Stage, first: Value, places: Sequence[Value], fours: Sequence[Sequence[Value]]
+    ) -> None:
+        b = self._b
+        for at, four in zip(places, fours, strict=True):
+            b.store(stage.memory, b.compute("add", first, at), b.vector(*four))
+
+    def _scratch(self, layout: MatrixLayout) -> tuple[_Stage, Value]:
+        """Returns workgroup memory for one matrix of each subgroup, and the index of that of this one."""
+        b, shape = self._b, layout.shape
+        n_groups = len(layout.threads) - self._n_lanes
+        n_bits, n_columns = log2(shape.rows) + log2(shape.columns) + n_groups, log2(shape.columns)
+        stage = self._array("sums", SCALARS[shape.sums], n_bits, n_columns)
+        group = b.compute("shr", self._thread, b.const(self._n_lanes, INT32))
+        return stage, b.compute("mul", group, b.const(shape.rows * stage.stride, INT32))
+
+    def _places_of_lane(self, stage: _Stage, layout: MatrixLayout) -> list[Value]:
+        """Returns the indices in a matrix of this invocation's elements, four by four."""
+        b, elements, n_columns = self._b, layout.elements, layout.bits[1]
+        own = elements.registers[: len(elements.registers) - len(layout.registers)]
+        lanes = Layout(own, elements.threads[: self._n_lanes])
+        lane = b.compute("and", self._thread, b.const((1 << self._n_lanes) - 1, INT32))
+        first = first_element(b, lane, lanes)
+        dynamic = self._place(first, stage, n_columns)
+        return [
+            b.compute("add", dynamic, b.const(_padded(lanes.element(group[0]), stage, n_columns), INT32))
+            for group in adjacent(lanes)
+        ]
+
+    def _barrier(self) -> None:
+        with self._b.at(None):  # control flow is uniform, whether or not the analysis of kernels can prove it
+            self._b.subgroup_barrier()
+
+
+def _padded(element: int, stage: _Stage, n_columns: int) -> int:
+    """Returns the index in workgroup memory of an element of a block."""
+    return (element >> n_columns) * stage.stride + (element & (1 << n_columns) - 1) // ADJACENT
+
+
+def _left(shape: MatrixShape) -> Matrix:
+    return matrix(SCALARS[shape.operand], (shape.rows, shape.inner), "left")
+
+
+def _right(shape: MatrixShape) -> Matrix:
+    return matrix(SCALARS[shape.operand], (shape.inner, shape.columns), "right")
+
+
+def _sums(shape: MatrixShape) -> Matrix:
+    return matrix(SCALARS[shape.sums], (shape.rows, shape.columns), "sums")
