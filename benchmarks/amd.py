@@ -40,7 +40,7 @@ from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
 from vkcompute.nn.linear import LINEAR  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
-_OPTIONS = CompileOptions(target=Target(keeps_loop_results=True))
+_OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (

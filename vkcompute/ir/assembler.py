@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vkcompute.ir.function import Constant
 from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
@@ -44,13 +44,17 @@ _SMALL_STORAGE = {
 class Assembler:
     """Collects the words of each section; `words` joins them.
 
+    Args:
+        preserved: widths of floats of which the device keeps infinities, NaN and the sign of zero.
+
     Attributes:
         code: the words of the function's body so far.
         standard: the id of GLSL.std.450.
     """
 
-    def __init__(self) -> None:
-        self._next = 1
+    def __init__(self, preserved: Collection[int] = ()) -> None:
+        self._next, self._preserved = 1, preserved
+        self._modes: list[tuple[int, int]] = []
         self._capabilities, self._memory_model = {Capability.Shader: 0}, MemoryModel.GLSL450
         self._extensions: dict[str, int] = {}
         self._names: list[int] = []
@@ -102,8 +106,19 @@ class Assembler:
         if capability is not None:
             self.require(capability)
         if kind.kind == "f":
+            self._preserve(kind.bits)
             return self._declare(spv.OpTypeFloat, kind.bits)
         return self._declare(spv.OpTypeInt, kind.bits, int(kind.kind == "i"))
+
+    def _preserve(self, bits: int) -> None:
+        """Declares that arithmetic on floats of this width keeps infinities, NaN and the sign of zero.
+
+        Without it, drivers may take them not to occur: Mesa 26 computes x - x as 0.
+        """
+        mode = ExecutionMode.SignedZeroInfNanPreserve, bits
+        if bits in self._preserved and mode not in self._modes:
+            self._modes.append(mode)
+            self.require(Capability.SignedZeroInfNanPreserve, "SPV_KHR_float_controls")
 
     def _matrix_type(self, kind: Matrix) -> int:
         self.use_vulkan_memory_model()
@@ -257,6 +272,8 @@ class Assembler:
         words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, self._memory_model)
         words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *_string("main"), *self._interface)
         words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
+        for mode in self._modes:
+            words += _instruction(spv.OpExecutionMode, main, *mode)
         words += _instruction(spv.OpName, main, *_string(name))
         return words
 

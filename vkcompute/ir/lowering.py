@@ -51,7 +51,7 @@ class _Lowering:
     """The lowering of one function."""
 
     def __init__(self, function: Function, target: Target) -> None:
-        self._function, self._out = function, Assembler()
+        self._function, self._out = function, Assembler(target.preserved_floats)
         self._block = self._entry = self._out.id()  # the label of the present block
         self._ids: dict[Value, int] = {}
         self._builtins: dict[tuple[str, int], int] = {}

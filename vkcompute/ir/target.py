@@ -18,6 +18,7 @@ class Target:
         cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
         max_texel_buffers: the most buffers that kernels load as texels; 0 where such loads are not the fastest.
         byte_storage: True if kernels can load and store single bytes. Others access bools by words (ir/bools.py).
+        preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
         broadcasts: True if a shuffle from a constant lane is to be a broadcast, which is faster on most GPUs.
     """
 
@@ -27,6 +28,7 @@ class Target:
     cuts_loops: bool = False
     max_texel_buffers: int = 0
     byte_storage: bool = True
+    preserved_floats: tuple[int, ...] = ()
     broadcasts: bool = True
 
 

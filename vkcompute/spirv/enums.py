@@ -206,6 +206,7 @@ class Capability:
     StorageBuffer8BitAccess = 4448
     UniformAndStorageBuffer8BitAccess = 4449
     StoragePushConstant8 = 4450
+    SignedZeroInfNanPreserve = 4466
     BFloat16TypeKHR = 5116
     VulkanMemoryModel = 5345
     AtomicFloat32MinMaxEXT = 5612
@@ -227,10 +228,10 @@ class Capability:
         DrawParameters=4427 WorkgroupMemoryExplicitLayoutKHR=4428 WorkgroupMemoryExplicitLayout8BitAccessKHR=4429
         WorkgroupMemoryExplicitLayout16BitAccessKHR=4430 SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439
         VariablePointersStorageBuffer=4441 VariablePointers=4442 AtomicStorageOps=4445
-        SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465 SignedZeroInfNanPreserve=4466
-        RoundingModeRTE=4467 RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473
-        Float16ImageAMD=5008 ImageGatherBiasLodAMD=5009 ImageReadWriteLodAMD=5015 Int64ImageEXT=5016
-        ShaderClockKHR=5055 QuadControlKHR=5087 BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118
+        SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465 RoundingModeRTE=4467
+        RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008
+        ImageGatherBiasLodAMD=5009 ImageReadWriteLodAMD=5015 Int64ImageEXT=5016 ShaderClockKHR=5055
+        QuadControlKHR=5087 BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118
         SampleMaskOverrideCoverageNV=5249 ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282
         ComputeDerivativeGroupQuadsKHR=5288 GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301
         RuntimeDescriptorArray=5302 InputAttachmentArrayDynamicIndexing=5303
