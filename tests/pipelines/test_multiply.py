@@ -13,21 +13,29 @@ from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute import dtypes
+from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.multiply import Multiplier, _blocks
 
 DTYPES = [row.name for row in dtypes.TABLE]
-SMALLEST_NORMAL = np.finfo(np.float32).tiny
+FLUSHED = {np.dtype(np.float32)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _flushed(gpu: vc.Runtime) -> None:
+    if quirks_of(gpu.device.physical).flushes_float64:
+        FLUSHED.add(np.dtype(np.float64))
 
 
 def assert_same_product(got: Any, a: Any, b: Any) -> None:
-    """Bit for bit numpy's, but for NaN payloads and flushed float32 subnormals (inputs or results)."""
+    """Bit for bit numpy's, but for NaN payloads and flushed subnormals (inputs or results)."""
     with np.errstate(all="ignore"):
         want = np.asarray(a * b)
     got = np.asarray(got)
     assert got.dtype == want.dtype
     assert got.shape == want.shape
-    if want.dtype == np.float32:
-        tiny = (np.abs(want) <= SMALLEST_NORMAL) | (np.abs(a) < SMALLEST_NORMAL) | (np.abs(b) < SMALLEST_NORMAL)
+    if want.dtype in FLUSHED:
+        normal = np.finfo(want.dtype).tiny
+        tiny = (np.abs(want) <= normal) | (np.abs(a) < normal) | (np.abs(b) < normal)
         assert np.all(np.abs(got[tiny & np.isfinite(want)]) <= np.abs(want[tiny & np.isfinite(want)]))
         got, want = got[~tiny], want[~tiny]
     number = ~np.isnan(want) if want.dtype.kind == "f" else np.ones(want.shape, bool)

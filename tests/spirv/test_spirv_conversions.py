@@ -82,6 +82,20 @@ def test_numbers_and_vectors_convert_as_in_numpy(gpu: vc.Runtime, name: str, whe
     agree(gpu, replaced(spirv, tmp_path) if where == "everywhere" else spirv, given(source), target)
 
 
+@pytest.mark.parametrize(("wide", "narrow"), [("float64", "float32"), ("float32", "float16"), ("float64", "float16")])
+@pytest.mark.parametrize("where", ["by the table of quirks", "everywhere"])
+def test_a_conversion_and_the_one_back_round(
+    gpu: vc.Runtime, wide: str, narrow: str, where: str, tmp_path: Path
+) -> None:
+    text = SOURCE.format(source="SOURCE", target="SOURCE", extensions=EXTENSIONS)
+    vectors = {"float64": "dvec3", "float32": "vec3", "float16": "f16vec3"}
+    text = text.replace("SOURCEvec3 y = SOURCEvec3(x)", f"SOURCEvec3 y = SOURCEvec3({vectors[narrow]}(x))")
+    text = text.replace("SOURCE(given[i])", f"SOURCE({narrow}_t(given[i]))")
+    spirv = glsl(text.replace("SOURCEvec3", vectors[wide]).replace("SOURCE", f"{wide}_t"))
+    x = np.random.default_rng(6).uniform(-2000, 2000, 64 * 6).astype(wide)
+    agree(gpu, replaced(spirv, tmp_path) if where == "everywhere" else spirv, x, wide, x.astype(narrow).astype(wide))
+
+
 @pytest.mark.parametrize("function", [np.trunc, np.rint])
 @pytest.mark.parametrize("where", ["by the table of quirks", "everywhere"])
 def test_doubles_are_rounded_as_in_numpy(gpu: vc.Runtime, function: np.ufunc, where: str, tmp_path: Path) -> None:

@@ -190,6 +190,12 @@ class PhysicalDevice:
         return int(self.properties["subgroupSize"])
 
     @property
+    def preserved_floats(self) -> tuple[int, ...]:
+        """Widths of floats whose infinities, NaN and signs of zeros the device can be told to keep."""
+        widths = 16, 32, 64
+        return tuple([bits for bits in widths if self.properties[f"shaderSignedZeroInfNanPreserveFloat{bits}"]])
+
+    @property
     def varies_subgroups(self) -> bool:
         """True if the driver chooses among several sizes of subgroups for each pipeline that asks for none."""
         found = self.properties

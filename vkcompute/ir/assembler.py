@@ -22,6 +22,7 @@ from vkcompute.spirv.enums import (
     Scope,
     StorageClass,
 )
+from vkcompute.spirv.instruction import string_words
 
 _VERSION = 0x10300
 _CAPABILITIES = {
@@ -169,7 +170,7 @@ class Assembler:
         section = self._locals if storage == StorageClass.Function else self._globals
         section += _instruction(spv.OpVariable, pointer, result, storage)
         if name:
-            self._names += _instruction(spv.OpName, result, *_string(name))
+            self._names += _instruction(spv.OpName, result, *string_words(name))
         if storage == StorageClass.Input:
             self._interface.append(result)
         return result
@@ -267,14 +268,14 @@ class Assembler:
         for capability in self._capabilities:
             words += _instruction(spv.OpCapability, capability)
         for extension in self._extensions:
-            words += _instruction(spv.OpExtension, *_string(extension))
-        words += _instruction(spv.OpExtInstImport, self.standard, *_string("GLSL.std.450"))
+            words += _instruction(spv.OpExtension, *string_words(extension))
+        words += _instruction(spv.OpExtInstImport, self.standard, *string_words("GLSL.std.450"))
         words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, self._memory_model)
-        words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *_string("main"), *self._interface)
+        words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *string_words("main"), *self._interface)
         words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
         for mode in self._modes:
             words += _instruction(spv.OpExecutionMode, main, *mode)
-        words += _instruction(spv.OpName, main, *_string(name))
+        words += _instruction(spv.OpName, main, *string_words(name))
         return words
 
     def _declare(self, opcode: int, *operands: int) -> int:
@@ -296,19 +297,12 @@ class Assembler:
         return found
 
     def _member(self, block: int, index: int, name: str, offset: int) -> None:
-        self._names += _instruction(spv.OpMemberName, block, index, *_string(name))
+        self._names += _instruction(spv.OpMemberName, block, index, *string_words(name))
         self._decorations += _instruction(spv.OpMemberDecorate, block, index, Decoration.Offset, offset)
 
 
 def _instruction(opcode: int, *operands: int) -> tuple[int, ...]:
     return len(operands) + 1 << 16 | opcode, *operands
-
-
-def _string(text: str) -> tuple[int, ...]:
-    """A literal string: UTF-8 with a terminating zero byte, in words of little-endian byte order."""
-    data = text.encode() + b"\0"
-    data += bytes(-len(data) % 4)
-    return struct.unpack(f"<{len(data) // 4}I", data)
 
 
 def _literal(constant: Constant) -> tuple[int, ...]:

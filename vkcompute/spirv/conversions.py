@@ -139,7 +139,7 @@ class _Builder:
         """An instruction with a result of a type; arithmetic on floats is not contracted."""
         result = self._id()
         self.code.append(Instruction(opcode, (kind, result, *operands)))
-        if opcode in (op.OpFAdd, op.OpFSub, op.OpFMul):
+        if opcode in (op.OpFAdd, op.OpFSub, op.OpFMul, op.OpFConvert):
             self._module.annotations.append(Instruction(op.OpDecorate, (result, Decoration.NoContraction)))
         return result
 
@@ -186,6 +186,11 @@ def _float_of_uint(b: _Builder, source: int, target: int, value: int) -> int:
     scale = b.constant(target, *struct.unpack("=I", struct.pack("=f", 65536)))
     scaled = b(op.OpFMul, target, b(op.OpConvertUToF, target, upper), scale)
     return b(op.OpFAdd, target, scaled, b(op.OpConvertUToF, target, lower))
+
+
+def _rounded_once(b: _Builder, _: int, target: int, value: int) -> int:
+    """Forbids to combine the conversion with the one back."""
+    return b(op.OpFConvert, target, value)
 
 
 def _half_of_double(b: _Builder, source: int, target: int, value: int) -> int:
@@ -262,6 +267,8 @@ def _double(b: _Builder, kind: int, value: float) -> int:
 CONVERSIONS: dict[str, dict[_Key, Replace]] = {
     "int32 to int64": {_Key(op.OpSConvert, 32, 64): _widened},
     "uint32 to float32": {_Key(op.OpConvertUToF, 32, 32): _float_of_uint},
+    "float64 to float32": {_Key(op.OpFConvert, 64, 32): _rounded_once},
+    "float32 to float16": {_Key(op.OpFConvert, 32, 16): _rounded_once},
     "float64 to float16": {_Key(op.OpFConvert, 64, 16): _half_of_double},
     "truncation of float64": {_Key(op.OpExtInst, 64, 64, glsl.Trunc): _truncated},
     "rounding of float64": {_Key(op.OpExtInst, 64, 64, each): _rounded for each in (glsl.Round, glsl.RoundEven)},

@@ -88,6 +88,13 @@ def result_id(instruction: Instruction) -> int | None:
     return instruction.operands[index] if index >= 0 else None
 
 
+def string_words(text: str) -> tuple[int, ...]:
+    """A literal string: UTF-8 with a terminating zero byte, in words of little-endian byte order."""
+    data = text.encode() + b"\0"
+    data += bytes(-len(data) % 4)
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
 def string_at(operands: Sequence[int], start: int, where: object = "string") -> tuple[str, int]:
     """The literal string from `operands[start]` on, and the position of the next operand.
 

@@ -30,9 +30,7 @@ def _target(runtime: Runtime) -> Target:
         max_storage_buffers=most,
         cuts_loops=quirks.max_loop_iterations is not None,
         max_texel_buffers=_max_texel_buffers(runtime),
-        preserved_floats=tuple(
-            [bits for bits in (16, 32, 64) if physical.properties[f"shaderSignedZeroInfNanPreserveFloat{bits}"]]
-        ),
+        preserved_floats=physical.preserved_floats,
         broadcasts=not quirks.slow_broadcasts,
         byte_storage=runtime.device.features.issuperset(BY_NUMPY[np.dtype(np.uint8)].features),
     )

@@ -17,6 +17,7 @@ from vkcompute.runtime.launching.statistics import KernelStatistics, assembly_of
 from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.conversions import replace_conversions
+from vkcompute.spirv.float_controls import preserve_special_floats
 from vkcompute.spirv.interface import Binding
 from vkcompute.spirv.nesting import exceeds_depth
 
@@ -62,6 +63,8 @@ class CompiledProgram:
         self.divisible = divided and not interface.reads_num_workgroups
         quirks = quirks_of(device.physical)
         spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
+        if "SignedZeroInfNanPreserve" not in interface.capabilities:
+            spirv = preserve_special_floats(spirv, device.physical.preserved_floats)
         self._spirv = replace_conversions(spirv, quirks.wrong_conversions)
         self.pipeline = self._pipeline()
 

@@ -1,0 +1,32 @@
+"""Execution modes for floats: arithmetic keeps infinities, NaN and the sign of zero (SPV_KHR_float_controls)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import Capability, ExecutionMode
+from vkcompute.spirv.instruction import Instruction, string_words
+from vkcompute.spirv.module import Module
+
+_EXTENSION = "SPV_KHR_float_controls"
+
+
+def preserve_special_floats(spirv: bytes, widths: Collection[int]) -> bytes:
+    """Returns a module whose arithmetic on floats of these widths keeps infinities, NaN and the sign of zero.
+
+    Without the mode, drivers may take them not to occur.
+    """
+    module = Module.parse(spirv)
+    used = [each.operands[1] for each in module.declarations if each.opcode == op.OpTypeFloat]
+    chosen = sorted({width for width in used if width in widths})
+    if not chosen:
+        return spirv
+    mode = ExecutionMode.SignedZeroInfNanPreserve
+    module.capabilities.append(Instruction(op.OpCapability, (Capability.SignedZeroInfNanPreserve,)))
+    module.extensions.append(Instruction(op.OpExtension, string_words(_EXTENSION)))
+    entries = [each.operands[1] for each in module.entry_points]
+    module.execution_modes += [
+        Instruction(op.OpExecutionMode, (entry, mode, width)) for entry in entries for width in chosen
+    ]
+    return module.words()
