@@ -302,6 +302,9 @@ class MemoryPool:
         total = physical.memory_heaps[kind.heap].nbytes
         limit = total if self.limit_bytes is None or self.exceeds_limit else self.limit_bytes
         largest = min(physical.max_allocation_bytes, limit)
+        if free >= wanted > physical.max_allocation_bytes:
+            remedy = f"an array has at most {physical.max_allocation_bytes} bytes there; divide it"
+            raise OutOfDeviceMemory(nbytes, free, total, str(self.device), remedy=remedy)
         if wanted > min(free, largest):
             raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
         try:

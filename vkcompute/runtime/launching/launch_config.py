@@ -90,6 +90,8 @@ def _local_size(given: Any) -> tuple[int, int, int] | None:
     if sizes is None:
         return None
     x, y, z = (*sizes, 1, 1)[:3]
+    if not (x and y and z):
+        raise ValueError(f"workgroups of {(x, y, z)} have no invocations; give each axis of the local size at least 1")
     return x, y, z
 
 
