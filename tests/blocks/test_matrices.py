@@ -1,0 +1,203 @@
+"""Products by cooperative matrices: their layouts and modules everywhere, their results where a device has them.
+
+lavapipe has them from Mesa 26 on. Elsewhere the same programs multiply by other means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vkcompute as vc
+from vkcompute import ir, tile
+from vkcompute.ir import FLOAT16, FLOAT32, INT32, Value
+from vkcompute.ir.function import walk
+from vkcompute.ir.types import INT8
+from vkcompute.spirv import opcodes as spv
+from vkcompute.spirv.enums import Capability
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.validation import validate
+from vkcompute.tile.device import block_target, matrices_of
+from vkcompute.tile.layout import log2
+from vkcompute.tile.matrices import matrix_layout
+from vkcompute.tile.target import MatrixShape
+
+HALVES = MatrixShape(16, 16, 16, "float16", "float32")
+BYTES = MatrixShape(16, 8, 32, "int8", "int32")
+SMALL, FLAT = MatrixShape(8, 8, 8, "float16", "float32"), MatrixShape(16, 16, 8, "float16", "float32")
+LIKE_NVIDIA = tile.Target(32, 1024, 49152, stages=True, matrices=(HALVES, BYTES))
+
+
+@pytest.mark.pure
+@given(
+    shape=st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([16, 32, 64, 128]), st.sampled_from([16, 32, 64, 256])),
+    matrices=st.sampled_from([HALVES, BYTES, SMALL, FLAT]),
+    n_lanes=st.integers(2, 6),
+    n_groups=st.integers(0, 4),
+)
+def test_each_element_is_in_one_matrix_and_held_there(
+    shape: tuple[int, int, int], matrices: MatrixShape, n_lanes: int, n_groups: int
+) -> None:
+    layout = matrix_layout(shape, matrices, n_lanes, n_lanes + n_groups)
+    elements, n_columns = layout.elements, log2(shape[2])
+
+    def of_thread(threads: tuple[int | None, ...], thread: int) -> int:
+        return sum(1 << bit for at, bit in enumerate(threads) if bit is not None and thread >> at & 1)
+
+    seen: dict[int, set[int]] = {}
+    per_matrix = elements.n_registers // layout.n_registers
+    for thread in range(1 << n_lanes + n_groups):
+        for register in range(elements.n_registers):
+            element = of_thread(elements.threads, thread) + elements.element(register)
+            first = of_thread(layout.threads, thread) + layout.element(register // per_matrix)
+            row, column = (element >> n_columns) - (first >> n_columns), element % shape[2] - first % shape[2]
+            assert 0 <= row < matrices.rows
+            assert 0 <= column < matrices.columns
+            seen.setdefault(element, set()).add(thread >> n_lanes)
+    assert len(seen) == math.prod(shape)
+    n_tiles = math.prod(shape) // (matrices.rows * matrices.columns)
+    assert all(len(groups) == max((1 << n_groups) // n_tiles, 1) for groups in seen.values())
+
+
+def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_steps: int = 4) -> tile.Builder:
+    """Builds a product of matrices in `n_steps` steps."""
+    rows, columns, inner = shape
+    function = ir.Function("product")
+    a, b, out = function.buffer("a", element), function.buffer("b", element), function.buffer("out", sums)
+    c = tile.Builder(function)
+    loop = c.loop(c.const(0, INT32), c.full(c.const(0, sums), (rows, columns)))
+    with loop.body:
+        step, total = loop.params
+        with c.if_(c.compute("ge", step, c.const(n_steps, INT32))).then:
+            c.break_(loop, total)
+        left, right = (
+            c.load_block(memory, c.compute("add", c.reshape(c.arange(0, math.prod(each)), each), c.full(step, each)))
+            for memory, each in ((a, (rows, inner)), (b, (inner, columns)))
+        )
+        c.yield_(c.compute("add", step, c.const(1, INT32)), c.dot(left, right, total))
+    c.store_block(out, c.reshape(c.arange(0, rows * columns), (rows, columns)), loop.results[0])
+    return c
+
+
+@pytest.mark.parametrize(
+    ("element", "sums", "shape", "n_products"),
+    [
+        (FLOAT16, FLOAT32, (64, 64, 32), 8),  # 16 matrices of sums for four subgroups, in two steps
+        (INT8, INT32, (64, 64, 32), 8),
+        (FLOAT16, FLOAT32, (16, 16, 16), 1),
+        (FLOAT16, FLOAT32, (8, 64, 32), 0),  # fewer rows than a matrix
+        (FLOAT16, FLOAT16, (64, 64, 32), 0),  # sums of another type
+        (FLOAT32, FLOAT32, (64, 64, 32), 0),
+    ],
+)
+def test_products_of_the_devices_types_and_shapes_are_of_matrices(
+    element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_products: int
+) -> None:
+    lowered = tile.lower(product(element, sums, shape).function, LIKE_NVIDIA).function
+    ir.verify(lowered)
+    codes = [op.code for op in walk(lowered.body)]
+    assert codes.count("multiply_matrices") == n_products
+    module = Module.parse(ir.lower(lowered))
+    validate(module)
+    assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
+    capabilities = {each.operands[0] for each in module.capabilities}
+    wanted = {Capability.CooperativeMatrixKHR, Capability.VulkanMemoryModel}
+    assert capabilities & wanted == (wanted if n_products else set())
+
+
+def test_large_operands_stay_out_of_workgroup_memory() -> None:
+    lowered = tile.lower(product(FLOAT16, FLOAT32, (128, 128, 128)).function, LIKE_NVIDIA).function
+    assert "multiply_matrices" not in {op.code for op in walk(lowered.body)}
+
+
+class Generator:
+    """Products of int8 beside other operations: what the sums begin as, and what becomes of them, is drawn."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._draw = data.draw
+        self.function = ir.Function("products")
+        self.x, self.y = self.function.buffer("x", INT8), self.function.buffer("y", INT32)
+        self.out, self.n = self.function.buffer("out", INT32), self.function.push("n", INT32)
+        self.c, self.n_stored = tile.Builder(self.function), 0
+
+    def run(self) -> ir.Function:
+        stack = self._draw(st.sampled_from([(), (), (2,)]))
+        rows, columns, inner = (self._draw(st.sampled_from([8, 16, 32])) for _ in range(3))
+        sums = self._summed((*stack, rows, columns), (*stack, rows, inner), (*stack, inner, columns))
+        self._store(sums)
+        if self._draw(st.booleans()):  # they are an operand, too
+            narrow = self.c.cast(self._changed(sums), INT8)
+            more = self._load(self.x, (*stack, columns, inner))
+            self._store(self.c.dot(narrow, more, self._load(self.y, (*stack, rows, inner))))
+        return self.function
+
+    def _summed(self, shape: tuple[int, ...], left: tuple[int, ...], right: tuple[int, ...]) -> Value:
+        c = self.c
+        zero = c.full(c.const(self._draw(st.integers(-3, 3)), INT32), shape)
+        first = self._draw(st.sampled_from([zero, self._load(self.y, shape)]))
+        loop = c.loop(c.const(0, INT32), first)
+        with loop.body:
+            step, total = loop.params
+            with c.if_(c.compute("ge", step, self.n)).then:
+                c.break_(loop, total)
+            operands = [self._load(self.x, each, step) for each in (left, right)]
+            total = self._changed(total) if self._draw(st.booleans()) else total
+            total = c.dot(*operands, total)
+            if self._draw(st.booleans()):
+                total = self._changed(total)
+            c.yield_(c.compute("add", step, c.const(1, INT32)), total)
+        return loop.results[0]
+
+    def _changed(self, value: Value) -> Value:
+        c, shape = self.c, tile.types.shape_of(value.type)
+        kind = self._draw(st.sampled_from(["row", "scale", "select", "reduce"]))
+        if kind == "row":
+            row = self._load(self.y, shape[-1:])
+            return c.compute("add", value, c.broadcast(c.reshape(row, (*[1] * (len(shape) - 1), shape[-1])), shape))
+        if kind == "scale":
+            return c.compute("mul", value, c.full(c.const(3, INT32), shape))
+        if kind == "select":
+            return c.compute("max", value, self._load(self.y, shape))
+        return c.compute("sub", value, c.compute("and", value, c.full(c.const(7, INT32), shape)))
+
+    def _load(self, memory: ir.Memory, shape: tuple[int, ...], first: Value | None = None) -> Value:
+        offsets = self.c.reshape(self.c.arange(0, math.prod(shape)), shape)
+        start = self.c.const(4 * self._draw(st.integers(0, 30)), INT32)
+        start = start if first is None else self.c.compute("add", start, first)
+        return self.c.load_block(memory, self.c.compute("add", offsets, self.c.full(start, shape)))
+
+    def _store(self, value: Value) -> None:
+        shape = tile.types.shape_of(value.type)
+        offsets = self.c.reshape(self.c.arange(0, math.prod(shape)), shape)
+        place = self.c.full(self.c.const(self.n_stored, INT32), shape)
+        self.c.store_block(self.out, self.c.compute("add", offsets, place), value)
+        self.n_stored += math.prod(shape)
+
+
+N_INPUT = 2 * 32 * 32 + 128
+
+
+@given(st.data(), st.integers(0, 3), st.sampled_from([1, 2, 4, 8]))
+def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: int, n_warps: int) -> None:
+    made = Generator(data)
+    function = made.run()
+    random = np.random.default_rng(n)
+    bytes_, words = random.integers(-128, 128, N_INPUT).astype(np.int8), random.integers(-99, 99, N_INPUT, np.int32)
+    wanted: Any = np.zeros(made.n_stored, np.int32)
+    with np.errstate(all="ignore"):
+        tile.interpret(function, {made.x: bytes_, made.y: words, made.out: wanted}, {made.n: n}, (1,))
+    target = block_target(gpu)._replace(stages=True, matrices=matrices_of(gpu), own_elements=1)
+    lowered = tile.lower(function, target, n_warps=n_warps)
+    ir.verify(lowered.function)
+    arrays = [gpu.array(bytes_), gpu.array(words), gpu.zeros(made.n_stored, np.int32)]
+    try:
+        kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)), name="products", check_types=False)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))
+    np.testing.assert_array_equal(arrays[2].numpy(), wanted)
