@@ -56,7 +56,7 @@ class Queue(Handle):
         self._timeline = vk.struct(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self._signal_value
         )
-        self._submit = vk.struct(
+        self._info = vk.struct(
             "VkSubmitInfo", pNext=self._timeline, signalSemaphoreCount=1, pSignalSemaphores=self._signal
         )
         self._opened()
@@ -73,30 +73,39 @@ class Queue(Handle):
         If this raises, also for Ctrl-C, `last_value` shows whether the work was submitted.
         """
         waits = tuple(waits)
-        with self.device.submit_lock:
-            value = self.last_value + 1
-            self._signal_value[0] = value
-            info, timeline = self._submit, self._timeline
-            buffers = vk.ffi.new(_COMMAND_BUFFERS, command_buffers)
-            info.commandBufferCount, info.pCommandBuffers = len(command_buffers), buffers
-            info.waitSemaphoreCount = timeline.waitSemaphoreValueCount = len(waits)
-            if waits:
-                semaphores = vk.ffi.new("VkSemaphore[]", [queue.semaphore for queue, _ in waits])
-                values = vk.ffi.new("uint64_t[]", [value for _, value in waits])
-                stages = vk.ffi.new("VkPipelineStageFlags[]", [_ALL_STAGES] * len(waits))
-                info.pWaitSemaphores, info.pWaitDstStageMask = semaphores, stages
-                timeline.pWaitSemaphoreValues = values
-            results: list[int] = []
-            try:
-                call_into(results, self.device.fn.vkQueueSubmit, self.handle, 1, info, vk.NULL)
-            except BaseException:  # e.g. a validation error: the work may have been submitted all the same
-                if not results and self._completes(value):
-                    results.append(0)
-                raise
-            finally:
-                if results and results[0] == 0:
-                    self.last_value = value
-            self._check(results[0], "vkQueueSubmit")
+        taken: list[bool] = []
+        try:
+            call_into(taken, self.device.submit_lock.acquire)  # Python 3.14 may run handlers at the start of a `with`
+            return self._submit_with(command_buffers, waits)
+        finally:
+            if taken:
+                self.device.submit_lock.release()
+
+    def _submit_with(self, command_buffers: Sequence[Any], waits: Sequence[tuple[Queue, int]]) -> int:
+        """Submits, with the lock held."""
+        value = self.last_value + 1
+        self._signal_value[0] = value
+        info, timeline = self._info, self._timeline
+        buffers = vk.ffi.new(_COMMAND_BUFFERS, command_buffers)
+        info.commandBufferCount, info.pCommandBuffers = len(command_buffers), buffers
+        info.waitSemaphoreCount = timeline.waitSemaphoreValueCount = len(waits)
+        if waits:
+            semaphores = vk.ffi.new("VkSemaphore[]", [queue.semaphore for queue, _ in waits])
+            values = vk.ffi.new("uint64_t[]", [value for _, value in waits])
+            stages = vk.ffi.new("VkPipelineStageFlags[]", [_ALL_STAGES] * len(waits))
+            info.pWaitSemaphores, info.pWaitDstStageMask = semaphores, stages
+            timeline.pWaitSemaphoreValues = values
+        results: list[int] = []
+        try:
+            call_into(results, self.device.fn.vkQueueSubmit, self.handle, 1, info, vk.NULL)
+        except BaseException:  # e.g. a validation error: the work may have been submitted all the same
+            if not results and self._completes(value):
+                results.append(0)
+            raise
+        finally:
+            if results and results[0] == 0:
+                self.last_value = value
+        self._check(results[0], "vkQueueSubmit")
         return value
 
     def _completes(self, value: int) -> bool:
