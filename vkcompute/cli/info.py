@@ -117,6 +117,7 @@ def _inventory(device: PhysicalDevice) -> dict[str, Any]:
         found["driver"] = device.driver
         found["subgroup_size"] = device.subgroup_size
         found["subgroup_operations"] = sorted(device.subgroup_operations)
+        found["matrix_products"] = [each._asdict() for each in device.matrix_products]
         found["properties"] = plain(device.properties)
         found["features"] = dict(sorted(device.features.items()))
         found["quirks"] = asdict(quirks_of(device))
@@ -172,7 +173,12 @@ def _shape(device: PhysicalDevice) -> list[tuple[str, list[str]]]:
         rows.append((f"queues {family.index}", terminal.with_commas(items)))
     operations = [name.replace("_", " ") for name in sorted(device.subgroup_operations)]
     rows.append(("subgroup", terminal.with_commas([terminal.count(device.subgroup_size, "invocation"), *operations])))
-    return rows
+    products = [
+        f"{each.rows} x {each.columns} x {each.inner} of {each.left} to {each.result}"
+        for each in device.matrix_products
+        if each.left == each.right and each.sums == each.result
+    ]
+    return [*rows, *[("matrices", terminal.with_commas(products))] * bool(products)]
 
 
 def _limits(device: PhysicalDevice) -> list[tuple[str, str | list[str]]]:
