@@ -201,3 +201,23 @@ def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: in
         pytest.skip(str(missing))
     kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))
     np.testing.assert_array_equal(arrays[2].numpy(), wanted)
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 64), (33, 70, 130), (2, 2, 2), (1, 40, 40), (16, 16, 1000), (300, 5, 64)])
+def test_arrays_of_float16_are_multiplied_in_float32(like_a_gpu: vc.Runtime, shape: tuple[int, int, int]) -> None:
+    rows, columns, inner = shape
+    random = np.random.default_rng(rows)
+    hosts = [random.standard_normal(each).astype(np.float16) for each in ((rows, inner), (inner, columns))]
+    bias = random.standard_normal(columns).astype(np.float16)
+    try:
+        a, b = map(like_a_gpu.array, hosts)
+        found, more = a @ b, vc.nn.linear(a, b.T, like_a_gpu.array(bias), "relu")
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    exact = hosts[0].astype(np.float64) @ hosts[1].astype(np.float64)
+    rounding = np.finfo(np.float16).eps / 2 * np.abs(exact)
+    sums = np.finfo(np.float32).eps * inner * (np.abs(hosts[0]).astype(np.float64) @ np.abs(hosts[1]))
+    assert (np.abs(found.numpy() - exact) <= rounding + sums).all()
+    rest = np.finfo(np.float16).eps / 2 * np.abs(exact + bias) + sums + 1e-6
+    assert (np.abs(more.numpy() - np.maximum(exact + bias, 0)) <= rest).all()
+    assert found.dtype == more.dtype == np.float16

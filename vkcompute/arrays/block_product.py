@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from vkcompute import ir
 from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, repeated, rounded, scaled, span
 from vkcompute.arrays.matrix_product import MOST_GROUPS
@@ -16,7 +18,9 @@ from vkcompute.arrays.ufunc import assign
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
+from vkcompute.tile.device import block_target
 from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
@@ -24,6 +28,7 @@ from vkcompute.tile.registers import ADJACENT
 # compiler spills nothing of the latter, and 87 % of the instructions of the loop are fused multiply-adds.
 ON_CPU, ON_GPU = (1024, 128), (8192, 128)
 _STEP = 8  # terms that are loaded together
+_HALVES_STEP = 32  # of float16, for cooperative matrices
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
 _LONGEST = 32768  # terms of a part; lavapipe runs at most 65,535 iterations
@@ -70,7 +75,8 @@ def build_product(
             one begins `jump` elements behind it. The matrices on the left repeat after `n_left` ones.
     """
     function = ir.Function("product")
-    a, b, out = (function.buffer(name, ir.SCALARS[dtype]) for name in ("a", "b", "out"))
+    a, b = (function.buffer(name, ir.SCALARS[dtype]) for name in ("a", "b"))
+    out = function.buffer("out", ir.SCALARS[_sums(dtype)])
     pushes = {name: function.push(name, INT32) for name in (*_PUSHES, *_OF_TAPS * taps)}
     c = Builder(function)
     row, column, stacked = (c.cast(c.builtin("group_id", axis), INT32) for axis in range(3))
@@ -109,6 +115,16 @@ def build_product(
     multiples = [each for each in pushes if each in _MULTIPLES or (aligned and each == "n_columns")]
     divisors = dict.fromkeys([pushes[name] for name in multiples], ADJACENT)
     return Built(function, [a, b, *([out] if aligned else [])], divisors, -(-_LONGEST // step))
+
+
+def _sums(dtype: str) -> str:
+    """Returns the dtype of the sums of products."""
+    return "float32" if dtype == "float16" else dtype
+
+
+def multiplies_halves(x: Array) -> bool:
+    """True if the device of an array multiplies float16 by cooperative matrices."""
+    return any(each[3:] == ("float16", "float32") for each in block_target(runtime_of(x)).matrices)
 
 
 def _of_tap(c: Builder, at: Value, pushes: Mapping[str, Value]) -> Value:
@@ -176,15 +192,16 @@ def stacked_product(
     """Returns the products of matrices: parts of their sums, which the caller adds; None if one launch cannot do it.
 
     Args:
-        a, b: stacks of matrices, of shapes (n, rows, terms) and (n, terms, columns), of one 32- or 64-bit dtype.
+        a, b: stacks of matrices, of shapes (n, rows, terms) and (n, terms, columns), of one 32- or 64-bit dtype, or
+            of float16, which is added in float32.
         program: one that goes on with the sums, given further constants and arrays; None is returned for parts.
 
     Returns:
         An array of shape (n, parts, rows, columns). Long sums of few elements have several parts.
     """
     (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
-    shape = _shape(n_rows, n_columns, n_terms, *_limits(a))
-    rows, columns, step = shape
+    rows, columns, step = _shape(n_rows, n_columns, n_terms, *_limits(a))
+    step = _HALVES_STEP if a.dtype == np.float16 else step
     groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
     padded, width = rounded(n_terms, step), rounded(max(n_columns, columns), ADJACENT)
     terms = _terms(n * groups[0] * groups[1], padded, step)
@@ -193,7 +210,7 @@ def stacked_product(
     if is_too_large(a, sizes) or max(*groups, n * n_parts) > MOST_GROUPS or (program and n_parts > 1):
         return None
     left, right = _packed(a, (n_rows, padded)), _packed(b, (padded, width))
-    out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), a.dtype)
+    out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), np.dtype(_sums(a.dtype.name)))
     stacks = [0 if len(x) < n else x.shape[1] * x.shape[2] for x in (left, right)]
     numbers = n_rows, n_columns, width - columns, padded, terms, n_parts, padded, stacks[0], width, stacks[1]
     given = *constants, a.dtype.name, rows, columns, step, n_columns % ADJACENT == 0

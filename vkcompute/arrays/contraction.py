@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from vkcompute.arrays import block_product, matrix_product
 from vkcompute.arrays.reductions import reduce
 from vkcompute.arrays.ufunc import apply, astype
@@ -105,9 +107,10 @@ def _is_product(
 
 
 def product(a: Array, b: Array) -> Array:
-    """Returns the products of stacked matrices, of shape (n, rows, columns)."""
+    """Returns the products of stacked matrices, of shape (n, rows, columns); of float16, in float32."""
     parts = block_product.stacked_product(a, b)
     if parts is None:
+        a, b = (astype(x, np.dtype(np.float32)) if x.dtype == np.float16 else x for x in (a, b))
         parts = matrix_product.stacked_product(a, b)
     n, n_parts, rows, columns = parts.shape
     if n_parts > 1:

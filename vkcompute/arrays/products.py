@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.block_product import multiplies_halves
 from vkcompute.arrays.contraction import Term, contract, product, strided, summed
 from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
@@ -55,6 +56,11 @@ def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _summed_in(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Returns the dtype in which one kernel adds products; None for complex numbers, which take four."""
     return None if dtype.kind == "c" else working(dtype)
+
+
+def as_given(x: Array) -> bool:
+    """True if products take an array in its own dtype."""
+    return x.dtype == _summed_in(x.dtype) or (x.dtype == np.float16 and multiplies_halves(x))
 
 
 def converted(x: Array, dtype: np.dtype[Any]) -> Array:
@@ -102,9 +108,9 @@ def matmul(x1: Array, x2: Array) -> Array:
             f"matmul: the last axis of the first operand is as long as the first of the second matrix; got "
             f"{x1.shape[-1]} and {inner}, of shapes {x1.shape} and {x2.shape}"
         )
-    if x1.ndim == x2.ndim == 2 and x1.dtype == x2.dtype == _summed_in(dtype) and min(*x1.shape, *x2.shape) > 1:
+    if x1.ndim == x2.ndim == 2 and x1.dtype == x2.dtype and min(*x1.shape, *x2.shape) > 1 and as_given(x1):
         a, b = (strided(x, (1, *x.shape), (0, *x.strides)) for x in (x1, x2))
-        return product(a, b).reshape((x1.shape[0], x2.shape[1]))
+        return converted(product(a, b).reshape((x1.shape[0], x2.shape[1])), dtype)
     row, column = ("row",) if x1.ndim > 1 else (), ("column",) if x2.ndim > 1 else ()
     stacks = x1.shape[:-2], x2.shape[:-2]
     batch = _broadcast(stacks, f"matmul: shapes {x1.shape} and {x2.shape}")

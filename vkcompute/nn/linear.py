@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.block_product import Sums, build_product, stacked_product
+from vkcompute.arrays.block_product import Sums, build_product, multiplies_halves, stacked_product
 from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
@@ -117,8 +117,10 @@ def _fused(x: Array, weight: Array, bias: Array | None, activation: str, dtype: 
     n_rows = math.prod(x.shape[:-1])
     if (bias is None and not activation) or min(n_rows, *weight.shape) <= 1:
         return None
-    given = wide(x, dtype).reshape((1, n_rows, x.shape[-1]))
-    turned = wide(weight, dtype).T.reshape((1, *weight.shape[::-1]))
+    if dtype != np.float16 or not multiplies_halves(x):
+        dtype = working(dtype)
+    given = converted(x, dtype).reshape((1, n_rows, x.shape[-1]))
+    turned = converted(weight, dtype).T.reshape((1, *weight.shape[::-1]))
     others = [] if bias is None else [bindable(wide(bias, dtype))]
     found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation), others)
     return None if found is None else found.reshape((*x.shape[:-1], len(weight)))
