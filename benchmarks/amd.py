@@ -149,7 +149,7 @@ def matrix_product() -> Shader:
     n_sums, n_columns = ON_GPU
     target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
     kernel = PRODUCT.lowered(("float32", n_sums // n_columns, n_columns, 8, True), target).function
-    return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
+    return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
 
 
 def functions_of_networks() -> Iterator[Shader]:
@@ -172,7 +172,7 @@ def functions_of_networks() -> Iterator[Shader]:
     ]
     for name, program, constants in programs:
         kernel = program.lowered(constants, target).function
-        yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target))
+        yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

@@ -6,6 +6,8 @@ import pytest
 
 import vkcompute
 from vkcompute import ir
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.reflection import reflect
 
 
 @pytest.fixture(params=["gpu", "like_a_gpu", pytest.param("interpreted", marks=pytest.mark.pure)])
@@ -19,8 +21,10 @@ def machine(request: pytest.FixtureRequest) -> vkcompute.Runtime | None:
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
     lower = ir.lower
 
-    def checked(function: ir.Function, *target: ir.Target) -> bytes:
+    def checked(function: ir.Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
-        return lower(function, *target)
+        found = lower(function, *target)
+        assert found.interface == reflect(Module.parse(found.spirv))
+        return found
 
     monkeypatch.setattr(ir, "lower", checked)

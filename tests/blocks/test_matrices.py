@@ -102,7 +102,7 @@ def test_products_of_the_devices_types_and_shapes_are_of_matrices(
     ir.verify(lowered)
     codes = [op.code for op in walk(lowered.body)]
     assert codes.count("multiply_matrices") == n_products
-    module = Module.parse(ir.lower(lowered))
+    module = Module.parse(ir.lower(lowered).spirv)
     validate(module)
     assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
     capabilities = {each.operands[0] for each in module.capabilities}
@@ -196,7 +196,7 @@ def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: in
     ir.verify(lowered.function)
     arrays = [gpu.array(bytes_), gpu.array(words), gpu.zeros(made.n_stored, np.int32)]
     try:
-        kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)), name="products", check_types=False)
+        kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)).spirv, name="products", check_types=False)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))

@@ -132,6 +132,6 @@ def test_kernels_compute_what_the_interpreter_does(
     lowered = tile.lower(function, target, n_warps=n_warps, wide=[made.given, made.out])
     ir.verify(lowered.function)
     arrays = [gpu.array(given_numbers), gpu.zeros(-(-made.n_stored // 4) * 4, np.int32)]
-    kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)), name="random", check_types=False)
+    kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)).spirv, name="random", check_types=False)
     kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))
     np.testing.assert_array_equal(arrays[1].numpy()[: made.n_stored], wanted)

@@ -136,7 +136,7 @@ def test_slow_broadcasts_are_shuffles() -> None:
     b.store(x, at, b.subgroup("shuffle", b.load(x, at), b.const(3, ir.UINT32)))
     found = {}
     for broadcasts in (True, False):
-        words = ir.lower(function, ir.Target(broadcasts=broadcasts))
+        words = ir.lower(function, ir.Target(broadcasts=broadcasts)).spirv
         both = {spv.OpGroupNonUniformBroadcast, spv.OpGroupNonUniformShuffle}
         found[broadcasts] = both & {each.opcode for each in Module.parse(words).functions}
     assert found == {True: {spv.OpGroupNonUniformBroadcast}, False: {spv.OpGroupNonUniformShuffle}}

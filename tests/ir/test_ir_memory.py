@@ -18,7 +18,7 @@ def launched(gpu: vc.Runtime, function: ir.Function, *hosts: Any, n_groups: int 
     ir.verify(function)
     ir.verify(ir.optimize(function))
     arrays = [gpu.array(host) for host in hosts]
-    gpu.kernel(ir.lower(function), name=function.name)(*arrays, grid=n_groups)
+    gpu.kernel(ir.lower(function).spirv, name=function.name)(*arrays, grid=n_groups)
     return [array.numpy() for array in arrays]
 
 
@@ -82,7 +82,7 @@ def test_vectors_and_ids_in_three_dimensions(gpu: vc.Runtime) -> None:
     b.store(out, linear, total)
     ir.verify(function)
     found = gpu.zeros((4, 4, 4), np.uint32)
-    gpu.kernel(ir.lower(function), name="ids")(found, grid=(2, 2, 2))
+    gpu.kernel(ir.lower(function).spirv, name="ids")(found, grid=(2, 2, 2))
     z, y, x = np.indices((4, 4, 4))
     assert np.array_equal(found.numpy(), x * x + y * y + z * z)
 
@@ -129,7 +129,7 @@ def test_an_early_return_and_an_endless_looking_loop(gpu: vc.Runtime) -> None:
     b.finish(function.body)
     ir.verify(ir.optimize(function))
     found = gpu.full(GROUP, -1, np.int32)
-    gpu.kernel(ir.lower(function), name="ends")(found, 20)
+    gpu.kernel(ir.lower(function).spirv, name="ends")(found, 20)
     expected = [next(k for k in range(i, 99, 3) if k > 10) if i < 20 else -1 for i in range(GROUP)]
     assert found.numpy().tolist() == expected
 

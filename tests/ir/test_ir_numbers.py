@@ -59,7 +59,7 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
         builder.store(out, me, builder.cast(result, kind))
     ir.verify(function)
     found = gpu.empty(len(given[0]), kind.numpy)
-    gpu.kernel(ir.lower(function), name=code)(*[gpu.array(as_bytes(array)) for array in given], found)
+    gpu.kernel(ir.lower(function).spirv, name=code)(*[gpu.array(as_bytes(array)) for array in given], found)
     array = found.numpy()
     return array.astype(bool) if result.type is ir.BOOL else array
 

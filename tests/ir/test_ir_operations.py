@@ -44,7 +44,7 @@ def test_a_row_is_built_optimized_and_run(gpu: vc.Runtime, fma: None) -> None:
     ir.verify(ir.optimize(function))
     x = np.arange(8, dtype=np.float32)
     array, out = gpu.array(x), gpu.zeros(8)
-    gpu.kernel(ir.lower(function), name="repeated")(array, out, grid=2)
+    gpu.kernel(ir.lower(function).spirv, name="repeated")(array, out, grid=2)
     assert out.numpy().tolist() == (x * x + np.float32(0.5)).tolist()
 
 

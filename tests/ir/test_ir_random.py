@@ -32,7 +32,7 @@ def interpreted(function: ir.Function, bias: int) -> np.ndarray[tuple[int], np.d
 
 def on_device(gpu: vc.Runtime, function: ir.Function, bias: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     out = gpu.array(np.arange(N_INVOCATIONS * SLOTS, dtype=np.int32))
-    kernel = gpu.kernel(ir.lower(function), name="random")
+    kernel = gpu.kernel(ir.lower(function).spirv, name="random")
     kernel(gpu.array(SOURCE), out, bias, grid=N_INVOCATIONS // function.local_size[0])
     return out.numpy()
 
@@ -56,7 +56,7 @@ def test_khronos_validator_accepts_what_is_emitted(
     tmp_path_factory: pytest.TempPathFactory, function: ir.Function, optimized: bool
 ) -> None:
     path: Path = tmp_path_factory.mktemp("ir") / "random.spv"
-    path.write_bytes(ir.lower(ir.optimize(function) if optimized else function))
+    path.write_bytes(ir.lower(ir.optimize(function) if optimized else function).spirv)
     done = subprocess.run(
         [str(SPIRV_VAL), "--target-env", "vulkan1.1", str(path)], capture_output=True, text=True, check=False
     )
@@ -94,7 +94,7 @@ def test_a_branch_on_a_constant_that_starts_a_loop_over(gpu: vc.Runtime, known: 
     fold_branches(function)
     ir.verify(function)
     array = gpu.full(2, -1, np.int32)
-    gpu.kernel(ir.lower(function))(array, grid=1)
+    gpu.kernel(ir.lower(function).spirv)(array, grid=1)
     assert array.numpy().tolist() == ([3, -1] if known else [4, 2])
 
 

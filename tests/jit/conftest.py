@@ -16,6 +16,7 @@ import vkcompute
 from vkcompute import ir
 from vkcompute.jit.kernel import PythonKernel
 from vkcompute.spirv.module import Module
+from vkcompute.spirv.reflection import reflect
 from vkcompute.spirv.validation import validate
 
 _SIMULATED = """
@@ -61,15 +62,17 @@ _VALIDATOR = shutil.which("spirv-val")
 def _checked_modules(monkeypatch: pytest.MonkeyPatch, _valid_modules: set[bytes]) -> None:
     lower = ir.lower
 
-    def checked(function: ir.Function, *target: ir.Target) -> bytes:
+    def checked(function: ir.Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
-        spirv = lower(function, *target)
-        validate(Module.parse(spirv))  # at run time, only modules from outside are
+        found = lower(function, *target)
+        spirv, module = found.spirv, Module.parse(found.spirv)
+        validate(module)  # at run time, only modules from outside are
+        assert found.interface == reflect(module)
         if _VALIDATOR and spirv not in _valid_modules:
             command = [_VALIDATOR, "--target-env", "vulkan1.2", "-"]
             done = subprocess.run(command, input=spirv, capture_output=True, check=False)
             assert done.returncode == 0, done.stdout.decode() + done.stderr.decode() + str(function)
             _valid_modules.add(spirv)
-        return spirv
+        return found
 
     monkeypatch.setattr(ir, "lower", checked)

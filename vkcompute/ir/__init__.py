@@ -1,6 +1,6 @@
 """The intermediate representation of kernels: typed, in single assignment, with structured control flow.
 
-A front end builds a `Function` with a `Builder`, and gets SPIR-V from `lower(optimize(function))`.
+A front end builds a `Function` with a `Builder`, and gets a module from `lower(optimize(function))`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from vkcompute.ir.divergence import axes_of_ids, divergent_barrier
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
+from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
@@ -42,7 +43,7 @@ from vkcompute.ir.verifier import verify
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
-    "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids", "bind_arrays",
-    "bools_in_words", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics", "load_texels",
-    "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+    "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids",
+    "bind_arrays", "bools_in_words", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics",
+    "load_texels", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
     AddressingModel,
+    BuiltIn,
     Capability,
     Decoration,
     Dim,
@@ -24,7 +25,7 @@ from vkcompute.spirv.enums import (
 )
 from vkcompute.spirv.instruction import string_words
 
-_VERSION = 0x10300
+VERSION = 0x10300
 _CAPABILITIES = {
     "f16": Capability.Float16,
     "f64": Capability.Float64,
@@ -49,15 +50,19 @@ class Assembler:
         preserved: widths of floats of which the device keeps infinities, NaN and the sign of zero.
 
     Attributes:
+        capabilities, extensions: those that are declared, in order.
+        modes: execution modes for floats, with their widths.
+        reads_num_workgroups: True if an input is the number of workgroups.
         code: the words of the function's body so far.
         standard: the id of GLSL.std.450.
     """
 
     def __init__(self, preserved: Collection[int] = ()) -> None:
         self._next, self._preserved = 1, preserved
-        self._modes: list[tuple[int, int]] = []
-        self._capabilities, self._memory_model = {Capability.Shader: 0}, MemoryModel.GLSL450
-        self._extensions: dict[str, int] = {}
+        self.modes: list[tuple[int, int]] = []
+        self.reads_num_workgroups = False
+        self.capabilities, self._memory_model = {Capability.Shader: 0}, MemoryModel.GLSL450
+        self.extensions: dict[str, int] = {}
         self._names: list[int] = []
         self._decorations: list[int] = []
         self._globals: list[int] = []
@@ -91,9 +96,9 @@ class Assembler:
 
     def require(self, capability: int, extension: str = "") -> None:
         """Declares a capability, and the extension that defines it."""
-        self._capabilities[capability] = 0
+        self.capabilities[capability] = 0
         if extension:
-            self._extensions[extension] = 0
+            self.extensions[extension] = 0
 
     def type(self, kind: Type) -> int:
         """The id of a value's type."""
@@ -117,8 +122,8 @@ class Assembler:
         Without it, drivers may take them not to occur: Mesa 26 computes x - x as 0.
         """
         mode = ExecutionMode.SignedZeroInfNanPreserve, bits
-        if bits in self._preserved and mode not in self._modes:
-            self._modes.append(mode)
+        if bits in self._preserved and mode not in self.modes:
+            self.modes.append(mode)
             self.require(Capability.SignedZeroInfNanPreserve, "SPV_KHR_float_controls")
 
     def _matrix_type(self, kind: Matrix) -> int:
@@ -241,6 +246,7 @@ class Assembler:
         """The id of a new built-in input variable."""
         result = self.variable(StorageClass.Input, self.type(kind), "")
         self.decorate(result, Decoration.BuiltIn, built_in)
+        self.reads_num_workgroups |= built_in == BuiltIn.NumWorkgroups
         return result
 
     def decorate(self, target: int, *decoration: int) -> None:
@@ -259,21 +265,21 @@ class Assembler:
             *_instruction(spv.OpFunctionEnd),
         ]
         head = self._head(main, name, local_size)
-        words = [MAGIC, _VERSION, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]
+        words = [MAGIC, VERSION, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]
         return struct.pack(f"={len(words)}I", *words)
 
     def _head(self, main: int, name: str, local_size: tuple[int, int, int]) -> list[int]:
         """The sections before the names of variables."""
         words: list[int] = []
-        for capability in self._capabilities:
+        for capability in self.capabilities:
             words += _instruction(spv.OpCapability, capability)
-        for extension in self._extensions:
+        for extension in self.extensions:
             words += _instruction(spv.OpExtension, *string_words(extension))
         words += _instruction(spv.OpExtInstImport, self.standard, *string_words("GLSL.std.450"))
         words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, self._memory_model)
         words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *string_words("main"), *self._interface)
         words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
-        for mode in self._modes:
+        for mode in self.modes:
             words += _instruction(spv.OpExecutionMode, main, *mode)
         words += _instruction(spv.OpName, main, *string_words(name))
         return words

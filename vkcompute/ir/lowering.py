@@ -20,6 +20,7 @@ from vkcompute.ir.function import (
     walk,
 )
 from vkcompute.ir.instructions import arithmetic, cast, subgroup
+from vkcompute.ir.interface import KernelModule, interface_of
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.target import Target
@@ -42,9 +43,9 @@ _ALL_MEMORY = (
 )  # UniformMemory covers storage buffers
 
 
-def to_spirv(function: Function, target: Target) -> bytes:
+def to_spirv(function: Function, target: Target) -> KernelModule:
     """The module of a valid function that needs no legalization (ir/pipeline.py)."""
-    return _Lowering(function, target).words()
+    return _Lowering(function, target).module()
 
 
 class _Lowering:
@@ -59,7 +60,8 @@ class _Lowering:
         self._loop_targets: dict[Op, tuple[int, int]] = {}  # loop -> the blocks of continue and break
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
-        ops = list(walk(function.body))
+        self._ops = ops = list(walk(function.body))
+        self._parameters: tuple[int, int] | None = None  # set and binding of the buffer of parameters
         self._has_matrices = any(op.has_result and isinstance(op.type, Matrix) for op in ops)
         self._device_scope = Scope.QueueFamily if self._has_matrices else Scope.Device
         self._access = (_NON_PRIVATE,) if self._has_matrices else ()
@@ -71,10 +73,14 @@ class _Lowering:
         self._load_builtins(ops)
         self._opaque = self._load_opaque() if self._guarded else 0
 
-    def words(self) -> bytes:
+    def module(self) -> KernelModule:
         """The module."""
-        self._region(self._function.body, 0)
-        return self._out.words(self._function.name, self._function.local_size, self._entry)
+        function = self._function
+        self._region(function.body, 0)
+        words = self._out.words(function.name, function.local_size, self._entry)
+        private = [memory for memory in self._memories if memory.private]
+        interface = interface_of(function, self._ops, self._out, private, parameters=self._parameters)
+        return KernelModule(words, interface)
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +123,8 @@ class _Lowering:
             bound = [memory.binding or (0, number) for number, memory in enumerate(function.buffers)]
             last_set, last = max(bound, default=(0, -1))
             storage = StorageClass.Uniform
-            variable = out.bound(storage, block, "parameters", (last_set, last + 1))
+            self._parameters = last_set, last + 1
+            variable = out.bound(storage, block, "parameters", self._parameters)
         for index, push in enumerate(function.pushes):
             pointer = self._pointer(storage, push.type, variable, out.uint(index))
             self._ids[push] = out.value(spv.OpLoad, push.type, pointer)

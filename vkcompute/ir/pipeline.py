@@ -12,6 +12,7 @@ from vkcompute.ir.dead_code import eliminate_dead_code
 from vkcompute.ir.flattening import flatten_chains
 from vkcompute.ir.float_remainders import expand_float_remainders
 from vkcompute.ir.function import Function
+from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.promotion import promote_arrays
@@ -41,8 +42,8 @@ def optimize(function: Function) -> Function:
     return run(OPTIMIZATIONS, function)
 
 
-def lower(function: Function, target: Target = ANY) -> bytes:
-    """The SPIR-V 1.3 module of a valid function; its entry point is "main"."""
+def lower(function: Function, target: Target = ANY) -> KernelModule:
+    """The SPIR-V 1.3 module of a valid function, with its interface; its entry point is "main"."""
     return to_spirv(expand_bools(run(LEGALIZATIONS, function), target), target)
 
 

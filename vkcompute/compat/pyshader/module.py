@@ -99,7 +99,7 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
         compiler.run(func, source, args)
     except RecursionError:
         raise source.too_deep() from None
-    return ShaderModule(func, ir.lower(optimized(function)))
+    return ShaderModule(func, ir.lower(optimized(function)).spirv)
 
 
 class _UnsupportedParameter(Exception):

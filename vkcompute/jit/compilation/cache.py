@@ -17,13 +17,15 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from vkcompute import disk
-from vkcompute.errors import KernelError, hides_calls
-from vkcompute.ir import ArrayBindings, Pack
+from vkcompute.errors import KernelError, SpirvError, hides_calls
+from vkcompute.ir import ArrayBindings, KernelModule, Pack
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.jit.frontend.report import Site
 from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.reflection import reflect
 
 logger = logging.getLogger(__name__)
 
@@ -99,8 +101,9 @@ def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | No
         if (found := fields["array_bindings"]) is not None:
             n_arrays, splits, packs = found
             fields["array_bindings"] = ArrayBindings(n_arrays, splits, tuple([Pack(*each) for each in packs]))
-        return Specialization(spirv, with_functions(captured), **fields)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        module = KernelModule(spirv, reflect(Module.parse(spirv)))
+        return Specialization(module, with_functions(captured), **fields)
+    except (SpirvError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         logger.debug("discarding the malformed cache entry %s: %r", entry, error)
         return None
 
@@ -114,7 +117,7 @@ def _store(entry: Path, functions: Sequence[FunctionType], found: Specialization
     ]
     if any(None in each for each in stored):
         return
-    names = [each.name for each in dataclasses.fields(found) if each.name not in ("spirv", "captured")]
+    names = [each.name for each in dataclasses.fields(found) if each.name not in ("module", "captured")]
     fields = {name: getattr(found, name) for name in names}
     disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + found.spirv)
 

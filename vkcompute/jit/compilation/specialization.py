@@ -29,7 +29,7 @@ class Specialization:
     """A kernel compiled for arguments of certain types.
 
     Attributes:
-        spirv: the module; arrays are bound in the order of the arguments.
+        module: arrays are bound in the order of the arguments.
         captured: globals found outside of the function.
         iterations: upper bounds of the iterations of its loops.
         pushes: the sources of the push constants, in order: (argument; axis, VALUE, TRUTH or SIZE; for a view also
@@ -51,7 +51,7 @@ class Specialization:
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
     """
 
-    spirv: bytes
+    module: ir.KernelModule
     captured: tuple[CapturedGlobal, ...]
     iterations: IterationBounds
     pushes: tuple[tuple[int, int], ...] = ()
@@ -70,6 +70,11 @@ class Specialization:
     n_ids: int = 0
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
+
+    @property
+    def spirv(self) -> bytes:
+        """The words of the module."""
+        return self.module.spirv
 
     @property
     def is_current(self) -> bool:

@@ -19,8 +19,8 @@ from vkcompute.jit.launching import completion
 from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel, is_spilled
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import kernel_of
 from vkcompute.runtime.runtime import Runtime, runtime_of
@@ -48,15 +48,15 @@ def on_device(
     arguments = _Arguments(found.limits, found.strided, found.array_bindings, found.in_words, bool(found.dtypes))
 
     def loaded() -> tuple[AnyKernel, Loops | None]:
-        kernel = _kernel(runtime, name, found.spirv, arguments)
+        kernel = _kernel(runtime, name, found.module, arguments)
         return kernel, _loops_of(kernel, arguments, found.iterations, make)
 
     return kernel_of(runtime, (name, found.spirv, arguments), loaded)
 
 
-def _kernel(runtime: Runtime, name: str, spirv: bytes, arguments: _Arguments) -> AnyKernel:
+def _kernel(runtime: Runtime, name: str, module: ir.KernelModule, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
-    loaded = program.compiled(name, spirv)
+    loaded = Program(name, *module)
     limits, strided, array_bindings, in_words, elementwise = arguments
     if array_bindings is not None or is_spilled(loaded):
         made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise)
@@ -156,9 +156,9 @@ class Loops:
         """The kernel that reports cut loops, and its loops."""
         function, loops = ir.with_cut_detection(self._function)
         runtime = runtime_of(self._kernel)
-        spirv = ir.lower(ir.optimize(function), target_of(runtime))
-        key = self._kernel.name, spirv, self._arguments
-        return kernel_of(runtime, ("detecting", *key), partial(_kernel, runtime, *key)), loops
+        module, name = ir.lower(ir.optimize(function), target_of(runtime)), self._kernel.name
+        key = "detecting", name, module.spirv, self._arguments
+        return kernel_of(runtime, key, partial(_kernel, runtime, name, module, self._arguments)), loops
 
     def _error(self, loop: Op) -> KernelError:
         place = str(loop.loc or "")

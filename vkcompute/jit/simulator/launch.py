@@ -83,8 +83,6 @@ def simulate(
     if (group := group_of(args)) is not None:
         return group.kernel(lambda *here: simulate(definition, parameters, config, here, {}))(*args)
     given = typed(function, annotations_of(function), args)
-    if config.local_size is not None and 0 in config.local_size:
-        raise ValueError(f"{name} has workgroups of {config.local_size} invocations; give at least 1 along each axis")
     try:
         with _lock:
             _simulated(definition, given, config)

@@ -87,12 +87,6 @@ def _forget_nonwritable(module: Module) -> None:
 
 
 @lru_cache(maxsize=256)
-def compiled(name: str, spirv: bytes) -> Program:
-    """Returns the program of SPIR-V that was lowered from `ir/`, which is valid; `name` is for messages."""
-    return Program(name, spirv, reflect(Module.parse(spirv)))
-
-
-@lru_cache(maxsize=256)
 def _built_in(name: str, entry_point: str | None, called: str) -> Program:
     path = BUILT_IN / f"{name}.spv"
     try:

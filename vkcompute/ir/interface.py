@@ -1,0 +1,100 @@
+"""The interface of a kernel that is lowered, as reflection reads it from the module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vkcompute.ir.assembler import VERSION, Assembler
+from vkcompute.ir.function import Function, Op, Push
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.types import element_of
+from vkcompute.spirv import enums
+from vkcompute.spirv.interface import (
+    Binding,
+    Block,
+    Element,
+    Interface,
+    LocalSize,
+    Member,
+    SharedMemoryTerm,
+    Texel,
+    WorkgroupMemory,
+)
+
+
+class KernelModule(NamedTuple):
+    """A module, and the interface of its entry point."""
+
+    spirv: bytes
+    interface: Interface
+
+
+def interface_of(
+    function: Function,
+    ops: Sequence[Op],
+    out: Assembler,
+    private: Sequence[Memory],
+    *,
+    parameters: tuple[int, int] | None,
+) -> Interface:
+    """Returns the interface of a function.
+
+    Args:
+        ops: all of its operations.
+        out: what it is lowered to.
+        private: the memories of an invocation.
+        parameters: set and binding of the uniform buffer with the push constants; None if they are push constants.
+    """
+    reads, writes = ({op.memory for op in ops if getattr(op.operation, trait)} for trait in ("reads", "writes"))
+    bindings = [
+        _binding(memory, *(memory.binding or (0, number)), reads=memory in reads, writes=memory in writes)
+        for number, memory in enumerate(function.buffers)
+    ]
+    block = _block(function.pushes)
+    if block is not None and parameters is not None:
+        bindings.append(Binding(*parameters, "parameters", "uniform_buffer", 1, True, False, None, block))
+        block = None
+    x, y, z = function.local_size
+    return Interface(
+        entry_point="main",
+        version=(VERSION >> 16, VERSION >> 8 & 0xFF),
+        local_size=LocalSize((x, y, z), (None, None, None)),
+        workgroup_memory=_memory([each for each in function.shared_memory if each in {op.memory for op in ops}]),
+        private_memory=_memory(private),
+        bindings=tuple(sorted(bindings, key=lambda each: (each.set, each.binding))),
+        push_constants=block,
+        spec_constants=(),
+        capabilities=tuple([enums.name(enums.Capability, each) for each in out.capabilities]),
+        extensions=tuple(out.extensions),
+        reads_num_workgroups=out.reads_num_workgroups,
+        float_controls=tuple([f"shaderSignedZeroInfNanPreserveFloat{bits}" for _, bits in out.modes]),
+    )
+
+
+def _binding(memory: Memory, set_number: int, number: int, *, reads: bool, writes: bool) -> Binding:
+    if memory.texels:
+        texel = Texel("uint32", "Buffer", "R32ui" if memory.lanes == 1 else "Unknown", False, False)
+        return Binding(set_number, number, memory.name, "uniform_texel_buffer", 1, reads, False, texel=texel)
+    dtype, nbytes = memory.element.name, memory.element.bits // 8
+    stride, vector = memory.type.bits // 8, memory.lanes > 1
+    shape, strides = ((0, memory.lanes), (stride, nbytes)) if vector else ((0,), (stride,))
+    element = Element(dtype, memory.lanes, stride)
+    block = Block("", (Member(memory.name, 0, dtype, shape, strides, 0),), 0)
+    return Binding(set_number, number, memory.name, "storage_buffer", 1, reads, writes, element, block)
+
+
+def _block(pushes: Sequence[Push]) -> Block | None:
+    """The block of the push constants, each at the next multiple of its size."""
+    members, offset = [], 0
+    for push in pushes:
+        kind = element_of(push.type)
+        nbytes = kind.bits // 8
+        offset = -(-offset // nbytes) * nbytes
+        members.append(Member(push.name, offset, kind.name, (), (), nbytes))
+        offset += nbytes
+    return Block("", tuple(members), offset + -offset % 4) if members else None
+
+
+def _memory(memories: Sequence[Memory]) -> WorkgroupMemory:
+    return WorkgroupMemory((SharedMemoryTerm(sum(each.nbytes for each in memories), ()),) if memories else ())
