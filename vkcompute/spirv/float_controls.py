@@ -10,13 +10,19 @@ from vkcompute.spirv.instruction import Instruction, string_words
 from vkcompute.spirv.module import Module
 
 _EXTENSION = "SPV_KHR_float_controls"
+_DECLARED = {"SignedZeroInfNanPreserve", "FloatControls2"}  # with the latter, the mode is not allowed
 
 
-def preserve_special_floats(spirv: bytes, widths: Collection[int]) -> bytes:
+def preserve_special_floats(spirv: bytes, capabilities: Collection[str], widths: Collection[int]) -> bytes:
     """Returns a module whose arithmetic on floats of these widths keeps infinities, NaN and the sign of zero.
 
     Without the mode, drivers may take them not to occur.
+
+    Args:
+        capabilities: those of the module, by their names. One that says itself what is kept is unchanged.
     """
+    if not _DECLARED.isdisjoint(capabilities):
+        return spirv
     module = Module.parse(spirv)
     used = [each.operands[1] for each in module.declarations if each.opcode == op.OpTypeFloat]
     chosen = sorted({width for width in used if width in widths})

@@ -219,7 +219,7 @@ class Placement:
         left, right = (shape_of(each.type) for each in op.args[:2])
         sizes = left[-2], right[-1], left[-1]
         nbytes = sum(staged_nbytes(element_of(each.type), shape_of(each.type)) for each in op.args[:2])
-        if nbytes > self._target.shared_nbytes // 2:
+        if not self.lanes or nbytes > self._target.shared_nbytes // 2:
             return None
         for each in self._target.matrices:
             if each[3:] == kinds and all(n % m == 0 for n, m in zip(sizes, each[:3], strict=True)):

@@ -63,8 +63,7 @@ class CompiledProgram:
         self.divisible = divided and not interface.reads_num_workgroups
         quirks = quirks_of(device.physical)
         spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
-        if "SignedZeroInfNanPreserve" not in interface.capabilities:
-            spirv = preserve_special_floats(spirv, device.physical.preserved_floats)
+        spirv = preserve_special_floats(spirv, interface.capabilities, device.physical.preserved_floats)
         self._spirv = replace_conversions(spirv, quirks.wrong_conversions)
         self.pipeline = self._pipeline()
 
