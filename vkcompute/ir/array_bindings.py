@@ -23,7 +23,8 @@ def bind_arrays(function: Function, target: Target, splits: Sequence[Split] = ()
     """
     arrays, accesses = [*function.buffers], [op for op in walk(function.body) if op.memory is not None]
     written = {op.memory for op in accesses if op.operation.writes}
-    _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
+    if splits:
+        _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
     packs = [
         Pack(kind.bits // 8, tuple([(arrays.index(each), each in written) for each in members]))
         for kind, members in _pack(function, arrays, accesses, target).items()
@@ -84,7 +85,8 @@ def _pack(
     for each in members:
         by_type.setdefault(types[each], []).append(each)
     found = {kind: group for kind, group in by_type.items() if len(group) > 1}
-    _replace(function, found)
+    if found:
+        _replace(function, found)
     return found
 
 

@@ -68,6 +68,7 @@ class Assembler:
         self._globals: list[int] = []
         self._interface: list[int] = []
         self._declared: dict[tuple[object, ...], int] = {}
+        self._types: dict[Type, int] = {}
         self._locals: list[int] = []
         self.code: list[int] = []
         self.standard = self.id()
@@ -102,6 +103,12 @@ class Assembler:
 
     def type(self, kind: Type) -> int:
         """The id of a value's type."""
+        found = self._types.get(kind)
+        if found is None:
+            found = self._types[kind] = self._new_type(kind)
+        return found
+
+    def _new_type(self, kind: Type) -> int:
         if isinstance(kind, Matrix):
             return self._matrix_type(kind)
         if isinstance(kind, Vector):

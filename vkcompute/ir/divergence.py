@@ -43,22 +43,24 @@ class _Divergence:
             self._op(op, divergent or self.returned, loops)
 
     def _op(self, op: Op, divergent: bool, loops: tuple[Op, ...]) -> None:
-        if op.code == "barrier" and divergent:
-            self.barrier = self.barrier or op
-        elif op.code in ("break", "continue") and divergent:
-            self._mark(op.attribute)
-        elif op.code == "return" and divergent:
-            self.returned = True
-            self._mark(*loops)
-        elif op.code == "if":
+        memory = op.memory
+        if op.code == "if":
             self._if(op, divergent, loops)
         elif op.code == "loop":
             self._loop(op, divergent, loops)
-        elif op.memory is not None and op.memory.private:
-            if divergent or self.divergent.intersection((op.memory, *op.args)):
-                self._mark(op if op.operation.reads else op.memory)
-        elif _is_source(op) or self.divergent.intersection(op.args):
-            self._mark(op)
+        elif memory is not None and memory.private:
+            if divergent or not self.divergent.isdisjoint((memory, *op.args)):
+                self._mark(op if op.operation.reads else memory)
+        elif op.has_result:
+            if op not in self.divergent and (_is_source(op) or not self.divergent.isdisjoint(op.args)):
+                self._mark(op)
+        elif divergent and op.code == "barrier":
+            self.barrier = self.barrier or op
+        elif divergent and op.code in ("break", "continue"):
+            self._mark(op.attribute)
+        elif divergent and op.code == "return":
+            self.returned = True
+            self._mark(*loops)
 
     def _if(self, op: Op, divergent: bool, loops: tuple[Op, ...]) -> None:
         differs = op.args[0] in self.divergent

@@ -200,19 +200,28 @@ def walk(region: Region) -> Iterator[Op]:
             pending += reversed(inner.ops)
 
 
+def terminators(region: Region) -> Iterator[Op]:
+    """The terminators of a region and of those inside it, in preorder of the operations."""
+    for op in region.ops:
+        for inner in op.regions:
+            yield from terminators(inner)
+    if region.terminator is not None:
+        yield region.terminator
+
+
 def exits(op: Op) -> Iterator[Op]:
     """The terminators that lead to the end of an `if` (its yields) or a loop (its breaks)."""
     if op.code == "if":
         ends = (region.terminator for region in op.regions)
         yield from (end for end in ends if end is not None and end.code == "yield")
     else:
-        yield from (each for each in walk(op.regions[0]) if each.code == "break" and each.attribute is op)
+        yield from (end for end in terminators(op.regions[0]) if end.code == "break" and end.attribute is op)
 
 
 def back_edges(loop: Op) -> Iterator[Op]:
     """The terminators that lead to the start of a loop: its continues and its body's yield."""
     body = loop.regions[0]
-    yield from (op for op in walk(body) if op.code == "continue" and op.attribute is loop)
+    yield from (end for end in terminators(body) if end.code == "continue" and end.attribute is loop)
     end = body.terminator
     if end is not None and end.code == "yield":
         yield end

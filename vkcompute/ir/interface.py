@@ -46,7 +46,10 @@ def interface_of(
         private: the memories of an invocation.
         parameters: set and binding of the uniform buffer with the push constants; None if they are push constants.
     """
-    reads, writes = ({op.memory for op in ops if getattr(op.operation, trait)} for trait in ("reads", "writes"))
+    accesses = [(op.memory, op.operation) for op in ops if op.memory is not None]
+    reads = {memory for memory, operation in accesses if operation.reads}
+    writes = {memory for memory, operation in accesses if operation.writes}
+    used = {memory for memory, _ in accesses}
     bindings = [
         _binding(memory, *(memory.binding or (0, number)), reads=memory in reads, writes=memory in writes)
         for number, memory in enumerate(function.buffers)
@@ -60,7 +63,7 @@ def interface_of(
         entry_point="main",
         version=(VERSION >> 16, VERSION >> 8 & 0xFF),
         local_size=LocalSize((x, y, z), (None, None, None)),
-        workgroup_memory=_memory([each for each in function.shared_memory if each in {op.memory for op in ops}]),
+        workgroup_memory=_memory([each for each in function.shared_memory if each in used]),
         private_memory=_memory(private),
         bindings=tuple(sorted(bindings, key=lambda each: (each.set, each.binding))),
         push_constants=block,

@@ -100,14 +100,16 @@ def result_type(code: str, operands: list[Type], attribute: Any = None) -> Type 
 # -- type rules -------------------------------------------------------------------------------------------------------
 
 
-def _demand(condition: bool, name: str, got: Sequence[object], rule: str) -> None:
+def _demand(condition: bool, name: str, got: Sequence[object], rule: str, *values: object) -> None:
+    """Raises IrError with a rule unless a condition holds; values are formatted into the rule, as in str.format."""
     if not condition:
-        raise IrError(f"{name} {rule}; got {', '.join(map(str, got)) or 'nothing'}")
+        raise IrError(f"{name} {rule.format(*values)}; got {', '.join(map(str, got)) or 'nothing'}")
 
 
 def _same_type(name: str, operands: list[Type], arity: int, kinds: str) -> Type:
-    _demand(len(operands) == arity and len({*operands}) == 1, name, operands, f"takes {arity} of one type")
-    _demand(element_of(operands[0]).kind in kinds, name, operands, f"takes numbers of kind {', '.join(kinds)}")
+    alike = len(operands) == arity > 0 and operands.count(operands[0]) == arity
+    _demand(alike, name, operands, "takes {} of one type", arity)
+    _demand(element_of(operands[0]).kind in kinds, name, operands, "takes numbers of kind {}", ", ".join(kinds))
     return operands[0]
 
 
@@ -132,11 +134,11 @@ def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
 
     def rule(operation: Operation, operands: list[Type], memory: Any) -> Type | None:
         name = operation.name
-        _demand(isinstance(memory, Memory), name, operands, f"works on a memory, not {memory!r}")
+        _demand(isinstance(memory, Memory), name, operands, "works on a memory, not {!r}", memory)
         takes_index = len(operands) == n_values + 1 and _is_index(operands[0])
-        _demand(takes_index, name, operands, f"takes an integer and {n_values} values")
+        _demand(takes_index, name, operands, "takes an integer and {} values", n_values)
         alike = all(kind is memory.type for kind in operands[1:])
-        _demand(alike, name, operands, f"takes values of {memory.type}")
+        _demand(alike, name, operands, "takes values of {}", memory.type)
         _demand(not memory.texels or not operation.writes, name, operands, "writes no texel buffer")
         return memory.type if has_result else None
 
@@ -145,8 +147,8 @@ def _accesses(n_values: int, *, has_result: bool = True) -> TypeRule:
 
 def _fill(operation: Operation, operands: list[Type], memory: Any) -> None:
     name, is_private = operation.name, isinstance(memory, Memory) and memory.private
-    _demand(is_private, name, operands, f"works on a private memory, not {memory!r}")
-    _demand(operands == [memory.type], name, operands, f"takes a value of {memory.type}")
+    _demand(is_private, name, operands, "works on a private memory, not {!r}", memory)
+    _demand(operands == [memory.type], name, operands, "takes a value of {}", memory.type)
 
 
 def _is_index(kind: Type) -> bool:
@@ -154,7 +156,7 @@ def _is_index(kind: Type) -> bool:
 
 
 def _length(operation: Operation, operands: list[Type], memory: Any) -> Type:
-    _demand(isinstance(memory, Memory), operation.name, operands, f"works on a memory, not {memory!r}")
+    _demand(isinstance(memory, Memory), operation.name, operands, "works on a memory, not {!r}", memory)
     _demand(not operands, operation.name, operands, "takes no index")
     counted = not memory.texels and memory.element is not BOOL
     _demand(counted, operation.name, [memory.type], "knows storage buffers and workgroup memory of numbers only")
@@ -208,13 +210,13 @@ def _vector(operation: Operation, operands: list[Type], _: Any) -> Type:
 
 def _extract(operation: Operation, operands: list[Type], index: Any) -> Type:
     fits = len(operands) == 1 and isinstance(operands[0], Vector) and 0 <= index < operands[0].n
-    _demand(fits, operation.name, operands, f"takes a vector that has an element {index}")
+    _demand(fits, operation.name, operands, "takes a vector that has an element {}", index)
     return element_of(operands[0])
 
 
 def _fill_matrix(operation: Operation, operands: list[Type], kind: Any) -> Type:
     found: Matrix = kind
-    _demand(operands == [found.element], operation.name, operands, f"takes a value of {found.element}")
+    _demand(operands == [found.element], operation.name, operands, "takes a value of {}", found.element)
     return found
 
 
@@ -233,7 +235,7 @@ def _store_matrix(operation: Operation, operands: list[Type], memory: Any) -> No
 
 def _demand_matrix_place(name: str, operands: list[Type], memory: Any, kind: Type) -> None:
     fits = isinstance(memory, Memory) and memory.length is not None and memory.element is element_of(kind)
-    _demand(fits, name, operands, f"works on workgroup memory of {element_of(kind)}, not {memory!r}")
+    _demand(fits, name, operands, "works on workgroup memory of {}, not {!r}", element_of(kind), memory)
     _demand(len(operands) == 2 and all(map(_is_index, operands)), name, operands, "takes an index and a stride")
 
 

@@ -103,7 +103,7 @@ class Arithmetic(Context):
         ints are settled. The result is natural if all operands are.
         """
         takes = kinds = [self.kind(value) for value in values]
-        if all(each == kinds[0] and not each.weak and each.argument is None for each in kinds):
+        if all(each.type is kinds[0].type and not each.weak and each.argument is None for each in kinds):
             return kinds[0]
         typed = [each for each in kinds if not each.weak and each.argument is None and each.type.kind in "iu"]
         if typed:
