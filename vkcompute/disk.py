@@ -201,9 +201,11 @@ def _require_private(folder: Path) -> None:
     In a parent with the sticky bit, such as /tmp, they can exchange only what belongs to them.
     """
     for start in dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder))):
-        for each in (Path(start), *Path(start).parents):
-            if defect := _defect(os.stat(each), 0 if each == Path(start) else stat.S_ISVTX):
+        each, inner = start, ""
+        while each != inner:  # the root is its own parent
+            if defect := _defect(os.stat(each), 0 if each == start else stat.S_ISVTX):
                 raise PermissionError(f"the cache is not used, since {each} {defect}")
+            each, inner = os.path.dirname(each), each
 
 
 def _defect(info: os.stat_result, exempt: int) -> str | None:

@@ -14,6 +14,7 @@ from host import SimulatedRuntime
 
 import vkcompute
 from vkcompute import ir
+from vkcompute.jit.compilation import plain_data
 from vkcompute.jit.kernel import PythonKernel
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
@@ -68,6 +69,7 @@ def _checked_modules(monkeypatch: pytest.MonkeyPatch, _valid_modules: set[bytes]
         spirv, module = found.spirv, Module.parse(found.spirv)
         validate(module)  # at run time, only modules from outside are
         assert found.interface == reflect(module)
+        assert plain_data.loads(plain_data.dumps(found.interface)) == found.interface
         if _VALIDATOR and spirv not in _valid_modules:
             command = [_VALIDATOR, "--target-env", "vulkan1.2", "-"]
             done = subprocess.run(command, input=spirv, capture_output=True, check=False)

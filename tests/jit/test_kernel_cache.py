@@ -172,7 +172,22 @@ def test_a_damaged_entry_is_compiled_again(program: Program) -> None:
     assert program.run() == (0, _expected())
 
 
-@pytest.mark.parametrize("head", [b"", b"[]", b"[{}, []]", b'[{"sites": 1}, []]', b"[" * 9999, b"[{}, [1]]", b"\xff"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"[]",
+        b"[0, [], []]",  # no fields
+        b'[{"Interface": 1}, [], []]',
+        b'[{"Interface": ["main"]}, [], []]',
+        b'[{"Popen": ["true"]}, [], []]',
+        b"[{}, [], []]",
+        b'[{"Site": [], "Pack": []}, [], []]',
+        b"[" * 9999,
+        b"[0, [], [1]]",
+        b"\xff",
+    ],
+)
 def test_a_malformed_entry_is_missing(tmp_path: Path, head: bytes) -> None:
     disk.write_cached(tmp_path / "entry", head + b"\nspirv")
     assert cache._load(tmp_path / "entry", ()) is None

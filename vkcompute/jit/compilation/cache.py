@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -17,15 +16,12 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from vkcompute import disk
-from vkcompute.errors import KernelError, SpirvError, hides_calls
-from vkcompute.ir import ArrayBindings, KernelModule, Pack
-from vkcompute.jit.compilation import fingerprint
+from vkcompute.errors import KernelError, hides_calls
+from vkcompute.ir import KernelModule
+from vkcompute.jit.compilation import fingerprint, plain_data
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
-from vkcompute.jit.frontend.report import Site
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflection import reflect
 
 logger = logging.getLogger(__name__)
 
@@ -89,21 +85,15 @@ def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | No
         return None
     head, _, spirv = data.partition(b"\n")
     try:
-        fields, stored = json.loads(head)
+        interface, fields, stored = plain_data.loads(head)
         captured = []
         for each in stored:
             again = _captured_again(functions, *each)
             if again is None:
                 return None
             captured.append(again)
-        fields = {name: _frozen(each) for name, each in fields.items()}
-        fields["sites"] = tuple([Site(*each) for each in fields["sites"]])
-        if (found := fields["array_bindings"]) is not None:
-            n_arrays, splits, packs = found
-            fields["array_bindings"] = ArrayBindings(n_arrays, splits, tuple([Pack(*each) for each in packs]))
-        module = KernelModule(spirv, reflect(Module.parse(spirv)))
-        return Specialization(module, with_functions(captured), **fields)
-    except (SpirvError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        return Specialization(KernelModule(spirv, interface), with_functions(captured), *fields)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         logger.debug("discarding the malformed cache entry %s: %r", entry, error)
         return None
 
@@ -117,9 +107,9 @@ def _store(entry: Path, functions: Sequence[FunctionType], found: Specialization
     ]
     if any(None in each for each in stored):
         return
-    names = [each.name for each in dataclasses.fields(found) if each.name not in ("module", "captured")]
-    fields = {name: getattr(found, name) for name in names}
-    disk.keep_cached(entry, json.dumps((fields, stored)).encode() + b"\n" + found.spirv)
+    fields = [getattr(found, each.name) for each in dataclasses.fields(found)[2:]]  # behind the module and `captured`
+    head = plain_data.dumps((found.module.interface, fields, stored))
+    disk.keep_cached(entry, head.encode() + b"\n" + found.spirv)
 
 
 def _owner(owner: Any, functions: Sequence[FunctionType]) -> Owner | None:
@@ -149,8 +139,3 @@ def _captured_again(functions: Sequence[FunctionType], described: Owner, name: s
     except (AttributeError, ValueError):
         return None
     return CapturedGlobal(lookup, name, found, owner) if fingerprint.value(found) == text else None
-
-
-def _frozen(given: Any) -> Any:
-    """Converts lists to tuples, which JSON does not keep."""
-    return tuple(map(_frozen, given)) if isinstance(given, list) else given

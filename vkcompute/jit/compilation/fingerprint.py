@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import ir
+from vkcompute import ir, spirv
 from vkcompute._version import __version__
 from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = Path(ir.__file__).parent, Path(__file__).parents[1]
+_FOLDERS = Path(ir.__file__).parent, Path(spirv.__file__).parent, Path(__file__).parents[1]
 
 
 def value(found: Any) -> str | None:
@@ -78,7 +78,7 @@ def _text(found: FunctionType) -> str | None:
 def compiler() -> str | None:
     """Returns the fingerprint of the installed compiler and of Python and numpy; None for a package in an archive.
 
-    It has the size and the time of every file of ir/ and jit/, subfolders included.
+    It has the size and the time of every file of ir/, spirv/ and jit/, subfolders included.
     """
     return files(*_FOLDERS)
 
