@@ -271,7 +271,7 @@ class ElementLauncher:
             wanted = self._checked(outs, broadcast.shape, found.dtypes)
         elif found is not like:
             outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
-            results = [(each.shape, each.strides, each.dtype, each.nbytes) for each in outs]
+            results = [(each.shape, each.dtype, each.nbytes) for each in outs]
             results_key = self._results_key, *places(args)
             runtime.plans[results_key] = weakref.ref(found), results
         self._launch(args, outs, call, masks, wanted, block)
@@ -286,11 +286,8 @@ class ElementLauncher:
         known = None if runtime is None else runtime.plans.get((self._results_key, *places(args)))
         if runtime is None or known is None or (like := known[0]()) is None:
             return (), None
-        made = [
-            Array(runtime, runtime.device.result_buffer(nbytes), 0, shape, strides, dtype)
-            for shape, strides, dtype, nbytes in known[1]
-        ]
-        return tuple(made), like
+        new = runtime.device.result_buffer
+        return tuple([Array.whole(runtime, new(each[2]), *each) for each in known[1]]), like
 
     def _repeated(
         self, args: tuple[Any, ...], outs: tuple[Any, ...], like: Specialization | None = None

@@ -375,7 +375,8 @@ def memory_of(array: Array) -> Array:
     if context.scheduler.n_recordings and (graph := recording_graph(context.scheduler)) is not None:
         return graph.empty(array.shape, array.dtype)
     context.require_open()
-    return array.over(context.device.result_buffer(array.nbytes))
+    buffer = context.device.result_buffer(array.nbytes)
+    return Array.whole(array.runtime, buffer, array.shape, array.dtype, array.nbytes)
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:
