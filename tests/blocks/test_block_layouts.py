@@ -92,6 +92,23 @@ def test_exchanges_take_turns_in_workgroup_memory() -> None:
     assert [(each.element, each.length) for each in lowered.shared_memory] == [(ir.UINT32, 512)]
 
 
+@pytest.mark.parametrize(
+    ("n", "in_lockstep", "code"),
+    [(8, True, "fence"), (8, False, "subgroup_barrier"), (64, True, "barrier"), (64, False, "barrier")],
+)
+def test_a_workgroup_of_one_subgroup_waits_for_that(n: int, in_lockstep: bool, code: str) -> None:
+    """The program stores what other invocations have loaded."""
+    function = ir.Function("reversal")
+    x, b = function.buffer("x", ir.INT32), tile.Builder(function)
+    at = b.arange(0, n)
+    b.store_block(x, b.compute("sub", b.full(b.const(n - 1, ir.INT32), (n,)), at), b.load_block(x, at))
+    lowered = tile.lower(function, tile.Target(subgroup_size=8, in_lockstep=in_lockstep), n_warps=4).function
+    ir.verify(lowered)
+    ops = [op.code for op in walk(lowered.body)]
+    assert {"barrier", "subgroup_barrier", "fence"}.intersection(ops) == {code}
+    assert ops.index("load") < ops.index(code) < ops.index("store")
+
+
 @pytest.mark.parametrize(("shared_nbytes", "stages"), [(2 * (8 + 8) * 64 * 4, True), (1024, False)])
 def test_operands_of_products_pass_through_half_of_workgroup_memory(shared_nbytes: int, stages: bool) -> None:
     function = ir.Function("product")

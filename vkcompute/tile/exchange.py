@@ -21,20 +21,34 @@ Combine = Callable[[Row, Row], list[Value]]
 class Exchange:
     """Builds exchanges. Within a subgroup they are shuffles, beyond it they pass through workgroup memory.
 
+    Args:
+        thread: the number of the invocation in its workgroup.
+        n_lanes: log2 of the lanes of a subgroup.
+        in_lockstep: as of the target.
+
     Attributes:
         in_use: True if other invocations may still read the workgroup memory.
         on_barrier: is called for each barrier.
     """
 
-    def __init__(self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory) -> None:
+    def __init__(
+        self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory, *, in_lockstep: bool
+    ) -> None:
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
+        self._in_lockstep = in_lockstep
         self.in_use = False
         self.on_barrier: Callable[[], None] = lambda: None
 
     def barrier(self) -> None:
         """Waits for all invocations; all that they have written is visible."""
-        with self._b.at(None):  # control flow is uniform, whether or not the analysis of kernels can prove it
-            self._b.barrier()
+        b = self._b
+        with b.at(None):  # control flow is uniform, whether or not the analysis of kernels can prove it
+            if b.function.local_size[0] > 1 << self._lanes:
+                b.barrier()
+            elif self._in_lockstep:
+                b.fence()
+            else:
+                b.subgroup_barrier()
         self.in_use = False
         self.on_barrier()
 

@@ -30,6 +30,8 @@ class Target(NamedTuple):
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
+        in_lockstep: True if the lanes of a subgroup execute each instruction together, so that a fence orders their
+            accesses, and barriers, for which lavapipe makes coroutines, are not needed.
         stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
         matrices: the cooperative matrices by which products are computed where their types and shapes allow; the best
             first.
@@ -41,5 +43,6 @@ class Target(NamedTuple):
     texels: bool = False
     own_elements: int = 1
     sums: int = 64
+    in_lockstep: bool = False
     stages: bool = False
     matrices: tuple[MatrixShape, ...] = ()
