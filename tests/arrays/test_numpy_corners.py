@@ -479,3 +479,25 @@ def test_indices_of_flattened_arrays_in_either_order(of: Any, order: Any) -> Non
 def test_dtypes_and_python_numbers_have_a_result_type() -> None:
     assert vnp.result_type(np.float32, np.float32, 1) == np.float32
     assert vnp.result_type(np.int32, 2.0).kind == "f"
+
+
+@pytest.mark.parametrize(
+    "dtype", "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+)
+def test_places_of_extremes_among_equal_and_special_numbers(of: Any, dtype: str) -> None:
+    rng, kind = np.random.default_rng(3), np.dtype(dtype)
+    if kind.kind == "f":
+        info = np.finfo(dtype)
+        drawn = [0.0, -0.0, 1, -1, np.inf, -np.inf, info.max, info.min, info.smallest_normal, -info.eps]
+    else:
+        drawn = (
+            [0, 1] if kind.kind == "b" else [np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, np.iinfo(dtype).max // 2]
+        )
+    for n in (1, 7, 70, 3000):
+        host = rng.choice(np.array(drawn, dtype), (3, n))
+        if kind.kind == "f" and n > 1:
+            host[1, rng.integers(0, n, 2)] = np.nan, -np.nan
+        x = of(host)
+        for axis in (None, 0, 1):
+            assert vnp.argmin(x, axis).numpy().tolist() == host.argmin(axis).tolist()
+            assert vnp.argmax(x, axis).numpy().tolist() == host.argmax(axis).tolist()

@@ -107,17 +107,25 @@ def copy_into(source: Array, out: Array) -> None:
         _identity(source, out=out)
 
 
+_COUNTED = 8
+"""Numbers that an invocation of `_count_up` stores: adjacent ones are stored together."""
+
+
 @kernel
 def _count_up(out: Any, n_items: int) -> None:
-    i = global_id(0)
-    if i < n_items:
-        out[i] = i
+    first = global_id(0) * _COUNTED
+    if first + _COUNTED <= n_items:
+        for k in range(_COUNTED):
+            out[first + k] = first + k
+    else:
+        for i in range(first, n_items):
+            out[i] = i
 
 
 def count_up(runtime: Context, n: int) -> Array:
     """Returns the int32 from 0 to `n` - 1."""
     out = temporary(runtime, n, np.int32)
-    launch(_count_up, n, out, n)
+    launch(_count_up, -(-n // _COUNTED), out, n)
     return out
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.lines import Axis, axes_of, axis_of, reduced_axes
+from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
 from vkcompute.arrays.ufunc import where as _where
@@ -375,8 +375,16 @@ def std(
     return _given(apply("sqrt", found), out)
 
 
-def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) -> Array:
-    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
+_WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
+"""The 32-bit dtypes that hold those of at most 32 bits, by their kinds."""
+_EXTREMES = {"smallest": "minimum", "largest": "maximum"}
+
+
+def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:
+    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array.
+
+    Numbers of at most 32 bits are read once: the reduction is of their ranks with their places behind.
+    """
     array = _ordered(name, array)
     kept = (1,) * array.ndim if keepdims and axis is None else None
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
@@ -385,32 +393,37 @@ def _place(name: str, row: str, array: Array, axis: int | None, keepdims: bool) 
     n = array.shape[at]
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
-    array = astype(array, np.int32) if array.dtype == BOOL else array
-    best = reduce(row, array, (at,), array.dtype, True)
-    hit = apply("equal", array, best)
-    if array.dtype.kind == "f":
-        hit = apply("logical_or", hit, apply("isnan", array))
+    index = default_int(array.runtime)
     places = _counting(array, at, n)
-    found = reduce("minimum", _where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
-    found = astype(found, default_int(array.runtime))
+    if index.itemsize == 8 and array.dtype.itemsize <= 4:
+        array = astype(array, _WORDS[array.dtype.kind])
+        keys = lazy.make(f"first {extreme}", "", (array, places), array.shape, np.dtype(np.uint64), array.runtime)
+        found = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
+    else:
+        array = astype(array, np.int32) if array.dtype == BOOL else array
+        hit = apply("equal", array, reduce(_EXTREMES[extreme], array, (at,), array.dtype, True))
+        if array.dtype.kind == "f":
+            hit = apply("logical_or", hit, apply("isnan", array))
+        found = reduce("minimum", _where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
+    found = astype(found, index)
     return found if kept is None else found.reshape(kept)
 
 
 def _counting(array: Array, axis: int, n: int) -> Array:
     """Returns 0 to n - 1 along an axis."""
-    shape = [1] * array.ndim
-    shape[axis] = n
-    return runtime_of(array).array(np.arange(n, dtype=np.int32).reshape(shape))
+    runtime = runtime_of(array)
+    found = runtime.array(np.arange(n, dtype=np.int32)) if is_cpu(runtime) else count_up(runtime, n)
+    return found.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
 
 
 def argmax(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first largest element along an axis, or in the flattened array."""
-    return _given(_place("argmax", "maximum", array, axis, keepdims), out)
+    return _given(_place("argmax", "largest", array, axis, keepdims), out)
 
 
 def argmin(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first smallest element along an axis, or in the flattened array."""
-    return _given(_place("argmin", "minimum", array, axis, keepdims), out)
+    return _given(_place("argmin", "smallest", array, axis, keepdims), out)
 
 
 def ptp(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:

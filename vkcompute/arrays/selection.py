@@ -16,6 +16,7 @@ from vkcompute.arrays.lines import (
     axis_of,
     contiguous,
     copy_into,
+    count_up,
     flat,
     is_cpu,
     launch,
@@ -204,13 +205,6 @@ def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:
     return gather(contiguous(x), at, lines_along(x.shape, axis), out)
 
 
-@kernel
-def _count_up(out: Any, n_items: int) -> None:
-    i = global_id(0)
-    if i < n_items:
-        out[i] = i
-
-
 def _repeated(repeats: Array, n: int) -> Array:
     """Returns the indices of elements that are repeated these numbers of times."""
     if repeats.ndim > 1 or repeats.size not in (1, n):
@@ -231,6 +225,4 @@ def _repeated(repeats: Array, n: int) -> Array:
 
 def searchsorted_counts(ends: Array, total: int) -> Array:
     """Returns for each number below `total` the number of ends that are not greater."""
-    numbers = temporary(ends.runtime, total, np.int32)
-    launch(_count_up, total, numbers, total)
-    return searchsorted(ends, numbers, "right", dtype=np.dtype(np.int32))
+    return searchsorted(ends, count_up(ends.runtime, total), "right", dtype=np.dtype(np.int32))

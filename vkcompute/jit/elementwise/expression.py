@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, SCALARS
+from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Source
@@ -102,6 +102,25 @@ def _test(name: str, c: Compiler, x: Number) -> Any:
     return _call(name, c, x)
 
 
+def _placed(c: Compiler, x: Number, place: Number, *, largest: bool) -> Any:
+    """Returns a number's rank and place as uint64, the least for the first NaN, or else for the first extreme.
+
+    The number has 32 bits. Floats rank as integers do whose bits below the sign are inverted for negative ones; 0 and
+    -0 are equal.
+    """
+    b, kind = c.builder, x.kind.type
+    rank, sign, ones, zero = b.bitcast(x.value, UINT32), *[b.const(each, UINT32) for each in (1 << 31, -1, 0)]
+    if kind.kind == "f":
+        rank = b.select(b.compute("eq", rank, sign), zero, rank)
+        rank = b.compute("xor", rank, b.select(b.compute("ge", rank, sign), ones, sign))
+    elif kind.kind == "i":
+        rank = b.compute("xor", rank, sign)
+    rank = b.compute("xor", rank, ones) if largest else rank
+    rank = b.select(b.compute("ne", x.value, x.value), zero, rank) if kind.kind == "f" else rank
+    high = b.compute("shl", b.cast(rank, UINT64), b.const(32, UINT64))
+    return Number(b.compute("or", high, b.cast(b.bitcast(place.value, UINT32), UINT64)), Kind(UINT64))
+
+
 def _sign_bit(c: Compiler, x: Number) -> Any:
     if x.kind.type.kind == "f":
         return _call("signbit", c, x)
@@ -146,6 +165,8 @@ REAL_OPERATIONS: Mapping[str, Emit] = {
     "signbit": _sign_bit,
     "bitwise_count": lambda c, x: c.converted(_call("bitwise_count", c, x), SCALARS["uint8"]),
     "where": _where,
+    "first smallest": partial(_placed, largest=False),
+    "first largest": partial(_placed, largest=True),
     "erf": lambda c, x: Number(c.builder.compute("erf", x.value), x.kind),
     "astype": lambda c, x: x,
     "complex": lambda c, x, y: (x, y),
