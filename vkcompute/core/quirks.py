@@ -66,7 +66,7 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"slow_broadcasts": True}),
     # A kernel with barriers is a coroutine. From LLVM 17 on, each use behind a barrier computes the value again and all
     # from which it is computed. A softmax of 256 numbers by one subgroup compiled in 57 s, and in 0.6 s with a fence in
-    # place of its barrier (Mesa 25.0.7 with LLVM 19; neither 25.0.7 with LLVM 15 nor 26.2.6 does it).
+    # place of its barrier (Mesa 25.0.7 with LLVM 19). Neither 25.0.7 with LLVM 15 nor 26.2.6 does it.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (23, 26), {"slow_barriers": True}),
     # LP_MAX_TGSI_LOOP_ITERATIONS. The limit of Mesa 24 is unknown.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 25), {"max_loop_iterations": 65_535}),
