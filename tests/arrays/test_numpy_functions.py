@@ -76,7 +76,7 @@ ANY: dict[str, Case] = {
     "products": lambda xp, x, k:
         (xp.einsum("...i,...i", x % 4, x % 4), xp.vecdot(x % 4, x % 4), xp.kron(x % 4, x.reshape(-1)[:2] % 4)),
     "cumulative": lambda xp, x, k: (xp.cumsum(x, k), xp.cumprod(x % 2), xp.diff(x, axis=k), xp.unique(x)),
-    "triangles": lambda xp, x, k: (xp.triu(xp.atleast_2d(x), k), xp.tril(xp.atleast_2d(x), k)),
+    "triangles": lambda xp, x, k: (xp.triu(xp.atleast_1d(x), k), xp.tril(xp.atleast_1d(x), k)),
 }  # fmt: skip
 
 FILLED: dict[str, Case] = {

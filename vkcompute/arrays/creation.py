@@ -304,8 +304,9 @@ def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None) 
 
 
 def _triangle(x: Array, k: int, comparison: str) -> Array:
-    if x.ndim < 2:
-        raise ValueError(f"a triangle is part of a matrix; the array has {x.ndim} axes")
+    if not x.ndim:
+        raise ValueError("a triangle is part of a matrix; got an array without axes")
+    x = x.broadcast_to((x.size, x.size)) if x.ndim == 1 else x
     rows, columns = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
     runtime = runtime_of(x)
     difference = apply("subtract", runtime.array(columns), runtime.array(rows[:, None]))
@@ -313,12 +314,12 @@ def _triangle(x: Array, k: int, comparison: str) -> Array:
 
 
 def tril(x: Array, k: int = 0) -> Array:
-    """Returns matrices with zeros above the `k`-th diagonal."""
+    """Returns matrices with zeros above the `k`-th diagonal. A vector is each row of a square matrix."""
     return _triangle(x, k, "less_equal")
 
 
 def triu(x: Array, k: int = 0) -> Array:
-    """Returns matrices with zeros below the `k`-th diagonal."""
+    """Returns matrices with zeros below the `k`-th diagonal. A vector is each row of a square matrix."""
     return _triangle(x, k, "greater_equal")
 
 
