@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import threading
@@ -86,9 +87,8 @@ def test_every_error_of_a_text_is_named(compiler: str) -> None:
     text = "void main() {\n  a = 1;\n  b = 2;\n  c = 3;\n}\n"
     with pytest.raises(CompileError) as caught:
         glsl(text, compiler=compiler)
-    assert [f"<glsl>:{line}: '{name}'" in str(caught.value) for line, name in ((2, "a"), (3, "b"), (4, "c"))] == [
-        True
-    ] * 3
+    for line, name in ((2, "a"), (3, "b"), (4, "c")):
+        assert re.search(f"<glsl>:{line}:([0-9]+:)? '{name}'", str(caught.value))  # with the column from glslang 15 on
 
 
 def test_the_same_include_is_found_for_every_compiler(compiler: str, tmp_path: Path) -> None:

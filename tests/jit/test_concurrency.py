@@ -145,7 +145,7 @@ def test_threads_launch_a_kernel_for_the_first_time_at_once(gpu: vc.Runtime, sam
 
 
 CACHED = """
-import importlib, shutil, sys, threading, time
+import contextlib, importlib, shutil, sys, threading, time
 import numpy as np
 import vkcompute as vc
 from vkcompute import disk
@@ -161,11 +161,10 @@ with vc.Runtime() as gpu:
             if mode == "delete" and turn % 2:
                 shutil.rmtree(disk.cache_folder(), ignore_errors=True)
             if mode == "spoil":
-                for path in (disk.cache_folder() / "python").glob("[0-9a-f]*"):
-                    try:
-                        path.write_bytes(path.read_bytes()[:-1])
-                    except OSError:
-                        pass
+                with contextlib.suppress(FileNotFoundError):  # another process deletes the folder
+                    for path in list((disk.cache_folder() / "python").glob("[0-9a-f]*")):
+                        with contextlib.suppress(OSError):
+                            path.write_bytes(path.read_bytes()[:-1])
 print("done")
 """
 KERNEL = """

@@ -20,7 +20,6 @@ class Quirks:
         texel_loads: loads through texel buffers are faster than through storage buffers.
         slow_broadcasts: a shuffle from a constant lane is faster than a broadcast of it.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
-        slow_barriers: values that live across a barrier make a kernel's compilation last minutes.
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
@@ -36,7 +35,6 @@ class Quirks:
     texel_loads: bool = False
     slow_broadcasts: bool = False
     scalar_loads: bool = False
-    slow_barriers: bool = False
     max_loop_iterations: int | None = None
     max_nesting: int | None = None
     loses_loop_results: bool = False
@@ -64,10 +62,6 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # A broadcast is a loop over the lanes, in search of an active one; a shuffle of 32 bits is one instruction. With
     # broadcasts, a matrix product of 1024^3 takes 190 ms of CPU time, with shuffles 95 (Mesa 22.3.6).
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"slow_broadcasts": True}),
-    # A kernel with barriers is a coroutine. From LLVM 17 on, each use behind a barrier computes the value again and all
-    # from which it is computed. A softmax of 256 numbers by one subgroup compiled in 57 s, and in 0.6 s with a fence in
-    # place of its barrier (Mesa 25.0.7 with LLVM 19). Neither 25.0.7 with LLVM 15 nor 26.2.6 does it.
-    ("VK_DRIVER_ID_MESA_LLVMPIPE", (23, 26), {"slow_barriers": True}),
     # LP_MAX_TGSI_LOOP_ITERATIONS. The limit of Mesa 24 is unknown.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 25), {"max_loop_iterations": 65_535}),
     # LP_MAX_TGSI_NESTING, in all versions.

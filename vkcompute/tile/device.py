@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from vkcompute.core.quirks import quirks_of
 from vkcompute.jit.elementwise.blocks import block_of
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
@@ -14,7 +13,6 @@ from vkcompute.tile.target import MatrixShape, Target
 
 _FEATURES = "cooperativeMatrix", "vulkanMemoryModel"
 _OWN_ON_CPU = 128  # softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe, and 26 ms with 32
-_OWN_WITHOUT_BARRIERS = 512  # one of 2048 columns compiles in 7 s on lavapipe of Mesa 25, and in 55 s with 128
 _SUMS_ON_CPU = 128  # a product of 1024^3 takes 100 ms of CPU time on lavapipe, and 150 ms with 64
 
 
@@ -28,13 +26,12 @@ def _target(runtime: Runtime) -> Target:
     limits, is_cpu = physical.limits, physical.kind == "cpu"
     can_shuffle = "shuffle" in physical.subgroup_operations and runtime.device.has_one_subgroup_size
     most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
-    own = _OWN_WITHOUT_BARRIERS if quirks_of(physical).slow_barriers else _OWN_ON_CPU
     return Target(
         physical.subgroup_size if can_shuffle else 1,
         1 << most.bit_length() - 1,
         limits["maxComputeSharedMemorySize"],
         block_of(runtime, [4]).texels,
-        own if is_cpu else Target().own_elements,
+        _OWN_ON_CPU if is_cpu else Target().own_elements,
         _SUMS_ON_CPU if is_cpu else Target().sums,
         in_lockstep=is_cpu,
         stages=not is_cpu,
