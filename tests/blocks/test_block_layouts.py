@@ -93,19 +93,19 @@ def test_exchanges_take_turns_in_workgroup_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "in_lockstep", "code"),
-    [(8, True, "fence"), (8, False, "subgroup_barrier"), (64, True, "barrier"), (64, False, "barrier")],
+    ("n", "code"),
+    [(8, "subgroup_barrier"), (64, "barrier")],
 )
-def test_a_workgroup_of_one_subgroup_waits_for_that(n: int, in_lockstep: bool, code: str) -> None:
+def test_a_workgroup_of_one_subgroup_waits_for_that(n: int, code: str) -> None:
     """The program stores what other invocations have loaded."""
     function = ir.Function("reversal")
     x, b = function.buffer("x", ir.INT32), tile.Builder(function)
     at = b.arange(0, n)
     b.store_block(x, b.compute("sub", b.full(b.const(n - 1, ir.INT32), (n,)), at), b.load_block(x, at))
-    lowered = tile.lower(function, tile.Target(subgroup_size=8, in_lockstep=in_lockstep), n_warps=4).function
+    lowered = tile.lower(function, tile.Target(subgroup_size=8), n_warps=4).function
     ir.verify(lowered)
     ops = [op.code for op in walk(lowered.body)]
-    assert {"barrier", "subgroup_barrier", "fence"}.intersection(ops) == {code}
+    assert {"barrier", "subgroup_barrier"}.intersection(ops) == {code}
     assert ops.index("load") < ops.index(code) < ops.index("store")
 
 

@@ -118,9 +118,9 @@ class Generator:
         self.n_stored += math.prod(shape)
 
 
-@given(st.data(), st.integers(0, 4), st.sampled_from([1, 2, 4]), st.booleans(), st.booleans())
+@given(st.data(), st.integers(0, 4), st.sampled_from([1, 2, 4]), st.booleans(), st.booleans(), st.booleans())
 def test_kernels_compute_what_the_interpreter_does(
-    gpu: vkcompute.Runtime, data: st.DataObject, n: int, n_warps: int, shuffles: bool, stages: bool
+    gpu: vkcompute.Runtime, data: st.DataObject, n: int, n_warps: int, shuffles: bool, stages: bool, recomputes: bool
 ) -> None:
     made = Generator(data)
     function = made.run()
@@ -128,11 +128,11 @@ def test_kernels_compute_what_the_interpreter_does(
     wanted = np.zeros(made.n_stored, np.int32)
     with np.errstate(all="ignore"):
         tile.interpret(function, {made.given: given_numbers, made.out: wanted}, {made.n: n}, (1,))
-    own = block_target(gpu)
-    target = (own if shuffles else tile.Target())._replace(stages=stages, in_lockstep=own.in_lockstep and not stages)
+    target = (block_target(gpu) if shuffles else tile.Target())._replace(stages=stages)
     lowered = tile.lower(function, target, n_warps=n_warps, wide=[made.given, made.out])
     ir.verify(lowered.function)
     arrays = [gpu.array(given_numbers), gpu.zeros(-(-made.n_stored // 4) * 4, np.int32)]
-    kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)).spirv, name="random", check_types=False)
+    module = ir.lower(ir.optimize(lowered.function), ir.Target(recomputes_across_barriers=recomputes))
+    kernel = gpu.kernel(module.spirv, name="random", check_types=False)
     kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))
     np.testing.assert_array_equal(arrays[1].numpy()[: made.n_stored], wanted)

@@ -71,17 +71,17 @@ def test_broken_features_are_not_enabled(gpu: vc.Runtime) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
-    ("info", "limit", "flushes"),
+    ("info", "limit", "recomputes", "flushes"),
     [
-        ("Mesa 22.3.6 (LLVM 15.0.6)", 65_535, False),
-        ("Mesa 23.2.1-1ubuntu3.1~22.04.3 (LLVM 15.0.7)", 65_535, False),
-        ("Mesa 24.2.8-1ubuntu1 (LLVM 19.1.1)", 65_535, False),
-        ("Mesa 25.0.7-2~bpo12+1 (LLVM 15.0.6)", None, False),
-        ("Mesa 26.1.6-1~bpo13+1 (LLVM 19.1.7)", None, True),
-        ("", 65_535, False),
+        ("Mesa 22.3.6 (LLVM 15.0.6)", 65_535, False, False),
+        ("Mesa 23.2.1-1ubuntu3.1~22.04.3 (LLVM 15.0.7)", 65_535, True, False),
+        ("Mesa 24.2.8-1ubuntu1 (LLVM 19.1.1)", 65_535, True, False),
+        ("Mesa 25.0.7-2~bpo12+1 (LLVM 15.0.6)", None, True, False),
+        ("Mesa 26.1.6-1~bpo13+1 (LLVM 19.1.7)", None, False, True),
+        ("", 65_535, False, False),
     ],
 )
-def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> None:
+def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flushes: bool) -> None:
     narrow = NARROW if flushes else ()
     driver = vk.constant("VK_DRIVER_ID_MESA_LLVMPIPE")
     physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
@@ -89,6 +89,7 @@ def test_what_a_version_does(info: str, limit: int | None, flushes: bool) -> Non
         texel_loads=True,
         slow_broadcasts=True,
         scalar_loads=True,
+        recomputes_across_barriers=recomputes,
         max_loop_iterations=limit,
         loses_loop_results=True,
         flushes_float64=flushes,

@@ -13,8 +13,11 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program
 
-_BLOCK = 4096
-"""Elements that a program sorts, in parts."""
+_BLOCK, _MOST = 256, 4096
+"""Elements that a program sorts, in parts; and the most, where the grid is too small for all rows.
+
+Sorting rows of 65 takes as long with 4096, but the kernel compiles in 4.2 s instead of 1.1 (lavapipe).
+"""
 
 
 def _sorted_parts(rows: int, length: int, has_keys: bool) -> Built:
@@ -75,7 +78,9 @@ def sort_parts(keys: Array, n_rows: int, n: int, length: int, order: Array, sort
         sorted_keys: gets the keys in order, if given.
     """
     length = min(length, 1 << (n - 1).bit_length())
-    rows = _BLOCK // length
+    rows = max(_BLOCK // length, 1)
+    while -(-n_rows // rows) > MOST_GROUPS and rows * length < _MOST:
+        rows *= 2
     grid = -(-n_rows // rows), -(-n // length), 1
     if length < 2 or max(grid) > MOST_GROUPS or is_too_large(keys, [rounded(n_rows, rows) * rounded(n, length)]):
         return False

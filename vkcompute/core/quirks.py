@@ -19,6 +19,7 @@ class Quirks:
     Attributes:
         texel_loads: loads through texel buffers are faster than through storage buffers.
         slow_broadcasts: a shuffle from a constant lane is faster than a broadcast of it.
+        recomputes_across_barriers: a value that is used behind a barrier is computed again there, and all before it.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
@@ -34,6 +35,7 @@ class Quirks:
 
     texel_loads: bool = False
     slow_broadcasts: bool = False
+    recomputes_across_barriers: bool = False
     scalar_loads: bool = False
     max_loop_iterations: int | None = None
     max_nesting: int | None = None
@@ -59,6 +61,10 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # 1M float32 takes 0.44 ms with texel loads and 64-bit stores, 1.0 ms with vec4 (Mesa 22.3.6, 25.0.7 and 26.1.6).
     # For the same reason vectors of 64-bit integers are loaded and stored in half the time of those of 32 bits.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True, "scalar_loads": True}),
+    # Kernels with barriers are coroutines, and LLVM 17 and later computes again behind them what depends on operands.
+    # A softmax of 1024 numbers compiled in minutes; with shuffles from the own lane it takes 2 s (25.0.7 with LLVM 19;
+    # 22.3.6 and 26.2.6 need none).
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", (23, 26), {"recomputes_across_barriers": True}),
     # A broadcast is a loop over the lanes, in search of an active one; a shuffle of 32 bits is one instruction. With
     # broadcasts, a matrix product of 1024^3 takes 190 ms of CPU time, with shuffles 95 (Mesa 22.3.6).
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"slow_broadcasts": True}),

@@ -16,6 +16,7 @@ from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.promotion import promote_arrays
+from vkcompute.ir.recomputation import prevent_recomputation
 from vkcompute.ir.target import ANY, Target
 from vkcompute.ir.unrolling import unroll_loops
 
@@ -44,7 +45,10 @@ def optimize(function: Function) -> Function:
 
 def lower(function: Function, target: Target = ANY) -> KernelModule:
     """The SPIR-V 1.3 module of a valid function, with its interface; its entry point is "main"."""
-    return to_spirv(expand_bools(run(LEGALIZATIONS, function), target), target)
+    function = expand_bools(run(LEGALIZATIONS, function), target)
+    if target.recomputes_across_barriers:
+        function = prevent_recomputation(function)
+    return to_spirv(function, target)
 
 
 def run(passes: tuple[Pass, ...], function: Function) -> Function:

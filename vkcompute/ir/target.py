@@ -19,6 +19,7 @@ class Target:
         max_texel_buffers: the most buffers that kernels load as texels; 0 where such loads are not the fastest.
         byte_storage: True if kernels can load and store single bytes. Others access bools by words (ir/bools.py).
         preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
+        recomputes_across_barriers: True if the compiler computes a value again at each use behind a barrier.
         broadcasts: True if a shuffle from a constant lane is to be a broadcast, which is faster on most GPUs.
     """
 
@@ -30,6 +31,7 @@ class Target:
     byte_storage: bool = True
     preserved_floats: tuple[int, ...] = ()
     broadcasts: bool = True
+    recomputes_across_barriers: bool = False
 
 
 ANY = Target()

@@ -33,7 +33,6 @@ def _target(runtime: Runtime) -> Target:
         block_of(runtime, [4]).texels,
         _OWN_ON_CPU if is_cpu else Target().own_elements,
         _SUMS_ON_CPU if is_cpu else Target().sums,
-        in_lockstep=is_cpu,
         stages=not is_cpu,
         matrices=() if is_cpu else matrices_of(runtime),
     )

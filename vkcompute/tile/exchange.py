@@ -24,18 +24,14 @@ class Exchange:
     Args:
         thread: the number of the invocation in its workgroup.
         n_lanes: log2 of the lanes of a subgroup.
-        in_lockstep: as of the target.
 
     Attributes:
         in_use: True if other invocations may still read the workgroup memory.
         on_barrier: is called for each barrier.
     """
 
-    def __init__(
-        self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory, *, in_lockstep: bool
-    ) -> None:
+    def __init__(self, builder: Builder, thread: Value, n_lanes: int, memory: WorkgroupMemory) -> None:
         self._b, self._thread, self._lanes, self._memory = builder, thread, n_lanes, memory
-        self._in_lockstep = in_lockstep
         self.in_use = False
         self.on_barrier: Callable[[], None] = lambda: None
 
@@ -45,8 +41,6 @@ class Exchange:
         with b.at(None):  # control flow is uniform, whether or not the analysis of kernels can prove it
             if b.function.local_size[0] > 1 << self._lanes:
                 b.barrier()
-            elif self._in_lockstep:
-                b.fence()
             else:
                 b.subgroup_barrier()
         self.in_use = False

@@ -115,8 +115,7 @@ class _Lowering:
         self._thread = self._thread_number(target.subgroup_size)
         self._memory = WorkgroupMemory(made, target.shared_nbytes)
         lanes = self._placement.lanes
-        in_lockstep = target.in_lockstep
-        self._exchange = Exchange(self._b, self._thread, lanes, self._memory, in_lockstep=in_lockstep)
+        self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}

@@ -30,9 +30,6 @@ class Target(NamedTuple):
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
-        in_lockstep: True if the lanes of a subgroup execute each instruction together, so that a fence orders their
-            accesses. Until Mesa 25, lavapipe makes coroutines of kernels with barriers. LLVM 17 and later computes what
-            lives across one again at each use: a softmax of 256 numbers took a minute to compile.
         stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
         matrices: the cooperative matrices by which products are computed where their types and shapes allow; the best
             first.
@@ -44,6 +41,5 @@ class Target(NamedTuple):
     texels: bool = False
     own_elements: int = 1
     sums: int = 64
-    in_lockstep: bool = False
     stages: bool = False
     matrices: tuple[MatrixShape, ...] = ()

@@ -32,6 +32,7 @@ def _target(runtime: Runtime) -> Target:
         max_texel_buffers=_max_texel_buffers(runtime),
         preserved_floats=physical.preserved_floats,
         broadcasts=not quirks.slow_broadcasts,
+        recomputes_across_barriers=quirks.recomputes_across_barriers,
         byte_storage=runtime.device.features.issuperset(BY_NUMPY[np.dtype(np.uint8)].features),
     )
 
