@@ -18,6 +18,7 @@ from vkcompute import ir, tile
 from vkcompute.ir import FLOAT16, FLOAT32, INT32, Value
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import INT8
+from vkcompute.jit.launching.target import target_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Capability
 from vkcompute.spirv.module import Module
@@ -196,7 +197,8 @@ def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: in
     ir.verify(lowered.function)
     arrays = [gpu.array(bytes_), gpu.array(words), gpu.zeros(made.n_stored, np.int32)]
     try:
-        kernel = gpu.kernel(ir.lower(ir.optimize(lowered.function)).spirv, name="products", check_types=False)
+        module = ir.lower(ir.optimize(lowered.function), target_of(gpu))
+        kernel = gpu.kernel(module.spirv, name="products", check_types=False)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     kernel(*arrays, *[arrays[at] for at in lowered.aliases], n, grid=(1,))
