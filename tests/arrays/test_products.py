@@ -105,7 +105,7 @@ def test_operators_of_matrices(gpu: vc.Runtime) -> None:
     check((x + 1) @ (y * 2), (a + 1) @ (b * 2), "int32")
     x @= y
     check(x, a @ b, "int32")
-    with pytest.raises(ValueError, match="the result has shape"):
+    with pytest.raises(ValueError, match="out has the shape of the result"):
         x @= y[0]
     with pytest.raises(TypeError, match="device arrays"):
         x @ 2

@@ -104,6 +104,8 @@ def test_the_driver_refuses_and_it_is_out_of_memory_too() -> None:
         most = gpu.device.physical.max_allocation_bytes
         with pytest.raises(vc.OutOfDeviceMemory):
             gpu.empty(min(heap, most) + 4096, np.uint8)
+        with pytest.raises(vc.OutOfDeviceMemory, match=rf"of {heap} are free; an array has at most {most} bytes there"):
+            gpu.empty(most + 4096, np.uint8)
         assert gpu.full(3, 1.0).numpy().tolist() == [1, 1, 1]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays import gather, selection
+from vkcompute.arrays import gather, reductions, selection
 from vkcompute.arrays.creation import Casting, asarray
-from vkcompute.arrays.lines import axes_of, axis_of
+from vkcompute.arrays.lines import Axis, axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
@@ -91,14 +91,14 @@ def _joined(arrays: Any, depth: int, least: int) -> Array:
     return concat([_joined(each, depth - 1, least) for each in arrays], -depth)
 
 
-def array_split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Returns views of parts along an axis.
 
     Args:
         indices_or_sections: the number of parts, whose lengths differ by at most 1; or the ends of all but the last.
     """
-    at = axis_of("array_split", x.ndim, axis)
-    n = x.shape[at]
+    at = axis_of("array_split", ary.ndim, axis)
+    n = ary.shape[at]
     if np.ndim(indices_or_sections) == 0:
         sections = int(indices_or_sections)
         if sections < 1:
@@ -107,38 +107,38 @@ def array_split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array
     else:
         ends = [int(each) for each in indices_or_sections]
     edges = [0, *ends, n]
-    return [x[(slice(None),) * at + (slice(edges[k], edges[k + 1]),)] for k in range(len(edges) - 1)]
+    return [ary[(slice(None),) * at + (slice(edges[k], edges[k + 1]),)] for k in range(len(edges) - 1)]
 
 
-def split(x: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Returns views of parts along an axis; a number of parts divides its length.
 
     Raises:
         ValueError: it does not.
     """
-    at = axis_of("split", x.ndim, axis)
-    if np.ndim(indices_or_sections) == 0 and x.shape[at] % int(indices_or_sections):
-        raise ValueError(f"{x.shape[at]} elements are not {indices_or_sections} equal parts; use array_split")
-    return array_split(x, indices_or_sections, at)
+    at = axis_of("split", ary.ndim, axis)
+    if np.ndim(indices_or_sections) == 0 and ary.shape[at] % int(indices_or_sections):
+        raise ValueError(f"{ary.shape[at]} elements are not {indices_or_sections} equal parts; use array_split")
+    return array_split(ary, indices_or_sections, at)
 
 
-def hsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
     """Returns views of parts along the second axis, of a vector along the first."""
-    return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
+    return split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
 
 
-def vsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
     """Returns views of parts along the first axis of an array with two axes or more."""
-    if x.ndim < 2:
-        raise ValueError(f"vsplit takes an array of two axes or more; got {x.ndim}")
-    return split(x, indices_or_sections, 0)
+    if ary.ndim < 2:
+        raise ValueError(f"vsplit takes an array of two axes or more; got {ary.ndim}")
+    return split(ary, indices_or_sections, 0)
 
 
-def dsplit(x: Array, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
     """Returns views of parts along the third axis."""
-    if x.ndim < 3:
-        raise ValueError(f"dsplit takes an array of three axes or more; got {x.ndim}")
-    return split(x, indices_or_sections, 2)
+    if ary.ndim < 3:
+        raise ValueError(f"dsplit takes an array of three axes or more; got {ary.ndim}")
+    return split(ary, indices_or_sections, 2)
 
 
 def append(arr: Array, values: Any, axis: int | None = None) -> Array:
@@ -224,12 +224,16 @@ def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
     return gather.take(ravel(a), asarray(np.arange(n, dtype=np.int32), device=a.runtime), None, "wrap").reshape(shape)
 
 
-def trim_zeros(filt: Array, trim: str = "fb") -> Array:
-    """Returns a view of a vector without zeros at its front and back; waits for their numbers."""
-    found = selection.flatnonzero(filt).numpy()
-    first = int(found[0]) if found.size and "f" in trim.lower() else 0
-    last = int(found[-1]) + 1 if found.size and "b" in trim.lower() else filt.size
-    return filt[first:last] if found.size else filt[:0]
+def trim_zeros(filt: Array, trim: str = "fb", axis: Axis = None) -> Array:
+    """Returns a view without the zeros at the front and back of axes, by default of all; waits for their numbers."""
+    axes, whole = axes_of("trim_zeros", filt.ndim, axis), range(filt.ndim)
+    ends = [slice(None)] * filt.ndim
+    for at in axes:
+        found = selection.flatnonzero(reductions.any(filt, axis=tuple([each for each in whole if each != at]))).numpy()
+        first = int(found[0]) if found.size and "f" in trim.lower() else 0
+        last = int(found[-1]) + 1 if found.size and "b" in trim.lower() else filt.shape[at]
+        ends[at] = slice(first, last) if found.size else slice(0, 0)
+    return filt[tuple(ends)]
 
 
 def fliplr(m: Array) -> Array:

@@ -111,10 +111,10 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1)
     return reductions.sum(apply("multiply", apply("multiply", pairs, step), 0.5), at)
 
 
-def ediff1d(x: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Returns the differences of neighbours of the flattened array, with elements added at both ends."""
-    found = diff(ravel(x))
-    ends = [ravel(asarray(each, x.dtype, device=x.runtime)) for each in (to_begin, to_end) if each is not None]
+    found = diff(ravel(ary))
+    ends = [ravel(asarray(each, ary.dtype, device=ary.runtime)) for each in (to_begin, to_end) if each is not None]
     parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]
     return concat(parts) if len(parts) > 1 else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
@@ -73,46 +75,46 @@ def _shaped(make: Callable[[Any], Array], shape: Shape, order: str | None) -> Ar
 
 
 def asarray(
-    data: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
+    a: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
     copy: bool | None = None,
 ) -> Array:  # fmt: skip
-    """Returns data as an array: `data` itself if it is one with this dtype and order.
+    """Returns data as an array: `a` itself if it is one with this dtype and order.
 
     Args:
-        data: an array, a number, nested sequences, a NumPy array, or an object with `__dlpack__`.
+        a: an array, a number, nested sequences, a NumPy array, or an object with `__dlpack__`.
         order: as of `in_order`.
-        device: a runtime; by default that of `data`, or the default one.
+        device: a runtime; by default that of `a`, or the default one.
         copy: True for a new array; False to raise an error if one is needed; None to copy if one is needed.
 
     Raises:
         ValueError: `copy` is False, and a copy is needed.
     """
     if order is not None:
-        found = asarray(data, dtype, device=device, copy=copy)
+        found = asarray(a, dtype, device=device, copy=copy)
         if copy is False and in_order(found, order) is not found:
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
         return in_order(found, order)
-    if type(data) is Array:
-        runtime = runtime_of(data) if device is None else on(device)
-        same = runtime is data.runtime and (dtype is None or np.dtype(dtype) == data.dtype)
+    if type(a) is Array:
+        runtime = runtime_of(a) if device is None else on(device)
+        same = runtime is a.runtime and (dtype is None or np.dtype(dtype) == a.dtype)
         if same and not copy:
-            return data
+            return a
         if copy is False:
             raise ValueError("another dtype or device needs a copy; pass copy=None, or True")
-        if runtime is not data.runtime:
-            return runtime.array(data.numpy(), dtype)
-        return data.copy() if same else _astype(data, np.dtype(dtype))
+        if runtime is not a.runtime:
+            return runtime.array(a.numpy(), dtype)
+        return a.copy() if same else _astype(a, np.dtype(dtype))
     if copy is False:
-        raise ValueError(f"{type(data).__name__} is copied to the device; pass copy=None, or True")
+        raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
     runtime = on(device)
-    if hasattr(data, "__dlpack__") and not isinstance(data, (np.ndarray, np.generic)):
-        data = np.from_dlpack(data)
-    if isinstance(data, (list, tuple)) and any(type(each) is Array for each in data):
-        data = [each.numpy() if type(each) is Array else each for each in data]
-    if dtype is None and not _has_dtype(data):
+    if hasattr(a, "__dlpack__") and not isinstance(a, (np.ndarray, np.generic)):
+        a = np.from_dlpack(a)
+    if isinstance(a, (list, tuple)) and any(type(each) is Array for each in a):
+        a = [each.numpy() if type(each) is Array else each for each in a]
+    if dtype is None and not _has_dtype(a):
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
-        dtype = defaults.get(np.asarray(data).dtype.kind)
-    return runtime.array(np.asarray(data, dtype))
+        dtype = defaults.get(np.asarray(a).dtype.kind)
+    return runtime.array(np.asarray(a, dtype))
 
 
 def _has_dtype(data: Any) -> bool:
@@ -135,19 +137,22 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
     return asarray(data, dtype, device=device)
 
 
-def asanyarray(data: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None) -> Array:
-    """Returns `asarray(data)`: device arrays have no subclasses."""
-    return asarray(data, dtype, order, device=device)
+def asanyarray(
+    a: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
+    copy: bool | None = None,
+) -> Array:  # fmt: skip
+    """Returns `asarray(a)`: device arrays have no subclasses."""
+    return asarray(a, dtype, order, device=device, copy=copy)
 
 
-def ascontiguousarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def ascontiguousarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
     """Returns data as a row-major array of at least one axis; copies a view with other strides."""
-    return array(data, dtype, copy=None, order="C", ndmin=1, device=device)
+    return array(a, dtype, copy=None, order="C", ndmin=1, device=device)
 
 
-def asfortranarray(data: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def asfortranarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
     """Returns data as a column-major array, a transposed view; copies unless it is one."""
-    return array(data, dtype, copy=None, order="F", ndmin=1, device=device)
+    return array(a, dtype, copy=None, order="F", ndmin=1, device=device)
 
 
 def array(
@@ -182,11 +187,11 @@ def astype(
     return x if not copy and x.dtype == np.dtype(dtype) else _astype(x, dtype)
 
 
-def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Array:
     """Returns an array with the data of an object with `__dlpack__` in host memory, copied to the device."""
-    if copy is False and type(data) is not Array:
+    if copy is False and type(x) is not Array:
         raise BufferError("data of the host is copied to the device; pass copy=None, or True")
-    return asarray(data, device=device, copy=copy)
+    return asarray(x, device=device, copy=copy)
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
@@ -221,32 +226,37 @@ def _shape(x: Array, shape: Shape | None) -> Shape:
 
 
 def empty_like(
-    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
+    prototype: Array,
+    dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    *,
+    shape: Shape | None = None,
+    device: Any = None,
 ) -> Array:
     """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
-    return empty(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
+    return empty(_shape(prototype, shape), dtype or prototype.dtype, order, device=device or prototype.runtime)
 
 
 def zeros_like(
-    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
+    a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    return zeros(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
+    return zeros(_shape(a, shape), dtype or a.dtype, order, device=device or a.runtime)
 
 
 def ones_like(
-    x: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
+    a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    return ones(_shape(x, shape), dtype or x.dtype, order, device=device or x.runtime)
+    return ones(_shape(a, shape), dtype or a.dtype, order, device=device or a.runtime)
 
 
 def full_like(
-    x: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None,
+    a: Array, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None,
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    return full(_shape(x, shape), fill_value, dtype or x.dtype, order, device=device or x.runtime)
+    return full(_shape(a, shape), fill_value, dtype or a.dtype, order, device=device or a.runtime)
 
 
 def arange(
@@ -261,29 +271,39 @@ def arange(
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: npt.DTypeLike | None = None, *,
-    device: Any = None,
-) -> Array:  # fmt: skip
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: npt.DTypeLike | None = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
     """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last unless `endpoint` is False.
 
     Integers are rounded down.
 
     Args:
-        start, stop: numbers; or arrays, for rows of numbers.
+        start, stop: numbers; or arrays, for numbers along a new axis.
+        retstep: True to return the distance between two numbers, too: NaN if there is only one.
+        axis: the new axis.
     """
     if type(start) is Array or type(stop) is Array:
-        return _rows_between(start, stop, np.linspace(0, 1, num, endpoint), dtype)
+        found = _between(start, stop, np.linspace(0, 1, num, endpoint), dtype, axis)
+        n_steps = num - endpoint
+        if not retstep:
+            return found
+        return found, apply("divide", apply("subtract", stop, start), n_steps if n_steps > 0 else math.nan)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    found = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
-    return on(device).array(np.linspace(start, stop, num, endpoint, dtype=found))
+    kind = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
+    host, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=kind, axis=axis)
+    found = on(device).array(host)
+    return (found, step) if retstep else found
 
 
-def _rows_between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.DTypeLike | None) -> Array:
-    """Returns the numbers at steps from 0 to 1 of the way, one row per step."""
+def _between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.DTypeLike | None, axis: int) -> Array:
+    """Returns the numbers at steps from 0 to 1 of the way, along a new axis."""
     way = apply("subtract", stop, start)
-    inexact = floating(way.dtype)
+    inexact, at = floating(way.dtype), axis_of("linspace", way.ndim + 1, axis)
     start, stop = [_astype(each, inexact) if type(each) is Array else each for each in (start, stop)]
-    here = way.runtime.array(steps.astype(part_of(inexact)).reshape(-1, *(1,) * way.ndim))  # type: ignore[attr-defined]
+    lengths = [steps.size if each == at else 1 for each in range(way.ndim + 1)]
+    here = way.runtime.array(steps.astype(part_of(inexact)).reshape(lengths))  # type: ignore[attr-defined]
+    start, stop = [_with_axis(each, way.shape, at) if type(each) is Array else each for each in (start, stop)]
     rest = apply("multiply", apply("subtract", 1, here), start)
     found = apply("add", rest, apply("multiply", here, stop))
     if dtype is None:
@@ -291,11 +311,16 @@ def _rows_between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: 
     return _astype(apply("floor", found) if np.dtype(dtype).kind in "iu" else found, dtype)
 
 
+def _with_axis(x: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """Returns an array broadcast to a shape, with one more axis of length 1."""
+    return x.broadcast_to(shape)[(slice(None),) * axis + (None,)]
+
+
 def eye(
-    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None
-) -> Array:
+    N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None,  # noqa: N803
+) -> Array:  # fmt: skip
     """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere."""
-    return on(device).array(np.eye(n_rows, n_cols, k, dtype=_float(dtype)))
+    return on(device).array(np.eye(N, M, k, dtype=_float(dtype)))
 
 
 def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
@@ -313,14 +338,14 @@ def _triangle(x: Array, k: int, comparison: str) -> Array:
     return where(apply(comparison, difference, k), x, x.dtype.type(0))
 
 
-def tril(x: Array, k: int = 0) -> Array:
+def tril(m: Array, k: int = 0) -> Array:
     """Returns matrices with zeros above the `k`-th diagonal. A vector is each row of a square matrix."""
-    return _triangle(x, k, "less_equal")
+    return _triangle(m, k, "less_equal")
 
 
-def triu(x: Array, k: int = 0) -> Array:
+def triu(m: Array, k: int = 0) -> Array:
     """Returns matrices with zeros below the `k`-th diagonal. A vector is each row of a square matrix."""
-    return _triangle(x, k, "greater_equal")
+    return _triangle(m, k, "greater_equal")
 
 
 def meshgrid(*arrays: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
@@ -347,6 +372,6 @@ def meshgrid(*arrays: Array, copy: bool = True, sparse: bool = False, indexing: 
     return tuple([each.copy() for each in views] if copy else views)
 
 
-def copy(x: Array | Sequence[Any], order: str | None = None) -> Array:
+def copy(a: Array | Sequence[Any], order: str | None = None) -> Array:
     """Returns a new array with the same elements, in an order as of `in_order`."""
-    return asarray(x, order=order, copy=True)
+    return asarray(a, order=order, copy=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import taken, total
-from vkcompute.arrays.ufunc import assign
+from vkcompute.arrays.ufunc import written
 from vkcompute.runtime.memory.array import Array
 
 _Labels = tuple[Any, ...]
@@ -47,7 +47,7 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         labels = tuple([each for each in dict.fromkeys(_labels_of(chosen)) if each in kept])
         given.append((total(chosen, labels, common), labels))
     found = total(given, result, np.dtype(dtype) if dtype is not None else common)
-    return found if out is None else assign(out, found)
+    return written(found, out)
 
 
 def _labels_of(terms: Sequence[tuple[Array, _Labels]]) -> list[Any]:

@@ -52,14 +52,14 @@ def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, **named:
     return asarray(np.loadtxt(fname, dtype, **named), device=device)
 
 
-def array_repr(arr: Array) -> str:
-    """Returns `repr` of an array."""
-    return repr(arr)
+def array_repr(arr: Array, *args: Any, **named: Any) -> str:
+    """Returns `repr` of an array; with further arguments, `numpy.array_repr` of the elements, which are downloaded."""
+    return np.array_repr(arr.numpy(), *args, **named) if args or named else repr(arr)
 
 
-def array_str(a: Array) -> str:
-    """Returns `str` of an array."""
-    return str(a)
+def array_str(a: Array, *args: Any, **named: Any) -> str:
+    """Returns `str` of an array; with further arguments, `numpy.array_str` of the elements, which are downloaded."""
+    return np.array_str(a.numpy(), *args, **named) if args or named else str(a)
 
 
 def array2string(a: Array, *args: Any, **named: Any) -> str:

@@ -43,13 +43,13 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     return bool(np.dtype(dtype).kind in _KINDS[kind])
 
 
-def can_cast(source: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting = "safe") -> bool:
+def can_cast(from_: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting = "safe") -> bool:
     """Returns True if a dtype, or that of an array, is converted to another one.
 
     Args:
         casting: which conversions are allowed, as in NumPy; "safe" are those without loss.
     """
-    dtype = source.dtype if type(source) is Array else np.dtype(source)
+    dtype = from_.dtype if type(from_) is Array else np.dtype(from_)
     return bool(np.can_cast(dtype, to, casting))
 
 

@@ -109,58 +109,58 @@ def _of_square(name: str, x: Array) -> None:
         raise LinAlgError(f"{name} takes square matrices; got shape {x.shape}")
 
 
-def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+def cholesky(a: Array, *, upper: bool = False) -> Array:
     """Returns the lower, or upper, triangular factor of positive definite matrices. On the host.
 
     Raises:
         LinAlgError: a matrix is not positive definite, or not square.
     """
-    _of_square("cholesky", x)
+    _of_square("cholesky", a)
 
-    def factor(a: HostArray) -> HostArray:
-        return np.linalg.cholesky(a.swapaxes(-1, -2)).swapaxes(-1, -2) if upper else np.linalg.cholesky(a)
+    def factor(host: HostArray) -> HostArray:
+        return np.linalg.cholesky(host.swapaxes(-1, -2)).swapaxes(-1, -2) if upper else np.linalg.cholesky(host)
 
-    return _by_lapack("cholesky", factor, x)[0]
+    return _by_lapack("cholesky", factor, a)[0]
 
 
-def det(x: Array, /) -> Array:
+def det(a: Array) -> Array:
     """Returns the determinants of square matrices. On the host."""
-    _of_square("det", x)
-    return _by_lapack("det", np.linalg.det, x)[0]
+    _of_square("det", a)
+    return _by_lapack("det", np.linalg.det, a)[0]
 
 
-def slogdet(x: Array, /) -> SlogdetResult:
+def slogdet(a: Array) -> SlogdetResult:
     """Returns signs and logarithms of the absolute values of determinants. On the host."""
-    _of_square("slogdet", x)
-    return SlogdetResult(*_by_lapack("slogdet", lambda a: tuple(np.linalg.slogdet(a)), x))
+    _of_square("slogdet", a)
+    return SlogdetResult(*_by_lapack("slogdet", lambda host: tuple(np.linalg.slogdet(host)), a))
 
 
-def inv(x: Array, /) -> Array:
+def inv(a: Array) -> Array:
     """Returns the inverses of square matrices. On the host.
 
     Raises:
         LinAlgError: a matrix is singular, or not square.
     """
-    _of_square("inv", x)
-    return _by_lapack("inv", np.linalg.inv, x)[0]
+    _of_square("inv", a)
+    return _by_lapack("inv", np.linalg.inv, a)[0]
 
 
-def solve(x1: Array, x2: Array, /) -> Array:
+def solve(a: Array, b: Array) -> Array:
     """Returns the solutions of linear equations, for one vector, or for the columns of matrices. On the host.
 
     Args:
-        x1: square matrices of coefficients.
-        x2: a vector, or matrices; stacks broadcast.
+        a: square matrices of coefficients.
+        b: a vector, or matrices; stacks broadcast.
 
     Raises:
         LinAlgError: a matrix is singular, or not square.
     """
-    _of_square("solve", x1)
+    _of_square("solve", a)
 
-    def solved(a: HostArray, b: HostArray) -> HostArray:
-        return np.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
+    def solved(left: HostArray, right: HostArray) -> HostArray:
+        return np.linalg.solve(left, right[:, None])[..., 0] if right.ndim == 1 else np.linalg.solve(left, right)
 
-    return _by_lapack("solve", solved, x1, x2)[0]
+    return _by_lapack("solve", solved, a, b)[0]
 
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
@@ -168,28 +168,28 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
     return LstsqResult(*_by_lapack("lstsq", lambda x, y: np.linalg.lstsq(x, y, rcond), a, b))
 
 
-def eigh(x: Array, /, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N803
+def eigh(a: Array, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N803
     """Returns eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. On the host."""
-    _of_square("eigh", x)
-    return EighResult(*_by_lapack("eigh", lambda a: tuple(np.linalg.eigh(a, UPLO)), x))
+    _of_square("eigh", a)
+    return EighResult(*_by_lapack("eigh", lambda host: tuple(np.linalg.eigh(host, UPLO)), a))
 
 
-def eigvalsh(x: Array, /, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803
+def eigvalsh(a: Array, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803
     """Returns eigenvalues of symmetric matrices, in ascending order. On the host."""
-    _of_square("eigvalsh", x)
-    return _by_lapack("eigvalsh", lambda a: np.linalg.eigvalsh(a, UPLO), x)[0]
+    _of_square("eigvalsh", a)
+    return _by_lapack("eigvalsh", lambda host: np.linalg.eigvalsh(host, UPLO), a)[0]
 
 
-def eig(x: Array, /) -> EigResult:
+def eig(a: Array) -> EigResult:
     """Returns eigenvalues and eigenvectors of square matrices, which are complex. On the host."""
-    _of_square("eig", x)
-    return EigResult(*map(_complex, _by_lapack("eig", lambda a: tuple(np.linalg.eig(a)), x)))
+    _of_square("eig", a)
+    return EigResult(*map(_complex, _by_lapack("eig", lambda host: tuple(np.linalg.eig(host)), a)))
 
 
-def eigvals(x: Array, /) -> Array:
+def eigvals(a: Array) -> Array:
     """Returns eigenvalues of square matrices, which are complex. On the host."""
-    _of_square("eigvals", x)
-    return _complex(_by_lapack("eigvals", np.linalg.eigvals, x)[0])
+    _of_square("eigvals", a)
+    return _complex(_by_lapack("eigvals", np.linalg.eigvals, a)[0])
 
 
 def _complex(x: Array) -> Array:
@@ -197,7 +197,7 @@ def _complex(x: Array) -> Array:
     return astype(x, complex_of(x.dtype))
 
 
-def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+def qr(a: Array, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """Returns an orthonormal and an upper triangular factor. On the host.
 
     Args:
@@ -205,10 +205,10 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f'the mode of qr is "reduced" or "complete"; got {mode!r}')
-    return QRResult(*_by_lapack("qr", lambda a: tuple(np.linalg.qr(a, mode)), x))
+    return QRResult(*_by_lapack("qr", lambda host: tuple(np.linalg.qr(host, mode)), a))
 
 
-def svd(x: Array, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Returns singular values and vectors. On the host.
 
     Args:
@@ -218,13 +218,13 @@ def svd(x: Array, /, full_matrices: bool = True, compute_uv: bool = True, hermit
     """
     compute: Any = np.linalg.svd
     if not compute_uv:
-        return _by_lapack("svd", lambda a: compute(a, compute_uv=False, hermitian=hermitian), x)[0]
-    return SVDResult(*_by_lapack("svd", lambda a: tuple(compute(a, full_matrices, hermitian=hermitian)), x))
+        return _by_lapack("svd", lambda host: compute(host, compute_uv=False, hermitian=hermitian), a)[0]
+    return SVDResult(*_by_lapack("svd", lambda host: tuple(compute(host, full_matrices, hermitian=hermitian)), a))
 
 
 def svdvals(x: Array, /) -> Array:
     """Returns singular values, in descending order. On the host."""
-    return _by_lapack("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), x)[0]
+    return _by_lapack("svdvals", lambda host: np.linalg.svd(host, compute_uv=False), x)[0]
 
 
 def _relative(a: HostArray, rtol: Any) -> HostArray:
@@ -235,8 +235,9 @@ def _relative(a: HostArray, rtol: Any) -> HostArray:
 
 
 def matrix_rank(
-    x: Array, /, tol: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
-) -> Array:
+    A: Array, tol: float | Array | None = None, hermitian: bool = False, *,  # noqa: N803
+    rtol: float | Array | None = None,
+) -> Array:  # fmt: skip
     """Returns the number of singular values above `tol`, or above `rtol` times the largest one. On the host.
 
     Args:
@@ -250,17 +251,17 @@ def matrix_rank(
     if tol is not None and rtol is not None:
         raise ValueError(f"matrix_rank takes tol or rtol; got {tol} and {rtol}")
 
-    def rank(a: HostArray) -> Any:
-        found = np.linalg.svd(a, compute_uv=False, hermitian=hermitian)
+    def rank(host: HostArray) -> Any:
+        found = np.linalg.svd(host, compute_uv=False, hermitian=hermitian)
         largest = found.max(axis=-1, keepdims=True, initial=0)
-        limit = largest * _relative(a, rtol)[..., None] if tol is None else _relative(a, tol)[..., None]
+        limit = largest * _relative(host, rtol)[..., None] if tol is None else _relative(host, tol)[..., None]
         return np.asarray(found > limit).sum(axis=-1)
 
-    return _by_lapack("matrix_rank", rank, x)[0]
+    return _by_lapack("matrix_rank", rank, A)[0]
 
 
 def pinv(
-    x: Array, /, rcond: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
+    a: Array, rcond: float | Array | None = None, hermitian: bool = False, *, rtol: float | Array | None = None
 ) -> Array:
     """Returns the Moore-Penrose pseudo-inverses of matrices. On the host.
 
@@ -270,7 +271,7 @@ def pinv(
         rtol: as of `matrix_rank`.
     """
     limit = rtol if rcond is None else rcond
-    return _by_lapack("pinv", lambda a: np.linalg.pinv(a, _relative(a, limit), hermitian), x)[0]
+    return _by_lapack("pinv", lambda host: np.linalg.pinv(host, _relative(host, limit), hermitian), a)[0]
 
 
 def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
@@ -302,7 +303,7 @@ def tensorinv(a: Array, ind: int = 2) -> Array:
 
 def cond(x: Array, p: Any = None) -> Array:
     """Returns the condition numbers of matrices, in a norm; by default the ratio of singular values. On the host."""
-    return _by_lapack("cond", lambda a: np.linalg.cond(a, p), x)[0]
+    return _by_lapack("cond", lambda host: np.linalg.cond(host, p), x)[0]
 
 
 # -- on the device -----------------------------------------------------------------------------------------------------
@@ -392,18 +393,18 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
     return found.reshape(tuple([1 if at in axes else n for at, n in enumerate(x.shape)]))
 
 
-def matrix_power(x: Array, n: int, /) -> Array:
+def matrix_power(a: Array, n: int) -> Array:
     """Returns square matrices multiplied with themselves; for a negative `n` their inverses.
 
     Raises:
         LinAlgError: the matrices are not square, or singular.
     """
-    products.taken("matrix_power", x)
-    _of_square("matrix_power", x)
+    products.taken("matrix_power", a)
+    _of_square("matrix_power", a)
     if n == 0:
-        one = creation.eye(x.shape[-1], dtype=x.dtype, device=x.runtime)
-        return one.broadcast_to(x.shape).copy() if x.size else creation.zeros_like(x)
-    square = inv(x) if n < 0 else x.copy()
+        one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.runtime)
+        return one.broadcast_to(a.shape).copy() if a.size else creation.zeros_like(a)
+    square = inv(a) if n < 0 else a.copy()
     found, left = square, abs(n) - 1
     while left:
         if left & 1:

@@ -78,14 +78,16 @@ def array_equiv(a1: Array, a2: Array) -> bool:
     return bool(reductions.all(apply("equal", a1, a2)))
 
 
-def isposinf(x: Array) -> Array:
+def isposinf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is positive infinity."""
-    return apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+    found = apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+    return found if out is None else assign(out, found)
 
 
-def isneginf(x: Array) -> Array:
+def isneginf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is negative infinity."""
-    return apply("logical_and", apply("isinf", x), apply("less", x, 0))
+    found = apply("logical_and", apply("isinf", x), apply("less", x, 0))
+    return found if out is None else assign(out, found)
 
 
 def nan_to_num(

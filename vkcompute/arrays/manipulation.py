@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vkcompute.arrays.creation import Casting
 from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.promotion import common, kind_of
-from vkcompute.arrays.ufunc import assign, astype, placed, runtime_in
+from vkcompute.arrays.ufunc import astype, placed, runtime_in, written
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, join_arrays
 from vkcompute.runtime.memory.context import Context
@@ -27,7 +27,7 @@ def _ints(value: Any) -> tuple[int, ...]:
     return tuple(map(index, value)) if np.ndim(value) else (index(value),)
 
 
-def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
+def reshape(a: Array, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Array:
     """Returns the elements in another shape; one length may be -1. A view where strides give one, as in NumPy.
 
     Args:
@@ -35,23 +35,23 @@ def reshape(x: Array, shape: Shape, order: str = "C", *, copy: bool | None = Non
         copy: True for a new array; False to raise an error if one is needed.
     """
     if order == "F":
-        return reshape(x.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
+        return reshape(a.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
     if order not in ("C", "A"):
         raise ValueError(f'the order of reshape is "C" or "F"; got {order!r}')
-    found = (x.copy() if copy else x).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
-    if copy is False and found.buffer is not x.buffer:
-        raise ValueError(f"a view with strides {x.strides} is copied to be reshaped; pass copy=None, or True")
+    found = (a.copy() if copy else a).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
+    if copy is False and found.buffer is not a.buffer:
+        raise ValueError(f"a view with strides {a.strides} is copied to be reshaped; pass copy=None, or True")
     return found
 
 
-def ravel(x: Array, order: str = "C") -> Array:
+def ravel(a: Array, order: str = "C") -> Array:
     """Returns the elements along one axis, in row-major order, or in column-major order for "F"."""
-    return reshape(x, (-1,), "A" if order == "K" else order)
+    return reshape(a, (-1,), "A" if order == "K" else order)
 
 
-def permute_dims(x: Array, axes: Sequence[int] | None = None) -> Array:
+def permute_dims(a: Array, axes: Sequence[int] | None = None) -> Array:
     """Returns a view with the axes in another order, by default reversed."""
-    return x.transpose() if axes is None else x.transpose(tuple(axes))
+    return a.transpose() if axes is None else a.transpose(tuple(axes))
 
 
 def matrix_transpose(x: Array) -> Array:
@@ -61,51 +61,51 @@ def matrix_transpose(x: Array) -> Array:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
+def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     """Returns a view with two axes exchanged."""
-    one, other = axis_of("swapaxes", x.ndim, axis1), axis_of("swapaxes", x.ndim, axis2)
-    order = list(range(x.ndim))
+    one, other = axis_of("swapaxes", a.ndim, axis1), axis_of("swapaxes", a.ndim, axis2)
+    order = list(range(a.ndim))
     order[one], order[other] = other, one
-    return x.transpose(tuple(order))
+    return a.transpose(tuple(order))
 
 
-def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+def moveaxis(a: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Returns a view with axes moved to other places."""
-    origin, target = (axes_of("moveaxis", x.ndim, _ints(each)) for each in (source, destination))
+    origin, target = (axes_of("moveaxis", a.ndim, _ints(each)) for each in (source, destination))
     if len(origin) != len(target):
         raise ValueError(f"moveaxis takes as many sources as destinations; got {source} and {destination}")
-    order = [at for at in range(x.ndim) if at not in origin]
+    order = [at for at in range(a.ndim) if at not in origin]
     for to, at in sorted(zip(target, origin, strict=True)):
         order.insert(to, at)
-    return x.transpose(tuple(order))
+    return a.transpose(tuple(order))
 
 
-def expand_dims(x: Array, axis: int | tuple[int, ...] = 0) -> Array:
+def expand_dims(a: Array, axis: int | tuple[int, ...] = 0) -> Array:
     """Returns a view with new axes of length 1 at these places of the result."""
     if axis is None:
         raise TypeError("expand_dims takes an int or a tuple of ints as axis; got None")
-    n = x.ndim + (len(axis) if isinstance(axis, tuple) else 1)
+    n = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
     places = axes_of("expand_dims", n, axis)
-    return x[tuple([None if at in places else slice(None) for at in range(n)])]
+    return a[tuple([None if at in places else slice(None) for at in range(n)])]
 
 
-def squeeze(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
+def squeeze(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view without these axes of length 1; without all such axes for None."""
-    places = [at for at, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", x.ndim, axis)
-    if any(x.shape[at] != 1 for at in places):
-        raise ValueError(f"axes of length 1 are squeezed; the shape is {x.shape}, and axis {axis}")
-    return x[tuple([0 if at in places else slice(None) for at in range(x.ndim)])]
+    places = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else axes_of("squeeze", a.ndim, axis)
+    if any(a.shape[at] != 1 for at in places):
+        raise ValueError(f"axes of length 1 are squeezed; the shape is {a.shape}, and axis {axis}")
+    return a[tuple([0 if at in places else slice(None) for at in range(a.ndim)])]
 
 
-def flip(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
+def flip(m: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view with the elements in reverse order along axes, by default all."""
-    places = axes_of("flip", x.ndim, axis)
-    return x[tuple([slice(None, None, -1 if at in places else 1) for at in range(x.ndim)])]
+    places = axes_of("flip", m.ndim, axis)
+    return m[tuple([slice(None, None, -1 if at in places else 1) for at in range(m.ndim)])]
 
 
-def broadcast_to(x: Array, shape: Shape) -> Array:
+def broadcast_to(array: Array, shape: Shape) -> Array:
     """Returns a view of this shape, in which elements are repeated; it cannot be written."""
-    return x.broadcast_to(shape)
+    return array.broadcast_to(shape)
 
 
 def sliding_window_view(x: Array, window_shape: Shape, axis: Shape | None = None) -> Array:
@@ -190,14 +190,12 @@ def concat(
             raise TypeError(f"concat converts {each.dtype} to {found}, which casting={casting!r} does not allow")
     n = sum(each.shape[at] for each in given)
     joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
-    if out is not None and out.shape != joined.shape:
-        raise ValueError(f"out has the shape of the result, {joined.shape}; got {out.shape}")
     join_arrays([each if each.dtype == found else astype(each, found) for each in given], joined, at)
-    return joined if out is None else assign(out, joined)
+    return written(joined, out)
 
 
 def stack(
-    arrays: Sequence[Array], /, axis: int = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None,
+    arrays: Sequence[Array], axis: int = 0, out: Array | None = None, *, dtype: npt.DTypeLike | None = None,
     casting: Casting = "same_kind",
 ) -> Array:  # fmt: skip
     """Returns arrays of one shape joined along a new axis; see `concat`."""
@@ -214,32 +212,32 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple([x[(slice(None),) * at + (k,)] for k in range(x.shape[at])])
 
 
-def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
+def roll(a: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """Returns the elements moved along axes, those beyond the end to the start."""
     if axis is None:
-        return roll(ravel(x), sum(_ints(shift)), 0).reshape(x.shape)
+        return roll(ravel(a), sum(_ints(shift)), 0).reshape(a.shape)
     axes = _ints(axis)
     shifts = _ints(shift) if np.ndim(shift) else _ints(shift) * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
         raise ValueError(f"roll takes a shift per axis; got {shift} for {axis}")
-    for at, by in zip([axis_of("roll", x.ndim, each) for each in axes], shifts, strict=True):
-        n = x.shape[at]
+    for at, by in zip([axis_of("roll", a.ndim, each) for each in axes], shifts, strict=True):
+        n = a.shape[at]
         first = n - by % n if n else 0
         if first not in (0, n):
             before = (slice(None),) * at
-            parts = [x[before + (slice(first, None),)], x[before + (slice(None, first),)]]  # noqa: RUF005
-            x = concat(parts, axis=at)
-    return x.copy()
+            parts = [a[before + (slice(first, None),)], a[before + (slice(None, first),)]]  # noqa: RUF005
+            a = concat(parts, axis=at)
+    return a.copy()
 
 
-def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
+def tile(A: Array, reps: int | Sequence[int]) -> Array:  # noqa: N803
     """Returns the array repeated along its last axes, or along new first axes."""
-    counts = _ints(repetitions)
-    n = max(len(counts), x.ndim)
-    counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - x.ndim) + x.shape
-    view = reshape(x, tuple([each for length in shape for each in (1, length)]))
+    counts = _ints(reps)
+    n = max(len(counts), A.ndim)
+    counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - A.ndim) + A.shape
+    view = reshape(A, tuple([each for length in shape for each in (1, length)]))
     view = view.broadcast_to(tuple([each for pair in zip(counts, shape, strict=True) for each in pair]))
     return view.copy().reshape(tuple([a * b for a, b in zip(counts, shape, strict=True)]))
 

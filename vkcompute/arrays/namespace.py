@@ -174,14 +174,14 @@ for _name in _DTYPES:
     globals()[_name] = _np.dtype(_name).type
 
 
-def real(x: Array) -> Array:
-    """Returns the view of the real parts; `x` itself if it is not complex."""
-    return x.real
+def real(val: Array) -> Array:
+    """Returns the view of the real parts; `val` itself if it is not complex."""
+    return val.real
 
 
-def imag(x: Array) -> Array:
+def imag(val: Array) -> Array:
     """Returns the view of the imaginary parts; zeros for an array that is not complex."""
-    return x.imag
+    return val.imag
 
 
 around = round

@@ -11,7 +11,7 @@ from vkcompute.arrays import reductions
 from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.promotion import floating, part_of
 from vkcompute.arrays.standard import cumprod, cumsum
-from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
 
@@ -29,19 +29,19 @@ def numbers_along(x: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) ->
 
 
 def nansum(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
     initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the sum along axes; NaN counts as 0. `initial` and `where` as of `sum`."""
-    return reductions.sum(without_nan(x, 0), axis, dtype, out, keepdims, initial, where)
+    return reductions.sum(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
     initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the product along axes; NaN counts as 1. `initial` and `where` as of `sum`."""
-    return reductions.prod(without_nan(x, 1), axis, dtype, out, keepdims, initial, where)
+    return reductions.prod(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
 def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any) -> Array:
@@ -55,23 +55,23 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
     if initial is None:
         count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
         found = choose(apply("equal", count, 0), x.dtype.type(np.nan), found)
-    return found if out is None else assign(out, found)
+    return written(found, out)
 
 
 def nanmax(
-    x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the largest element along axes that is not NaN; NaN if all are. `initial` and `where` as of `max`."""
-    return _extreme("max", x, axis, out, keepdims, initial, where)
+    return _extreme("max", a, axis, out, keepdims, initial, where)
 
 
 def nanmin(
-    x: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the smallest element along axes that is not NaN; NaN if all are. `initial` and `where` as of `min`."""
-    return _extreme("min", x, axis, out, keepdims, initial, where)
+    return _extreme("min", a, axis, out, keepdims, initial, where)
 
 
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
@@ -79,25 +79,25 @@ def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: b
         raise ValueError(f"{name}: all elements along an axis are NaN")
     others = without_nan(x, -np.inf if name == "nanargmax" else np.inf)
     found = getattr(reductions, name[3:])(others, axis, None, keepdims)
-    return found if out is None else assign(out, found)
+    return written(found, out)
 
 
-def nanargmax(x: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanargmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first largest element that is not NaN; waits to see that there is one.
 
     Raises:
         ValueError: all elements along an axis are NaN.
     """
-    return _place("nanargmax", x, axis, out, keepdims)
+    return _place("nanargmax", a, axis, out, keepdims)
 
 
-def nanargmin(x: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def nanargmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first smallest element that is not NaN; waits to see that there is one.
 
     Raises:
         ValueError: all elements along an axis are NaN.
     """
-    return _place("nanargmin", x, axis, out, keepdims)
+    return _place("nanargmin", a, axis, out, keepdims)
 
 
 def _wide(x: Array, dtype: npt.DTypeLike | None) -> tuple[np.dtype[Any], np.dtype[Any]]:
@@ -124,7 +124,7 @@ def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
 
 
 def nanmean(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, keepdims: bool = False,
     *, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the mean along axes of the elements that are not NaN; NaN if all are.
@@ -132,54 +132,55 @@ def nanmean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
-    found, wide = _wide(x, dtype)
-    x = _chosen(x, wide, where)
-    mean = apply("divide", nansum(x, axis, None, None, keepdims), numbers_along(x, axis, wide, keepdims))
+    found, wide = _wide(a, dtype)
+    a = _chosen(a, wide, where)
+    mean = apply("divide", nansum(a, axis, None, None, keepdims), numbers_along(a, axis, wide, keepdims))
     mean = astype(mean, found)
-    return mean if out is None else assign(out, mean)
+    return written(mean, out)
 
 
 def nanvar(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the variance along axes of the elements that are not NaN; NaN if there are no more than ddof.
 
     Args:
         where: a bool array; elements where it is false are left out.
+        mean: the mean along these axes, with keepdims=True, if it is known.
         correction: the standard's name for `ddof`.
 
     Raises:
         ValueError: `ddof` and `correction` are given.
     """
     ddof = reductions.correction_of(ddof, correction)
-    found, wide = _wide(x, dtype)
-    x, real = _chosen(x, wide, where), part_of(wide)
-    difference = apply("subtract", x, nanmean(x, axis, keepdims=True))
-    squares = choose(apply("isnan", x), real.type(0), reductions.squared(difference, real))
+    found, wide = _wide(a, dtype)
+    a, real = _chosen(a, wide, where), part_of(wide)
+    difference = apply("subtract", a, nanmean(a, axis, keepdims=True) if mean is None else mean)
+    squares = choose(apply("isnan", a), real.type(0), reductions.squared(difference, real))
     total = reductions.sum(squares, axis, None, None, keepdims)
-    free = apply("subtract", numbers_along(x, axis, real, keepdims), real.type(ddof))
+    free = apply("subtract", numbers_along(a, axis, real, keepdims), real.type(ddof))
     variance = choose(apply("greater", free, 0), apply("divide", total, free), real.type(np.nan))
     variance = astype(variance, part_of(found))
-    return variance if out is None else assign(out, variance)
+    return written(variance, out)
 
 
 def nanstd(
-    x: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = apply("sqrt", nanvar(x, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
-    return found if out is None else assign(out, found)
+    found = apply("sqrt", nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    return written(found, out)
 
 
-def nancumsum(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+def nancumsum(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
     """Returns the sums up to each element along an axis, or of the flattened array; NaN counts as 0."""
-    return cumsum(without_nan(x, 0), axis, dtype, out)
+    return cumsum(without_nan(a, 0), axis, dtype, out)
 
 
 def nancumprod(
-    x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None
+    a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None
 ) -> Array:
     """Returns the products up to each element along an axis, or of the flattened array; NaN counts as 1."""
-    return cumprod(without_nan(x, 1), axis, dtype, out)
+    return cumprod(without_nan(a, 1), axis, dtype, out)

@@ -45,20 +45,23 @@ def polyval(p: Any, x: Any) -> Array:
     return found  # type: ignore[no-any-return]
 
 
-def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None, full: bool = False, w: Any = None) -> Any:
+def polyfit(
+    x: Array, y: Array, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
     """Returns the coefficients of the polynomial that fits points best, by least squares.
 
     It is computed on the host, in float64, by LAPACK: the points are downloaded.
 
     Args:
-        x, y, deg, rcond, full, w: as of `numpy.polyfit`; with `full`, the further results are NumPy's.
+        x, y, deg, rcond, full, w, cov: as of `numpy.polyfit`; with `full` or `cov`, the further results are NumPy's.
     """
     weights = np.asarray(w) if w is not None else None
     fit: Any = np.polyfit
-    host = fit(x.numpy().astype(np.float64), y.numpy().astype(np.float64), deg, rcond, full, weights)
+    host = fit(x.numpy().astype(np.float64), y.numpy().astype(np.float64), deg, rcond, full, weights, cov)
     dtype = y.dtype if y.dtype.kind == "f" else None
-    found = asarray((host[0] if full else host).astype(dtype or np.float32), device=x.runtime)
-    return (found, *host[1:]) if full else found
+    further = host[1:] if type(host) is tuple else ()
+    found = asarray((host[0] if further else host).astype(dtype or np.float32), device=x.runtime)
+    return (found, *further) if further else found
 
 
 def polyadd(a1: Array, a2: Array) -> Array:

@@ -21,7 +21,7 @@ from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.promotion import common, kind_of, part_of, promoted, require_dtype
 from vkcompute.arrays.reductions import sum
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.ufunc import apply, astype, joined, part, written
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -78,12 +78,7 @@ def _with_out(function: Callable[..., Array]) -> Callable[..., Array]:
 
     @wraps(function)
     def found(*args: Any, out: Array | None = None, **named: Any) -> Array:
-        result = function(*args, **named)
-        if out is None:
-            return result
-        if type(out) is Array and out.shape != result.shape:
-            raise ValueError(f"{function.__name__}: the result has shape {result.shape}, and out {out.shape}")
-        return assign(out, result)
+        return written(function(*args, **named), out)
 
     signature = inspect.signature(function)
     added = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Array | None")
@@ -183,17 +178,18 @@ def _term(x: Array, names: tuple[Any, ...], lengths: dict[Any, int]) -> Term:
     return Term(strided(x, [lengths[each] for each in kept], [int(each) for each in strides]), tuple(kept))
 
 
-@_with_out
-def dot(a: Array, b: Array) -> Array:
+def dot(a: Array, b: Array, out: Array | None = None) -> Array:
     """Returns the sum of products over the last axis of `a` and the last but one of `b`, or its only axis.
 
     Raises:
         as `matmul`.
     """
     dtype = taken("dot", a, b)
-    if not a.ndim or not b.ndim:
-        return apply("multiply", a, b)
-    return _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
+    if a.ndim and b.ndim:
+        found = _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
+    else:
+        found = apply("multiply", a, b)
+    return written(found, out)
 
 
 def _over(given: tuple[str, Array, Array], left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> Array:
@@ -226,11 +222,11 @@ def vdot(a: Array, b: Array) -> Array:
     return inner(ravel(apply("conjugate", a) if a.dtype.kind == "c" else a), ravel(b))
 
 
-@_with_out
-def outer(a: Array, b: Array) -> Array:
+def outer(a: Array, b: Array, out: Array | None = None) -> Array:
     """Returns the products of all elements of `a`, one per row, with all of `b`."""
     taken("outer", a, b)
-    return apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
+    found = apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
+    return written(found, out)
 
 
 def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
@@ -309,33 +305,33 @@ def cross(
     return moveaxis(stack(parts), 0, axes[2])
 
 
-def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Returns a view of the diagonals of matrices, along a new last axis.
 
     Args:
         offset: of the diagonal above the main one, if positive; below it, if negative.
         axis1, axis2: the axes of the rows and of the columns.
     """
-    taken("diagonal", x)
-    if x.ndim < 2:
-        raise ValueError(f"a diagonal is part of a matrix; the array has {x.ndim} axes")
-    rows, columns = axes_of("diagonal", x.ndim, (axis1, axis2))
-    n = max(min(x.shape[rows] - max(-offset, 0), x.shape[columns] - max(offset, 0)), 0)
-    others = [at for at in range(x.ndim) if at not in (rows, columns)]
-    shape = (*[x.shape[at] for at in others], n)
+    taken("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError(f"a diagonal is part of a matrix; the array has {a.ndim} axes")
+    rows, columns = axes_of("diagonal", a.ndim, (axis1, axis2))
+    n = max(min(a.shape[rows] - max(-offset, 0), a.shape[columns] - max(offset, 0)), 0)
+    others = [at for at in range(a.ndim) if at not in (rows, columns)]
+    shape = (*[a.shape[at] for at in others], n)
     if 0 in shape:
-        return zeros(x, shape, x.dtype)
-    strides = [*[x.strides[at] for at in others], x.strides[rows] + x.strides[columns]]
-    start = offset * x.strides[columns] if offset > 0 else -offset * x.strides[rows]
-    return strided(x, shape, strides, start)
+        return zeros(a, shape, a.dtype)
+    strides = [*[a.strides[at] for at in others], a.strides[rows] + a.strides[columns]]
+    start = offset * a.strides[columns] if offset > 0 else -offset * a.strides[rows]
+    return strided(a, shape, strides, start)
 
 
 def trace(
-    x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None,
+    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: npt.DTypeLike | None = None,
     out: Array | None = None,
 ) -> Array:  # fmt: skip
     """Returns the sums of the diagonals of matrices, in the dtype of a sum."""
-    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
+    return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 def matvec(x1: Array, x2: Array) -> Array:

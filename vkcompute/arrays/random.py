@@ -21,7 +21,7 @@ from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import moveaxis
 from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
-from vkcompute.arrays.ufunc import apply, assign, astype
+from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, HostArray
@@ -108,7 +108,7 @@ class Generator:
         flat = temporary(runtime, (math.prod(shape),), found)
         self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
         result = flat.reshape(shape)
-        return result if out is None else assign(out, result)
+        return written(result, out)
 
     def _of_parameters(
         self, function: Callable[..., None], size: Size, dtype: npt.DTypeLike, parameters: list[HostArray]

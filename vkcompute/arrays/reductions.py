@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vkcompute.arrays import lazy
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, written
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
@@ -196,12 +196,8 @@ def _started(found: Array, row: str, initial: Any) -> Array:
     return found if initial is None else apply(row, found, found.dtype.type(initial))
 
 
-def _given(found: Array, out: Array | None) -> Array:
-    return found if out is None else assign(out, found)
-
-
 def sum(
-    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
     keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the sum along axes. Bools and integers are summed in at least the default integer.
@@ -210,21 +206,21 @@ def sum(
         initial: a number that is added.
         where: a bool array; elements where it is false are left out.
     """
-    array = _checked("sum", array)
-    axes, found = reduced_axes("sum", array.ndim, axis), _accumulated(array, dtype)
-    total = reduce("add", _chosen(array, where, "add", found), axes, found, keepdims)
-    return _given(_started(total, "add", initial), out)
+    a = _checked("sum", a)
+    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype)
+    total = reduce("add", _chosen(a, where, "add", found), axes, found, keepdims)
+    return written(_started(total, "add", initial), out)
 
 
 def prod(
-    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
     keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
-    array = _checked("prod", array)
-    axes, found = reduced_axes("prod", array.ndim, axis), _accumulated(array, dtype)
-    total = reduce("multiply", _chosen(array, where, "multiply", found), axes, found, keepdims)
-    return _given(_started(total, "multiply", initial), out)
+    a = _checked("prod", a)
+    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype)
+    total = reduce("multiply", _chosen(a, where, "multiply", found), axes, found, keepdims)
+    return written(_started(total, "multiply", initial), out)
 
 
 def _extreme(
@@ -239,7 +235,7 @@ def _extreme(
     wide = np.dtype(np.int32) if array.dtype == BOOL else array.dtype
     array, dtype = _chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
     found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
-    return _given(astype(found, BOOL) if dtype == BOOL else found, out)
+    return written(astype(found, BOOL) if dtype == BOOL else found, out)
 
 
 def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
@@ -248,51 +244,47 @@ def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
 
 
 def max(
-    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the largest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
-    return _extreme("maximum", "max", array, axis, out, keepdims, initial, where)
+    return _extreme("maximum", "max", a, axis, out, keepdims, initial, where)
 
 
 def min(
-    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
+    a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the smallest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
-    return _extreme("minimum", "min", array, axis, out, keepdims, initial, where)
+    return _extreme("minimum", "min", a, axis, out, keepdims, initial, where)
 
 
 def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, condition: Any) -> Array:
     array = _checked(name, array)
     array = _chosen(array, condition, row, BOOL)
     axes, counted = reduced_axes(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
-    return _given(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
+    return written(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
 
 
-def all(
-    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True
-) -> Array:
+def all(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True) -> Array:
     """Returns True where all elements along axes are true, or there are none."""
-    return _truth("multiply", "all", array, axis, out, keepdims, where)
+    return _truth("multiply", "all", a, axis, out, keepdims, where)
 
 
-def any(
-    array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True
-) -> Array:
+def any(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: Any = True) -> Array:
     """Returns True where an element along axes is true."""
-    return _truth("bitwise_or", "any", array, axis, out, keepdims, where)
+    return _truth("bitwise_or", "any", a, axis, out, keepdims, where)
 
 
-def count_nonzero(array: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
+def count_nonzero(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
-    array = _checked("count_nonzero", array)
-    axes, dtype = reduced_axes("count_nonzero", array.ndim, axis), default_int(array.runtime)
-    return reduce("add", astype(astype(array, BOOL), dtype), axes, dtype, keepdims)
+    a = _checked("count_nonzero", a)
+    axes, dtype = reduced_axes("count_nonzero", a.ndim, axis), default_int(a.runtime)
+    return reduce("add", astype(astype(a, BOOL), dtype), axes, dtype, keepdims)
 
 
 def mean(
-    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
     keepdims: bool = False, *, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the mean along axes, in the array's float dtype or the default one; NaN for no elements.
@@ -300,50 +292,54 @@ def mean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
-    array = _checked("mean", array)
-    found = np.dtype(dtype) if dtype is not None else floating(array.dtype)
-    axes = axes_of("mean", array.ndim, axis)
-    n = math.prod([array.shape[at] for at in axes])
+    a = _checked("mean", a)
+    found = np.dtype(dtype) if dtype is not None else floating(a.dtype)
+    axes = axes_of("mean", a.ndim, axis)
+    n = math.prod([a.shape[at] for at in axes])
     wide = np.dtype(np.float32) if found == np.float16 else found
-    array = astype(array, wide) if array.dtype != wide else array
-    total = reduce("add", _chosen(array, where, "add", wide), axes, wide, keepdims)
+    a = astype(a, wide) if a.dtype != wide else a
+    total = reduce("add", _chosen(a, where, "add", wide), axes, wide, keepdims)
     count: Any = wide.type(n)
     if where is not True:
-        count = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
+        count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
     quotient = apply("divide", total, count)
-    return _given(astype(quotient, found) if quotient.dtype != found else quotient, out)
+    return written(astype(quotient, found) if quotient.dtype != found else quotient, out)
+
+
+_mean = mean  # `var` has an argument of this name
 
 
 def var(
-    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof.
 
     Args:
         where: a bool array; elements where it is false are left out.
+        mean: the mean along these axes, with keepdims=True, if it is known.
         correction: the standard's name for `ddof`.
 
     Raises:
         ValueError: `ddof` and `correction` are given.
     """
     ddof = correction_of(ddof, correction)
-    array = _checked("var", array)
+    a = _checked("var", a)
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
-    axes = axes_of("var", array.ndim, axis)
-    n: Any = math.prod([array.shape[at] for at in axes])
-    centre = mean(array, axes, dtype, keepdims=True, where=where)
-    difference = apply("subtract", array, centre)
+    axes = axes_of("var", a.ndim, axis)
+    n: Any = math.prod([a.shape[at] for at in axes])
+    centre = _mean(a, axes, dtype, keepdims=True, where=where) if mean is None else mean
+    difference = apply("subtract", a, centre)
     wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
     total = reduce("add", _chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
     if where is not True:
-        n = astype(count_nonzero(where.broadcast_to(array.shape), axes, keepdims=keepdims), wide)
+        n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
     else:
         found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
     narrow = part_of(centre.dtype)
-    return _given(astype(found, narrow) if found.dtype != narrow else found, out)
+    return written(astype(found, narrow) if found.dtype != narrow else found, out)
 
 
 def correction_of(ddof: float, correction: float | None) -> float:
@@ -367,12 +363,12 @@ def squared(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def std(
-    array: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, correction: float | None = None,
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = var(array, axis, dtype, None, ddof, keepdims, where=where, correction=correction)
-    return _given(apply("sqrt", found), out)
+    found = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return written(apply("sqrt", found), out)
 
 
 _WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
@@ -416,17 +412,17 @@ def _counting(array: Array, axis: int, n: int) -> Array:
     return found.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
 
 
-def argmax(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def argmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first largest element along an axis, or in the flattened array."""
-    return _given(_place("argmax", "largest", array, axis, keepdims), out)
+    return written(_place("argmax", "largest", a, axis, keepdims), out)
 
 
-def argmin(array: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def argmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the place of the first smallest element along an axis, or in the flattened array."""
-    return _given(_place("argmin", "smallest", array, axis, keepdims), out)
+    return written(_place("argmin", "smallest", a, axis, keepdims), out)
 
 
-def ptp(array: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+def ptp(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the largest element less the smallest along axes."""
-    found = apply("subtract", max(array, axis, keepdims=keepdims), min(array, axis, keepdims=keepdims))
-    return _given(found, out)
+    found = apply("subtract", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    return written(found, out)

@@ -45,8 +45,8 @@ def _require_numbers(name: str, *given: Any) -> None:
 def _window(name: str) -> Callable[..., Array]:
     make = getattr(np, name)
 
-    def function(*args: Any, device: Any = None) -> Array:
-        return on(device).array(make(*args).astype(default_float()))
+    def function(*args: Any, device: Any = None, **named: Any) -> Array:
+        return on(device).array(make(*args, **named).astype(default_float()))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the window of `numpy.{name}` in the default float."

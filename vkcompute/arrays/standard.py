@@ -13,7 +13,7 @@ from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import Operand, common, complex_of, default_int, floating, kind_of
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part
+from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, written
 from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.arrays.unique_rows import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
@@ -79,25 +79,29 @@ def _scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, i
 
 
 def cumulative_sum(
-    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
-) -> Array:
+    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Returns the sums of the elements up to each along an axis, which an array of one axis need not name.
 
     Args:
         include_initial: True to begin with 0.
     """
-    return _cumulative("cumulative_sum", "sum", x, axis, dtype, include_initial)
+    found = _cumulative("cumulative_sum", "sum", x, axis, dtype, include_initial)
+    return written(found, out)
 
 
 def cumulative_prod(
-    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, include_initial: bool = False
-) -> Array:
+    x: Array, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Returns the products of the elements up to each along an axis, which an array of one axis need not name.
 
     Args:
         include_initial: True to begin with 1.
     """
-    return _cumulative("cumulative_prod", "prod", x, axis, dtype, include_initial)
+    found = _cumulative("cumulative_prod", "prod", x, axis, dtype, include_initial)
+    return written(found, out)
 
 
 def _flat_or_along(
@@ -105,38 +109,41 @@ def _flat_or_along(
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
     found = _scanned(x, operation, axis_of(name, x.ndim, axis), dtype)
-    return found if out is None else assign(out, found)
+    return written(found, out)
 
 
-def cumsum(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+def cumsum(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
     """Returns the sums of the elements up to each along an axis, or of the flattened array."""
-    return _flat_or_along("cumsum", "sum", x, axis, dtype, out)
+    return _flat_or_along("cumsum", "sum", a, axis, dtype, out)
 
 
-def cumprod(x: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
+def cumprod(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
     """Returns the products of the elements up to each along an axis, or of the flattened array."""
-    return _flat_or_along("cumprod", "prod", x, axis, dtype, out)
+    return _flat_or_along("cumprod", "prod", a, axis, dtype, out)
 
 
 def sort(
-    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+    a: Array, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Returns the elements in order along an axis, or of the flattened array for None; NaN last. Always stable."""
-    return sorting.sort(x, axis, descending=descending)
+    return sorting.sort(a, axis, descending=descending)
 
 
 def argsort(
-    x: Array, /, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
+    a: Array, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Returns the indices of the elements in order along an axis, or of the flattened array; NaN last; stable."""
-    x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    return sorting.argsort(x, axis, descending=descending)
+    a, axis = (ravel(a), 0) if axis is None else (a, axis)
+    return sorting.argsort(a, axis, descending=descending)
 
 
-def partition(x: Array, kth: Any, axis: int | None = -1) -> Array:
-    """Returns the elements sorted along an axis, so that the k-th is in its place, and smaller ones before it."""
-    _check_places(x, kth, axis)
-    return sorting.sort(x, axis)
+def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
+    """Returns the elements sorted along an axis, so that the k-th is in its place, and smaller ones before it.
+
+    `kind` has no effect.
+    """
+    _check_places(a, kth, axis)
+    return sorting.sort(a, axis)
 
 
 def _check_places(x: Array, kth: Any, axis: int | None) -> None:
@@ -147,10 +154,10 @@ def _check_places(x: Array, kth: Any, axis: int | None) -> None:
             raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
 
 
-def argpartition(x: Array, kth: Any, axis: int | None = -1) -> Array:
+def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """Returns the indices of the elements sorted along an axis; see `partition`."""
-    _check_places(x, kth, axis)
-    return argsort(x, axis)
+    _check_places(a, kth, axis)
+    return argsort(a, axis)
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -167,30 +174,30 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     return sorting.topk(x, k, axis, largest=largest)
 
 
-def unique_all(x: Array, /) -> UniqueAll:
+def unique_all(x: Array) -> UniqueAll:
     """Returns the distinct elements, their first indices, the inverse and the counts; each NaN is distinct."""
     return UniqueAll(*sorting.unique(x, equal_nan=False))
 
 
-def unique_counts(x: Array, /) -> UniqueCounts:
+def unique_counts(x: Array) -> UniqueCounts:
     """Returns the distinct elements and their counts; each NaN is distinct."""
     found = sorting.unique(x, equal_nan=False)
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Array, /) -> UniqueInverse:
+def unique_inverse(x: Array) -> UniqueInverse:
     """Returns the distinct elements and the number of each element among them; each NaN is distinct."""
     found = sorting.unique(x, equal_nan=False)
     return UniqueInverse(found.values, found.inverse)
 
 
-def unique_values(x: Array, /) -> Array:
+def unique_values(x: Array) -> Array:
     """Returns the distinct elements in order; each NaN is distinct."""
     return sorting.distinct(x, equal_nan=False)
 
 
 def unique(
-    x: Array,
+    ar: Array,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -207,12 +214,12 @@ def unique(
         sorted: has no effect; they are always in order.
     """
     if axis is None and not (return_index or return_inverse or return_counts):
-        return sorting.distinct(x, equal_nan=equal_nan)
+        return sorting.distinct(ar, equal_nan=equal_nan)
     if axis is None:
-        found = sorting.unique(x, equal_nan=equal_nan)
+        found = sorting.unique(ar, equal_nan=equal_nan)
     else:
-        at = axis_of("unique", x.ndim, axis)
-        moved = moveaxis(x, at, 0)
+        at = axis_of("unique", ar.ndim, axis)
+        moved = moveaxis(ar, at, 0)
         found = unique_rows(reshape(moved, (moved.shape[0], math.prod(moved.shape[1:]))))
         found = found._replace(values=moveaxis(reshape(found.values, (found.values.shape[0], *moved.shape[1:])), 0, at))
     asked = [(return_index, found.indices), (return_inverse, found.inverse), (return_counts, found.counts)]
@@ -220,11 +227,11 @@ def unique(
     return (found.values, *more) if more else found.values
 
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
+def nonzero(a: Array) -> tuple[Array, ...]:
     """Returns the indices of the elements that are not zero, one array per axis; waits for their number."""
-    if not x.ndim:
+    if not a.ndim:
         raise ValueError("nonzero takes an array of one axis or more; got a number; use .reshape(1)")
-    return selection.nonzero(astype(x, np.bool_) if x.dtype.kind == "c" else x)
+    return selection.nonzero(astype(a, np.bool_) if a.dtype.kind == "c" else a)
 
 
 def where(condition: Operand, x: Operand = None, y: Operand = None) -> Any:
@@ -241,11 +248,11 @@ def where(condition: Operand, x: Operand = None, y: Operand = None) -> Any:
     return chosen(condition, x, y)
 
 
-def argwhere(x: Array) -> Array:
+def argwhere(a: Array) -> Array:
     """Returns the indices of the elements that are not zero, one row each; waits for their number."""
-    if not x.ndim:
-        return argwhere(x.reshape(1))[:, :0]
-    return stack(nonzero(x), axis=1)
+    if not a.ndim:
+        return argwhere(a.reshape(1))[:, :0]
+    return stack(nonzero(a), axis=1)
 
 
 def sort_complex(a: Array) -> Array:
@@ -253,21 +260,26 @@ def sort_complex(a: Array) -> Array:
     return sorting.sort(astype(a, complex_of(floating(a.dtype))), -1)
 
 
-def searchsorted(x1: Array, x2: Any, /, side: str = "left", sorter: Array | None = None) -> Array:
-    """Returns the indices at which the elements of `x2` are inserted into the sorted `x1`."""
-    fits = type(x2) is int and x1.dtype.kind in "iu" and np.iinfo(x1.dtype).min <= x2 <= np.iinfo(x1.dtype).max
-    values = asarray(x2, x1.dtype, device=x1.runtime) if fits else beside(x2, [x1], x1.runtime)
-    return search.searchsorted(x1, values, side, sorter)
+def searchsorted(a: Array, v: Any, side: str = "left", sorter: Array | None = None) -> Array:
+    """Returns the indices at which the elements of `v` are inserted into the sorted `a`."""
+    fits = type(v) is int and a.dtype.kind in "iu" and np.iinfo(a.dtype).min <= v <= np.iinfo(a.dtype).max
+    values = asarray(v, a.dtype, device=a.runtime) if fits else beside(v, [a], a.runtime)
+    return search.searchsorted(a, values, side, sorter)
 
 
-def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
-    """Returns the elements at indices along an axis; an array of one axis need not name it."""
-    return gather.take(x, _indices(x, indices), axis)
+def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = None, mode: str = "raise") -> Array:
+    """Returns the elements at indices along an axis; an array of one axis need not name it.
+
+    Args:
+        mode: what becomes of an index that is out of range: "raise" an error, "wrap" around, or "clip" to the range.
+    """
+    found = gather.take(a, _indices(a, indices), axis, mode)
+    return written(found, out)
 
 
-def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
+def take_along_axis(arr: Array, indices: Array, axis: int = -1) -> Array:
     """Returns the elements at indices along an axis, one index per line."""
-    return gather.take_along_axis(x, indices, axis)
+    return gather.take_along_axis(arr, indices, axis)
 
 
 def _indices(x: Array, indices: Any) -> Array:
@@ -277,9 +289,9 @@ def _indices(x: Array, indices: Any) -> Array:
     return found
 
 
-def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
+def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     """Returns each element repeated along an axis, or of the flattened array."""
-    return selection.repeat(x, repeats if isinstance(repeats, int) else _indices(x, repeats), axis)
+    return selection.repeat(a, repeats if isinstance(repeats, int) else _indices(a, repeats), axis)
 
 
 def _edge(value: Any, x: Array, axis: int) -> Array:
@@ -288,26 +300,26 @@ def _edge(value: Any, x: Array, axis: int) -> Array:
     return found if found.ndim else found.broadcast_to((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
-def diff(x: Array, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Returns the n-th differences of neighbours along an axis; of bools, whether they differ.
 
     Args:
-        prepend, append: arrays, or numbers, that are joined to `x` first.
+        prepend, append: arrays, or numbers, that are joined to `a` first.
 
     Raises:
         ValueError: `n` is negative.
     """
     if n < 0:
         raise ValueError(f"the order of a difference is 0 or more; got {n}")
-    at = axis_of("diff", x.ndim, axis)
+    at = axis_of("diff", a.ndim, axis)
     if not n:
-        return x
-    parts = [each if each is x else _edge(each, x, at) for each in (prepend, x, append) if each is not None]
+        return a
+    parts = [each if each is a else _edge(each, a, at) for each in (prepend, a, append) if each is not None]
     if len(parts) > 1:
-        dtype = common(x.runtime, [kind_of(each) for each in parts])
-        x = concat(parts, axis=at, dtype=dtype)
+        dtype = common(a.runtime, [kind_of(each) for each in parts])
+        a = concat(parts, axis=at, dtype=dtype)
     for _ in range(n):
         whole = (slice(None),) * at
-        later, earlier = x[whole + (slice(1, None),)], x[whole + (slice(None, -1),)]  # noqa: RUF005
-        x = apply("not_equal" if x.dtype == np.bool_ else "subtract", later, earlier)
-    return x
+        later, earlier = a[whole + (slice(1, None),)], a[whole + (slice(None, -1),)]  # noqa: RUF005
+        a = apply("not_equal" if a.dtype == np.bool_ else "subtract", later, earlier)
+    return a

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import gather, reductions, sorting
+from vkcompute.arrays import gather, reductions, scans, sorting
 from vkcompute.arrays.lines import Axis, axes_of
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.nans import numbers_along
 from vkcompute.arrays.products import diagonal, matmul
 from vkcompute.arrays.promotion import floating, part_of, promoted
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, where
+from vkcompute.arrays.ufunc import apply, astype, joined, part, where, written
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -34,46 +34,54 @@ def _axes(name: str, ndim: int, axis: Any) -> tuple[int, ...]:
     return axes_of(name, ndim, tuple(axis) if isinstance(axis, list) else axis)
 
 
-def _lines(name: str, x: Array, axis: Axis, dtype: np.dtype[Any]) -> tuple[Array, tuple[int, ...]]:
-    """Returns sorted elements with the given axes as one, the last; and the shape of a result that keeps the axes."""
-    axes = _axes(name, x.ndim, axis)
+def _lines(name: str, x: Array, axes: tuple[int, ...]) -> Array:
+    """Returns the elements with the given axes as one, the last."""
     others = [at for at in range(x.ndim) if at not in axes]
-    kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
     n = math.prod([x.shape[at] for at in axes])
-    moved = x.transpose((*others, *axes)) if x.ndim else x
-    line = reshape(moved, (*[x.shape[at] for at in others], n))
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {x.shape}")
-    return sorting.sort(astype(line, dtype), -1), kept
+    return reshape(x.transpose((*others, *axes)) if x.ndim else x, (*[x.shape[at] for at in others], n))
+
+
+def _kept(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of a result that keeps the axes."""
+    return tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
+
+
+def _weights_of(x: Array, weights: Array, axes: tuple[int, ...], axis: Axis) -> Array:
+    """Returns weights, which have the shape of an array or of its axes, in that of the array."""
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple([x.shape[at] for at in axes]):
+        raise ValueError(f"weights have the shape {x.shape}, or that of the axis; got {weights.shape}")
+    lengths = tuple([n if at in axes else 1 for at, n in enumerate(x.shape)])
+    return reshape(weights.transpose(tuple(map(int, np.argsort(axes)))), lengths).broadcast_to(x.shape)
 
 
 def _element(line: Array, at: int) -> Array:
     return line[..., at]
 
 
-def _positions(method: str, q: float, n: int) -> tuple[int, int, float]:
-    """Returns the two elements of n sorted ones between which a quantile is, and how far from the first it is."""
-    if method in ("inverted_cdf", "averaged_inverted_cdf"):
-        at = n * q - 1
-        low, share = math.floor(at), at - math.floor(at)
-        weight = 1.0 if share > 0 else 0.5 if method == "averaged_inverted_cdf" else 0.0
+def _positions(method: str, q: float, n: Any) -> tuple[Any, Any, Any]:
+    """Returns the two elements of n sorted ones between which a quantile is, and how far from the first it is.
+
+    Args:
+        n: an integer, or an array of them.
+    """
+    alpha, beta = _OFFSETS[method] or (0.0, 1.0)
+    at = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    at = at - 0.5 if method == "closest_observation" else np.rint(at) if method == "nearest" else at
+    low = np.floor(at)
+    share = at - low
+    if method == "inverted_cdf":
+        share = np.where(share > 0, 1.0, 0.0)
+    elif method == "averaged_inverted_cdf":
+        share = np.where(share > 0, 1.0, 0.5)
     elif method == "closest_observation":
-        at = n * q - 1 - 0.5
-        low, share = math.floor(at), at - math.floor(at)
-        weight = 0.0 if share == 0 and low % 2 == 1 else 1.0
+        share = np.where((share == 0) & (low % 2 == 1), 0.0, 1.0)
     else:
-        alpha, beta = _OFFSETS[method] or (1.0, 1.0)
-        at = n * q + (alpha + q * (1 - alpha - beta)) - 1
-        low, share = math.floor(at), at - math.floor(at)
-        if method == "nearest":
-            nearest = int(np.rint(at))
-            return _limited(nearest, n), _limited(nearest, n), 0.0
-        weight = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}.get(method, share)
-    return _limited(low, n), _limited(low + 1, n), weight
-
-
-def _limited(at: int, n: int) -> int:
-    return min(max(at, 0), n - 1)
+        share = {"lower": 0.0 * share, "higher": 1.0 * (share > 0), "midpoint": 0.5 * (share > 0)}.get(method, share)
+    return np.clip(low, 0, n - 1), np.clip(low + 1, 0, n - 1), share
 
 
 def _between(low: Array, high: Array, weight: Any) -> Array:
@@ -95,31 +103,50 @@ def _between(low: Array, high: Array, weight: Any) -> Array:
 
 def _one_quantile(line: Array, q: float, method: str) -> Array:
     low, high, weight = _positions(method, q, line.shape[-1])
-    if weight in (0.0, 1.0) or low == high:
-        found = _element(line, high if weight == 1.0 else low)
+    if weight in (0, 1) or low == high:
+        found = _element(line, int(high if weight == 1 else low))
     else:
-        found = _between(_element(line, low), _element(line, high), weight)
+        found = _between(_element(line, int(low)), _element(line, int(high)), float(weight))
     last = _element(line, -1)
     return where(apply("isnan", last), last, found)
 
 
 def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
     """Returns a quantile of the elements of each line that are not NaN; they are sorted last."""
-    if method != "linear":
-        raise ValueError(f"quantiles without NaN are linear; got the method {method!r}; leave the NaN out yourself")
-    dtype = line.dtype if line.dtype.itemsize >= 4 else np.dtype(np.float32)
-    count = numbers_along(line, -1, dtype, True)
-    at = apply("maximum", apply("multiply", apply("subtract", count, 1), q), 0)
-    low = apply("floor", at)
-    high = apply("ceil", at)
-    values = [gather.take_along_axis(line, astype(each, np.int32), -1) for each in (low, high)]
-    found = _between(values[0], values[1], astype(apply("subtract", at, low), line.dtype))
+    if line.dtype.kind != "f":
+        return _one_quantile(line, q, method)
+    count, runtime = numbers_along(line, -1, np.dtype(np.int32), True), runtime_of(line)
+    low, high, weight = _positions(method, q, np.maximum(np.arange(line.shape[-1] + 1), 1))  # by the count
+    places = [gather.take(runtime.array(each.astype(np.int32)), count) for each in (low, high)]
+    lower, upper = [gather.take_along_axis(line, each, -1) for each in places]
+    if method in _SELECTING:
+        found = where(gather.take(runtime.array(weight.astype(np.bool_)), count), upper, lower)
+    else:
+        found = _between(lower, upper, gather.take(runtime.array(weight.astype(line.dtype)), count))
     return astype(found, line.dtype)[..., 0]
 
 
+def _one_weighted_quantile(line: Array, shares: Array, q: float, *, without_nan: bool) -> Array:
+    """Returns the first element of each sorted line up to which the share of the weights is q or more, and not 0."""
+    before = apply("logical_or", apply("less", shares, q), apply("equal", shares, 0))
+    place = reductions.sum(astype(before, np.int32), -1, np.int32, keepdims=True)
+    found = gather.take_along_axis(line, apply("minimum", place, line.shape[-1] - 1), -1)[..., 0]
+    last = _element(line, -1)
+    return found if without_nan else where(apply("isnan", last), last, found)
+
+
+def _shares(weights: Array) -> Array:
+    """Returns for each element of each line the share of the weights up to it."""
+    features = weights.runtime.device.features
+    dtype = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
+    sums = scans.cumulative(astype(weights, dtype), "sum", -1)
+    return apply("divide", sums, sums[..., -1:])
+
+
 def _quantiles(
-    name: str, x: Array, q: Any, axis: Axis, out: Array | None, method: str, keepdims: bool, *, without_nan: bool
-) -> Array:
+    name: str, x: Array, q: Any, axis: Axis, out: Array | None, method: str, keepdims: bool, weights: Array | None,
+    *, without_nan: bool,
+) -> Array:  # fmt: skip
     if method not in _OFFSETS:
         raise ValueError(f"{name}: the method is one of {', '.join(_OFFSETS)}; got {method!r}")
     asked = q.numpy() if type(q) is Array else np.asarray(q, np.float64)
@@ -128,54 +155,68 @@ def _quantiles(
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
     if x.dtype.kind == "c":
         raise TypeError(f"{name} takes real numbers, which have an order; got {x.dtype}; pass x.real, x.imag or abs(x)")
-    line, kept = _lines(name, x, axis, x.dtype if method in _SELECTING else floating(x.dtype))
-    one = _one_nan_quantile if without_nan else _one_quantile
-    found = [one(line, float(each), method) for each in asked.reshape(-1)]
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"{name} takes weights with the method 'inverted_cdf'; got {method!r}")
+    axes = _axes(name, x.ndim, axis)
+    line = astype(_lines(name, x, axes), x.dtype if method in _SELECTING else floating(x.dtype))
+    numbers = [float(each) for each in asked.reshape(-1)]
+    if weights is None:
+        ordered = sorting.sort(line, -1)
+        one = _one_nan_quantile if without_nan else _one_quantile
+        found = [one(ordered, each, method) for each in numbers]
+    else:
+        weight = _lines(name, _weights_of(x, weights, axes, axis), axes)
+        weight = where(apply("isnan", line), weight.dtype.type(0), weight) if without_nan else weight
+        order = sorting.argsort(line, -1)
+        ordered, shares = gather.take_along_axis(line, order, -1), _shares(gather.take_along_axis(weight, order, -1))
+        found = [_one_weighted_quantile(ordered, shares, each, without_nan=without_nan) for each in numbers]
     if keepdims:
-        found = [reshape(each, kept) for each in found]
+        found = [reshape(each, _kept(x, axes)) for each in found]
     if asked.ndim and found:
         joined = concat([reshape(each, (1, *each.shape)) for each in found])
         result = reshape(joined, (*asked.shape, *found[0].shape))
     else:
         result = found[0] if found else astype(line[..., :0], line.dtype)
-    return result if out is None else assign(out, result)
+    return written(result, out)
 
 
 def quantile(
-    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    a: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
     """Returns quantiles along axes, by all of NumPy's methods; NaN where there is a NaN.
 
     Args:
         q: a number from 0 to 1, or several, which are the first axes of the result.
         overwrite_input: has no effect.
+        weights: of the shape of `a`, or of its axis, for the method "inverted_cdf". They are not negative, for which
+            it does not wait.
     """
-    return _quantiles("quantile", x, q, axis, out, method, keepdims, without_nan=False)
+    return _quantiles("quantile", a, q, axis, out, method, keepdims, weights, without_nan=False)
 
 
 def percentile(
-    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    a: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
     """Returns percentiles along axes: quantiles, with q from 0 to 100."""
-    return _quantiles("percentile", x, _hundredth(q), axis, out, method, keepdims, without_nan=False)
+    return _quantiles("percentile", a, _hundredth(q), axis, out, method, keepdims, weights, without_nan=False)
 
 
 def nanquantile(
-    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    a: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Returns quantiles along axes of the elements that are not NaN; the method is linear."""
-    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, without_nan=True)
+    """Returns quantiles along axes of the elements that are not NaN."""
+    return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights, without_nan=True)
 
 
 def nanpercentile(
-    x: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False,
+    a: Array, q: Any, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Returns percentiles along axes of the elements that are not NaN; the method is linear."""
-    return _quantiles("nanpercentile", x, _hundredth(q), axis, out, method, keepdims, without_nan=True)
+    """Returns percentiles along axes of the elements that are not NaN."""
+    return _quantiles("nanpercentile", a, _hundredth(q), axis, out, method, keepdims, weights, without_nan=True)
 
 
 def _hundredth(q: Any) -> Any:
@@ -183,17 +224,17 @@ def _hundredth(q: Any) -> Any:
 
 
 def median(
-    x: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """Returns the middle element along axes, or the mean of the middle two; NaN where there is a NaN, or no element."""
-    return _median("median", x, axis, out, keepdims, without_nan=False)
+    return _median("median", a, axis, out, keepdims, without_nan=False)
 
 
 def nanmedian(
-    x: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """Returns the median along axes of the elements that are not NaN; NaN if all are."""
-    return _median("nanmedian", x, axis, out, keepdims, without_nan=True)
+    return _median("nanmedian", a, axis, out, keepdims, without_nan=True)
 
 
 def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, *, without_nan: bool) -> Array:
@@ -201,10 +242,10 @@ def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, 
     if 0 in [x.shape[at] for at in axes]:
         found = reductions.mean(x, axes, keepdims=keepdims)
     else:
-        line, kept = _lines(name, x, axes, floating(x.dtype))
+        line = sorting.sort(astype(_lines(name, x, axes), floating(x.dtype)), -1)
         found = _middle_of_numbers(line) if without_nan else _middle(line)
-        found = reshape(found, kept) if keepdims else found
-    return found if out is None else assign(out, found)
+        found = reshape(found, _kept(x, axes)) if keepdims else found
+    return written(found, out)
 
 
 def _middle(line: Array) -> Array:
@@ -229,33 +270,27 @@ def _half_way(one: Array, other: Array) -> Array:
 
 
 def average(
-    x: Array, axis: Axis = None, weights: Array | None = None, returned: bool = False, *, keepdims: bool = False
+    a: Array, axis: Axis = None, weights: Array | None = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """Returns the mean along axes, weighted if there are weights.
 
     Args:
-        weights: of the shape of `x`, or of its axis.
+        weights: of the shape of `a`, or of its axis.
         returned: True to return the sum of the weights, too.
 
     Raises:
         ValueError: the weights have another shape.
     """
     if weights is None:
-        mean = reductions.mean(x, axis, keepdims=keepdims)
+        mean = reductions.mean(a, axis, keepdims=keepdims)
         if not returned:
             return mean
-        axes = axes_of("average", x.ndim, axis)
-        total = runtime_of(x).full(mean.shape, mean.dtype.type(math.prod([x.shape[at] for at in axes])), mean.dtype)
+        axes = axes_of("average", a.ndim, axis)
+        total = runtime_of(a).full(mean.shape, mean.dtype.type(math.prod([a.shape[at] for at in axes])), mean.dtype)
         return mean, total
-    if weights.shape != x.shape:
-        axes = axes_of("average", x.ndim, axis)
-        if axis is None or weights.shape != tuple([x.shape[at] for at in axes]):
-            raise ValueError(f"weights have the shape {x.shape}, or that of the axis; got {weights.shape}")
-        order = np.argsort(axes)
-        lengths = tuple([n if at in axes else 1 for at, n in enumerate(x.shape)])
-        weights = reshape(weights.transpose(tuple(map(int, order))), lengths).broadcast_to(x.shape)
-    dtype = floating(promoted(x.runtime, x.dtype, weights.dtype))
-    one, other = astype(x, dtype), astype(weights, dtype)
+    weights = _weights_of(a, weights, axes_of("average", a.ndim, axis), axis)
+    dtype = floating(promoted(a.runtime, a.dtype, weights.dtype))
+    one, other = astype(a, dtype), astype(weights, dtype)
     total = reductions.sum(other, axis, keepdims=keepdims)
     found = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
     return (found, total) if returned else found

@@ -93,7 +93,7 @@ def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, 
 # -- along one axis ----------------------------------------------------------------------------------------------------
 
 
-def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the transform along an axis.
 
     Args:
@@ -102,49 +102,49 @@ def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = No
             "ortho".
 
     Raises:
-        TypeError: `x` is not a device array.
+        TypeError: `a` is not a device array.
         ValueError: the length is 0 or too large, or there is no such axis or norm.
     """
-    return _transform("fft", x, n, axis, norm, inverse=False)
+    return _transform("fft", a, n, axis, norm, inverse=False)
 
 
-def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the inverse transform along an axis. Arguments and errors as of `fft`."""
-    return _transform("ifft", x, n, axis, norm, inverse=True)
+    return _transform("ifft", a, n, axis, norm, inverse=True)
 
 
-def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the first n // 2 + 1 elements of the transform of real numbers. Arguments and errors as of `fft`.
 
     Raises:
-        TypeError: `x` is complex.
+        TypeError: `a` is complex.
     """
-    dtype = products.taken("rfft", x)
+    dtype = products.taken("rfft", a)
     if dtype.kind == "c":
         raise TypeError(f"rfft takes real numbers; got {dtype}; pass x.real, or call fft")
     dtype = complex_of(floating(dtype))
-    axis = _axis("rfft", x, axis)
-    length = _length("rfft", x.shape[axis] if n is None else n)
+    axis = _axis("rfft", a, axis)
+    length = _length("rfft", a.shape[axis] if n is None else n)
     scale = _scale(length, norm, inverse=False)
-    resized = _resized(_converted(x, part_of(dtype)), length, axis)
+    resized = _resized(_converted(a, part_of(dtype)), length, axis)
     if not resized.size:
-        return empty(x.runtime, (*x.shape[:axis], length // 2 + 1, *x.shape[axis + 1 :]), dtype)
+        return empty(a.runtime, (*a.shape[:axis], length // 2 + 1, *a.shape[axis + 1 :]), dtype)
     return _complex_of(pairs.rfft(resized, axis, scale=scale))
 
 
-def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the `n` real numbers whose transform starts with these elements. Errors as of `fft`.
 
     Args:
         n: the length of the result; by default twice that of the axis without its first element.
     """
-    dtype = complex_of(floating(products.taken("irfft", x)))
-    axis = _axis("irfft", x, axis)
-    length = _length("irfft", 2 * (x.shape[axis] - 1) if n is None else n)
+    dtype = complex_of(floating(products.taken("irfft", a)))
+    axis = _axis("irfft", a, axis)
+    length = _length("irfft", 2 * (a.shape[axis] - 1) if n is None else n)
     scale = _scale(length, norm, inverse=True)
-    resized = _resized(_converted(x, dtype), length // 2 + 1, axis)
+    resized = _resized(_converted(a, dtype), length // 2 + 1, axis)
     if not resized.size:
-        return empty(x.runtime, (*x.shape[:axis], length, *x.shape[axis + 1 :]), part_of(dtype))
+        return empty(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype))
     return pairs.irfft(_pairs_of(resized), length, axis, scale=scale)
 
 
@@ -152,15 +152,15 @@ def _conjugate(x: Array) -> Array:
     return apply("conjugate", x) if x.dtype.kind == "c" else x
 
 
-def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Returns the real transform of a Hermitian-symmetric signal, of which `x` is the first half, as of `irfft`."""
-    products.taken("hfft", x)
-    return irfft(_conjugate(x), n, axis, _OPPOSITE.get(norm, norm))
+def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Returns the real transform of a Hermitian-symmetric signal, of which `a` is the first half, as of `irfft`."""
+    products.taken("hfft", a)
+    return irfft(_conjugate(a), n, axis, _OPPOSITE.get(norm, norm))
 
 
-def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Returns the first n // 2 + 1 elements of the inverse transform of real numbers. Raises as `rfft`."""
-    return _conjugate(rfft(x, n, axis, _OPPOSITE.get(norm, norm)))
+    return _conjugate(rfft(a, n, axis, _OPPOSITE.get(norm, norm)))
 
 
 # -- along several axes ------------------------------------------------------------------------------------------------
@@ -209,9 +209,7 @@ def _split(name: str, steps: list[tuple[int, int]]) -> tuple[list[tuple[int, int
     return steps[:-1], steps[-1]
 
 
-def fftn(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> Array:
+def fftn(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """Returns the transform along axes, all by default.
 
     Args:
@@ -219,59 +217,53 @@ def fftn(
         axes: an axis that is named twice is transformed twice.
 
     Raises:
-        TypeError: `x` is not a device array.
+        TypeError: `a` is not a device array.
         ValueError: as by `fft`, or the numbers of lengths and axes differ.
     """
-    return _of_each("fftn", fft, x, _lengths("fftn", x, s, axes), norm)
+    return _of_each("fftn", fft, a, _lengths("fftn", a, s, axes), norm)
 
 
 def ifftn(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Returns the inverse transform along axes. Arguments and errors as of `fftn`."""
-    return _of_each("ifftn", ifft, x, _lengths("ifftn", x, s, axes), norm)
+    return _of_each("ifftn", ifft, a, _lengths("ifftn", a, s, axes), norm)
 
 
 def rfftn(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Returns the transform of real numbers along axes: `rfft` along the last, then `fft`. Raises as these."""
-    first, (n, axis) = _split("rfftn", _lengths("rfftn", x, s, axes))
-    return _of_each("rfftn", fft, rfft(x, n, axis, norm), first, norm)
+    first, (n, axis) = _split("rfftn", _lengths("rfftn", a, s, axes))
+    return _of_each("rfftn", fft, rfft(a, n, axis, norm), first, norm)
 
 
 def irfftn(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Returns the real numbers whose transform by `rfftn` this is. Arguments and errors as of `irfft` and `fftn`."""
-    first, (n, axis) = _split("irfftn", _lengths("irfftn", x, s, axes, real=True))
-    return irfft(_of_each("irfftn", ifft, x, first[::-1], norm), n, axis, norm)
+    first, (n, axis) = _split("irfftn", _lengths("irfftn", a, s, axes, real=True))
+    return irfft(_of_each("irfftn", ifft, a, first[::-1], norm), n, axis, norm)
 
 
-def fft2(x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def fft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the transform along two axes. Arguments and errors as of `fftn`."""
-    return fftn(x, s, axes, norm)
+    return fftn(a, s, axes, norm)
 
 
-def ifft2(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def ifft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the inverse transform along two axes. Arguments and errors as of `fftn`."""
-    return ifftn(x, s, axes, norm)
+    return ifftn(a, s, axes, norm)
 
 
-def rfft2(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def rfft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the transform of real numbers along two axes. Arguments and errors as of `rfftn`."""
-    return rfftn(x, s, axes, norm)
+    return rfftn(a, s, axes, norm)
 
 
-def irfft2(
-    x: Array, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Array:
+def irfft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Returns the real numbers whose transform by `rfft2` this is. Arguments and errors as of `irfftn`."""
-    return irfftn(x, s, axes, norm)
+    return irfftn(a, s, axes, norm)
 
 
 # -- frequencies -------------------------------------------------------------------------------------------------------
@@ -284,7 +276,7 @@ def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike 
     return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(found))
 
 
-def fftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike | None = None) -> Array:
     """Returns the frequencies of the elements of `fft`, of `n` samples at a distance `d`.
 
     Raises:
@@ -294,7 +286,7 @@ def fftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, de
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, d: float = 1.0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike | None = None) -> Array:
     """Returns the frequencies of the elements of `rfft`. Arguments and errors as of `fftfreq`."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
@@ -306,11 +298,11 @@ def _shifted(name: str, x: Array, axes: Axes, sign: int) -> Array:
     return roll(x, tuple([sign * (x.shape[axis] // 2) for axis in found]), found)
 
 
-def fftshift(x: Array, /, axes: Axes = None) -> Array:
+def fftshift(x: Array, axes: Axes = None) -> Array:
     """Returns the elements with the frequency 0 in the middle of axes, all by default."""
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Array, /, axes: Axes = None) -> Array:
+def ifftshift(x: Array, axes: Axes = None) -> Array:
     """Returns the elements in the order before `fftshift`."""
     return _shifted("ifftshift", x, axes, -1)

@@ -394,6 +394,19 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     return lazy.make("where", "", (truth, *given), shape, dtype, context)
 
 
+def written(found: Array, out: Array | None) -> Array:
+    """Returns a result, or `out` with it, if that is given.
+
+    Raises:
+        TypeError, ValueError: `out` has another shape; otherwise as `assign`.
+    """
+    if out is None:
+        return found
+    if type(out) is Array and out.shape != found.shape:
+        raise ValueError(f"out has the shape of the result, {found.shape}; got {out.shape}")
+    return assign(out, found)
+
+
 def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     """Writes an array, broadcast to its shape and converted within its kind, into `out`; returns `out`.
 
@@ -434,20 +447,31 @@ def _beyond(x: Array, limit: Any, *, below: bool) -> bool:
     return bool(limit < limits.min if below else limit > limits.max)
 
 
-def clip(x: Array, min: Operand = None, max: Operand = None, out: Array | None = None) -> Array:
+def clip(
+    a: Array, min: Operand = None, max: Operand = None, out: Array | None = None, *,
+    a_min: Operand = None, a_max: Operand = None,
+) -> Array:  # fmt: skip
     """Returns the elements, at least `min` and at most `max`; the dtype is the common one.
 
     A Python int below all integers of the dtype is no lower limit, and one above them no upper limit, as in NumPy.
 
+    Args:
+        a_min, a_max: NumPy's other names for `min` and `max`.
+
     Raises:
         OverflowError: a Python int for the other limit does not fit.
+        ValueError: a limit is given by both of its names.
     """
-    found = x
-    if min is not None and not _beyond(x, min, below=True):
-        found = apply("maximum", found, min)
-    if max is not None and not _beyond(x, max, below=False):
-        found = apply("minimum", found, max)
-    found = astype(x, x.dtype) if found is x else found
+    for one, other in ((min, a_min), (max, a_max)):
+        if one is not None and other is not None:
+            raise ValueError(f"a_min and a_max are min and max by other names: pass one; got {one!r} and {other!r}")
+    lowest, highest = a_min if min is None else min, a_max if max is None else max
+    found = a
+    if lowest is not None and not _beyond(a, lowest, below=True):
+        found = apply("maximum", found, lowest)
+    if highest is not None and not _beyond(a, highest, below=False):
+        found = apply("minimum", found, highest)
+    found = astype(a, a.dtype) if found is a else found
     return found if out is None else assign(out, found, fresh=True)
 
 
@@ -463,18 +487,18 @@ def _rounded_integers(x: Array, unit: int) -> Array:
     return apply("multiply", apply("add", quotient, astype(up, x.dtype)), unit)
 
 
-def round(x: Array, decimals: int = 0, out: Array | None = None) -> Array:
+def round(a: Array, decimals: int = 0, out: Array | None = None) -> Array:
     """Returns the elements rounded to a number of decimals, halves to even."""
-    if x.dtype.kind == "c":
-        found = joined(round(part("real", x), decimals), round(part("imag", x), decimals))
-    elif decimals < 0 and x.dtype.kind in "iu":
-        found = _rounded_integers(x, 10**-decimals)
-    elif x.dtype.kind in "iu":
-        found = astype(x, x.dtype)
-    elif decimals == 0 or x.dtype.kind == "b":
-        found = apply("rint", x)
+    if a.dtype.kind == "c":
+        found = joined(round(part("real", a), decimals), round(part("imag", a), decimals))
+    elif decimals < 0 and a.dtype.kind in "iu":
+        found = _rounded_integers(a, 10**-decimals)
+    elif a.dtype.kind in "iu":
+        found = astype(a, a.dtype)
+    elif decimals == 0 or a.dtype.kind == "b":
+        found = apply("rint", a)
     else:
-        factor = x.dtype.type(10.0 ** abs(decimals))
+        factor = a.dtype.type(10.0 ** abs(decimals))
         one, other = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-        found = apply(other, apply("rint", apply(one, x, factor)), factor)
+        found = apply(other, apply("rint", apply(one, a, factor)), factor)
     return found if out is None else assign(out, found, fresh=True)

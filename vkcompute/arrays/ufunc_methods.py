@@ -17,7 +17,7 @@ from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
-from vkcompute.arrays.ufunc import RULES, apply, assign, astype
+from vkcompute.arrays.ufunc import RULES, apply, assign, astype, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
@@ -142,7 +142,7 @@ class BinaryUfunc(Ufunc):
             found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **options, **selection)
         else:
             raise self._refused("reduce", (*_REDUCTIONS, *_BITS))
-        return found if out is None else assign(out, found)
+        return written(found, out)
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
@@ -155,7 +155,7 @@ class BinaryUfunc(Ufunc):
         if self._row not in _SCANS:
             raise self._refused("accumulate", _SCANS)
         found = scans.cumulative(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype)
-        return found if out is None else assign(out, found)
+        return written(found, out)
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""
@@ -201,7 +201,7 @@ class BinaryUfunc(Ufunc):
         found = (
             concat(parts, axis=at) if parts else self.reduce(array, at, dtype, keepdims=True)[_at_axis(at, slice(0))]
         )
-        return found if out is None else assign(out, found)
+        return written(found, out)
 
 
 def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:

@@ -301,12 +301,11 @@ class MemoryPool:
         physical = self.device.physical
         total = physical.memory_heaps[kind.heap].nbytes
         limit = total if self.limit_bytes is None or self.exceeds_limit else self.limit_bytes
-        largest = min(physical.max_allocation_bytes, limit)
-        if free >= wanted > physical.max_allocation_bytes:
+        if wanted > physical.max_allocation_bytes:
             remedy = f"an array has at most {physical.max_allocation_bytes} bytes there; divide it"
             raise OutOfDeviceMemory(nbytes, free, total, str(self.device), remedy=remedy)
-        if wanted > min(free, largest):
-            raise OutOfDeviceMemory(nbytes, free, min(total, largest), str(self.device))
+        if wanted > min(free, limit):
+            raise OutOfDeviceMemory(nbytes, free, min(total, limit), str(self.device))
         try:
             call_into(self.blocks, Block, self.device, self._families, kind, wanted)
         except VulkanError as error:
