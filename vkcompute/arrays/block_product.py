@@ -24,10 +24,21 @@ from vkcompute.tile.device import block_target
 from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
-# The most sums and columns of a block. A subgroup of a CPU holds the former in its first cache. For navi21, AMD's
-# compiler spills nothing of the latter, and 87 % of the instructions of the loop are fused multiply-adds.
-ON_CPU, ON_GPU = (1024, 128), (8192, 128)
-_STEP = 8  # terms that are loaded together
+
+class _Limits(NamedTuple):
+    """The most sums and columns of a block, and the terms that are loaded together."""
+
+    sums: int
+    columns: int
+    step: int
+
+
+# A subgroup of a CPU holds the sums in its first cache. A product of 1024^3 takes 86 ms of CPU time on lavapipe; with
+# 128 columns and 8 terms, 117. Shuffles of 64 bits are slow from Mesa 25 on, and wider blocks need fewer of them: 97 ms
+# for 512^3, with 64 columns 153.
+_ON_CPU, _WIDE_ON_CPU = _Limits(1024, 64, 4), _Limits(1024, 128, 4)
+# For navi21, AMD's compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
+_ON_GPU = _Limits(8192, 128, 8)
 _HALVES_STEP = 32  # of float16, for cooperative matrices
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
@@ -168,7 +179,7 @@ def product_by_taps(
         others: the further arrays of the program.
     """
     n_left, n_rows, n_terms = left.shape
-    rows, columns, step = _shape(n_rows, taps.n_columns, n_terms, *_limits(left))
+    rows, columns, step = _shape(n_rows, taps.n_columns, n_terms, _limits(left))
     groups = -(-n_rows // rows), -(-taps.n_columns // columns)
     sizes = left.size, taps.windows.size, taps.n * n_rows * taps.n_columns
     if is_too_large(left, sizes) or max(*groups, taps.n) > MOST_GROUPS or n_terms > _LONGEST:
@@ -181,8 +192,10 @@ def product_by_taps(
     return out
 
 
-def _limits(x: Array) -> tuple[int, int]:
-    return ON_CPU if x.runtime.device.physical.kind == "cpu" else ON_GPU
+def _limits(x: Array) -> _Limits:
+    if x.runtime.device.physical.kind != "cpu":
+        return _ON_GPU
+    return _WIDE_ON_CPU if x.dtype.itemsize == 8 else _ON_CPU
 
 
 def stacked_product(
@@ -200,7 +213,7 @@ def stacked_product(
         An array of shape (n, parts, rows, columns). Long sums of few elements have several parts.
     """
     (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
-    rows, columns, step = _shape(n_rows, n_columns, n_terms, *_limits(a))
+    rows, columns, step = _shape(n_rows, n_columns, n_terms, _limits(a))
     step = _HALVES_STEP if a.dtype == np.float16 else step
     groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
     padded, width = rounded(n_terms, step), rounded(max(n_columns, columns), ADJACENT)
@@ -218,10 +231,11 @@ def stacked_product(
     return out
 
 
-def _shape(n_rows: int, n_columns: int, n_terms: int, sums: int, most_columns: int) -> tuple[int, int, int]:
+def _shape(n_rows: int, n_columns: int, n_terms: int, limits: _Limits) -> tuple[int, int, int]:
     """Returns the rows and columns of a block, and the terms of a step; all are powers of two."""
-    columns = min(1 << rounded(n_columns, ADJACENT).bit_length() - 1, most_columns)
-    return min(sums // columns, 1 << (n_rows - 1).bit_length()), columns, _STEP if n_terms > ADJACENT else ADJACENT
+    columns = min(1 << rounded(n_columns, ADJACENT).bit_length() - 1, limits.columns)
+    rows = min(limits.sums // columns, 1 << (n_rows - 1).bit_length())
+    return rows, columns, limits.step if n_terms > ADJACENT else ADJACENT
 
 
 def _terms(n_blocks: int, n_terms: int, step: int) -> int:

@@ -20,6 +20,9 @@ _MOST_GROUPS = 32
 class Accesses:
     """Builds accesses to buffers, wide ones where adjacent registers have adjacent offsets.
 
+    Args:
+        word: the type of the words of wide accesses.
+
     Attributes:
         aliases: the buffers of the wide accesses, in the order of their bindings, which follow the others.
         pending: the accesses since the last barrier: (buffer, offsets, layout) -> True if one of them writes.
@@ -34,12 +37,13 @@ class Accesses:
         exchange: Exchange,
         *,
         texels: bool,
+        word: str,
         overlapping: bool,
         written: Collection[Memory],
     ) -> None:
         self._written = written  # texel buffers are read-only: drivers load them before earlier stores
         self._b, self._thread, self._wide, self._exchange = builder, thread, wide, exchange
-        self._offsets, self._texels = offsets, texels
+        self._offsets, self._texels, self._word = offsets, texels, word
         self._loaders: dict[Memory, BlockAccess] = {}
         self._storers: dict[Memory, BlockAccess] = {}
         self.aliases: list[Memory] = []
@@ -124,7 +128,7 @@ class Accesses:
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
-            words = Words(ADJACENT, "uint32", self._texels and memory not in self._written, pairs=not self._texels)
+            words = Words(ADJACENT, self._word, self._texels and memory not in self._written, pairs=not self._texels)
             known[memory] = BlockAccess(
                 self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
             )

@@ -23,14 +23,15 @@ def block_target(runtime: Runtime) -> Target:
 
 def _target(runtime: Runtime) -> Target:
     physical = runtime.device.physical
-    limits, is_cpu = physical.limits, physical.kind == "cpu"
+    limits, is_cpu, words = physical.limits, physical.kind == "cpu", block_of(runtime, [4])
     can_shuffle = "shuffle" in physical.subgroup_operations and runtime.device.has_one_subgroup_size
     most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
     return Target(
         physical.subgroup_size if can_shuffle else 1,
         1 << most.bit_length() - 1,
         limits["maxComputeSharedMemorySize"],
-        block_of(runtime, [4]).texels,
+        words.texels,
+        words.word,
         _OWN_ON_CPU if is_cpu else Target().own_elements,
         _SUMS_ON_CPU if is_cpu else Target().sums,
         stages=not is_cpu,

@@ -120,6 +120,7 @@ class _Lowering:
         self._reports = Reports(made, self._b)
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
+        has_products = any(op.code == "dot" for op in walk(function.body))
         written = {op.attribute.memory for op in walk(function.body) if op.code in _MEMORY and op.operation.writes}
         self._written, self._aliased = written, aliased
         self._accesses = Accesses(
@@ -129,6 +130,7 @@ class _Lowering:
             wide,
             self._exchange,
             texels=target.texels,
+            word="uint32" if has_products else target.word,
             overlapping=overlapping,
             written=function.buffers if written and aliased else written,
         )

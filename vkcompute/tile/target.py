@@ -27,6 +27,8 @@ class Target(NamedTuple):
         max_invocations: the most invocations of a workgroup.
         shared_nbytes: workgroup memory.
         texels: True if loads are fastest through texel buffers.
+        word: the type of the words that are stored fastest. Programs with products store those of 32 bits: with others,
+            one of 1024^3 takes 103 ms of CPU time on lavapipe, and not 86.
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
@@ -39,6 +41,7 @@ class Target(NamedTuple):
     max_invocations: int = 128
     shared_nbytes: int = 16384
     texels: bool = False
+    word: str = "uint32"
     own_elements: int = 1
     sums: int = 64
     stages: bool = False
