@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import radix
+from vkcompute.arrays import block_sorting, radix
 from vkcompute.arrays.sorting import argsort, lexsort, sort, topk, unique
 
 _ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
@@ -63,8 +63,15 @@ def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 65, 200])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_many_short_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, dtype: str) -> None:
-    """Parts of rows are sorted by a block program; a complex number has several words, by which it sorts in turn."""
+@pytest.mark.parametrize("most_groups", [65535, 4])
+def test_many_short_rows(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, dtype: str, most_groups: int
+) -> None:
+    """Parts of rows are sorted by a block program; a complex number has several words, by which it sorts in turn.
+
+    Where the grid is too small for all rows, programs sort more of them.
+    """
+    monkeypatch.setattr(block_sorting, "MOST_GROUPS", most_groups)
     monkeypatch.setattr(radix, "_MOST_MERGED", 0)
     x = np.random.default_rng(n).choice([3, -np.inf, 1, 0, -0.0, np.nan], (70, n)).astype(dtype)
     array = gpu.array(x)
