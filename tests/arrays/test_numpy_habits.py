@@ -217,3 +217,20 @@ def test_a_lazy_array_is_assigned_to_a_view_of_itself(gpu: vc.Runtime) -> None:
     y = gpu.array(np.arange(6, dtype=np.float32)) + 0
     y[1:] = y[:-1]
     assert y.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_single_elements(gpu: vc.Runtime) -> None:
+    host = np.arange(24, dtype=np.int32).reshape(2, 3, 4)[:, ::-1]
+    x = gpu.array(np.arange(24, dtype=np.int32).reshape(2, 3, 4))[:, ::-1]
+    for at in ((5,), (-1,), (np.int64(7),), (1, 2, 3), ((0, 1, -2),)):
+        found = x.item(*at)
+        assert (type(found), found) == (int, host.item(*at))
+    assert gpu.array([2.5]).item(0) == 2.5
+    for wrong in ((24,), (-25,), (0, 1), (0, 3, 0)):
+        with pytest.raises(IndexError):
+            x.item(*wrong)
+    with pytest.raises(IndexError, match="-24 to 23 here; got 24"):
+        x.item(24)
+    with pytest.raises(ValueError, match="only an array of one element is a number"):
+        x.item()
+    assert x.tobytes("F") == host.tobytes("F")

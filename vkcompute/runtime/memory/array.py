@@ -5,6 +5,7 @@ Their mathematics is in the namespace of arrays, which is on a higher floor.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -380,32 +381,48 @@ class Array(StridedView, Mathematics):
 
     # -- Python's protocols --------------------------------------------------------------------------------------------
 
-    def item(self) -> Any:
-        """Returns the only element as a Python scalar. Waits for the work that writes it.
+    def item(self, *at: Any) -> Any:
+        """Returns an element as a Python scalar, by default the only one. Waits for the work that writes it.
+
+        Args:
+            at: its index in row-major order; or one index per axis, also as a tuple.
 
         Raises:
-            ValueError: the array has no element, or several.
+            IndexError: there is no such element.
+            ValueError: there is no index, and the array has no element, or several.
         """
-        found = self.numpy()
+        found = self._element(at).numpy() if at else self.numpy()
         if found.size != 1:
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return found.item()
+
+    def _element(self, at: tuple[Any, ...]) -> Array:
+        """Returns the view of one element; see `item`."""
+        given = at[0] if len(at) == 1 else at
+        if not isinstance(given, tuple):
+            number = operator.index(given)
+            if not -self.size <= number < self.size:
+                raise IndexError(f"the index of an element is {-self.size} to {self.size - 1} here; got {number}")
+            given = tuple(map(int, np.unravel_index(number % self.size, self.shape)))
+        if len(given) != self.ndim:
+            raise IndexError(f"an element has one index per axis; got {len(given)} for {self.ndim} axes")
+        return self[given]
 
     def flatten(self, order: str = "C") -> Array:
         """Returns a copy of the elements along one axis, in row-major order, or in column-major order for "F"."""
         found: Array = namespace().ravel(self.copy(), order)
         return found
 
-    def tobytes(self) -> bytes:
-        """Returns the bytes of the elements, in row-major order. Waits as `numpy()`."""
-        return self.numpy().tobytes()
+    def tobytes(self, order: str = "C") -> bytes:
+        """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""
+        return self.numpy().tobytes(order)  # type: ignore[arg-type]
 
-    def sort(self, axis: int = -1, *, kind: str | None = None, stable: bool | None = None) -> None:
+    def sort(self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
         """Sorts the elements along an axis in place. The order of equal elements is kept, whatever `kind` is."""
         self[...] = namespace().sort(self, axis=axis)
 
-    def partition(self, kth: Any, axis: int = -1) -> None:
-        """Places elements along an axis as `vkcompute.numpy.partition` does, in place."""
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+        """Places elements along an axis as `vkcompute.numpy.partition` does, in place. `kind` has no effect."""
         self[...] = namespace().partition(self, kth, axis)
 
     def tolist(self) -> Any:
