@@ -41,6 +41,7 @@ from vkcompute.nn.linear import LINEAR  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
+_BLOCK = "float32", ON_GPU.sums // ON_GPU.columns, ON_GPU.columns, ON_GPU.step, True  # of a product
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -146,9 +147,8 @@ def _reduction(expression: str, dtype: str) -> Shader:
 
 def matrix_product() -> Shader:
     """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
-    n_sums, n_columns = ON_GPU
     target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
-    kernel = PRODUCT.lowered(("float32", n_sums // n_columns, n_columns, 8, True), target).function
+    kernel = PRODUCT.lowered(_BLOCK, target).function
     return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
 
 
@@ -157,7 +157,6 @@ def functions_of_networks() -> Iterator[Shader]:
     target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
     lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
     normal = 1e-5, *lines
-    product = "float32", ON_GPU[0] // ON_GPU[1], ON_GPU[1], 8, True
     programs: list[tuple[str, Any, tuple[Any, ...]]] = [
         ("softmax", line_programs.SOFTMAX, lines),
         ("softmax of cut lines", line_programs.SOFTMAX, lines._replace(whole=False, aligned=False)),
@@ -167,8 +166,8 @@ def functions_of_networks() -> Iterator[Shader]:
         ("layer_norm", line_programs.LAYER_NORM, (True, True, *normal)),
         ("layer_norm alone", line_programs.LAYER_NORM, (False, False, *normal)),
         ("rms_norm", line_programs.RMS_NORM, (True, *normal)),
-        ("linear", LINEAR, ("column", "gelu", *product)),
-        ("convolution", CONVOLUTION, ("row", "relu", *product)),
+        ("linear", LINEAR, ("column", "gelu", *_BLOCK)),
+        ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
     for name, program, constants in programs:
         kernel = program.lowered(constants, target).function

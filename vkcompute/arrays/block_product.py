@@ -38,7 +38,7 @@ class _Limits(NamedTuple):
 # for 512^3, with 64 columns 153.
 _ON_CPU, _WIDE_ON_CPU = _Limits(1024, 64, 4), _Limits(1024, 128, 4)
 # For navi21, AMD's compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
-_ON_GPU = _Limits(8192, 128, 8)
+ON_GPU = _Limits(8192, 128, 8)
 _HALVES_STEP = 32  # of float16, for cooperative matrices
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
@@ -194,7 +194,7 @@ def product_by_taps(
 
 def _limits(x: Array) -> _Limits:
     if x.runtime.device.physical.kind != "cpu":
-        return _ON_GPU
+        return ON_GPU
     return _WIDE_ON_CPU if x.dtype.itemsize == 8 else _ON_CPU
 
 
