@@ -1,0 +1,107 @@
+"""A builder of instructions that are added to the functions of a parsed module."""
+
+from __future__ import annotations
+
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.enums import Decoration
+from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at
+from vkcompute.spirv.module import Module
+
+_GLSL = "GLSL.std.450"
+
+
+class Builder:
+    """Makes instructions with ids, and the types and constants that they need.
+
+    Attributes:
+        types: id of a value -> id of its type.
+        code: the instructions made so far.
+        glsl: the ids of the set GLSL.std.450 of extended instructions.
+        extended: that of the instruction that is replaced.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module, self.types, self.code = module, dict[int, int](), list[Instruction]()
+        self.glsl = {each.operands[0] for each in module.imports if string_at(each.operands, 1, each)[0] == _GLSL}
+        self.extended = 0
+        self._known: dict[tuple[int, ...], int] = {}  # a type as words -> its id
+        self._words: dict[int, tuple[int, ...]] = {}  # the reverse
+        for each in module.declarations:
+            self.define(each)
+
+    def define(self, given: Instruction) -> None:
+        """Notes a type, or the type of a value."""
+        operands = given.operands
+        if given.opcode in (op.OpTypeInt, op.OpTypeFloat, op.OpTypeBool, op.OpTypeVector):
+            self._words[operands[0]] = words = given.opcode, *operands[1:]
+            self._known.setdefault(words, operands[0])
+        elif LAYOUT.get(given.opcode, (0, -1))[1] == 1:
+            self.types[operands[1]] = operands[0]
+
+    def width(self, kind: int) -> int:
+        """The width of a number's type, or of a vector's elements; 0 for other types."""
+        words = self._words.get(kind, (0,))
+        if words[0] == op.OpTypeVector:
+            return self.width(words[1])
+        return words[1] if words[0] in (op.OpTypeInt, op.OpTypeFloat) else 0
+
+    def like(self, kind: int, *element: int) -> int:
+        """The type of these elements with the shape of `kind`."""
+        words = self._words[kind]
+        found = self._declared(*element)
+        return self._declared(op.OpTypeVector, found, words[2]) if words[0] == op.OpTypeVector else found
+
+    def shape(self, kind: int) -> tuple[int, int]:
+        """The type of a vector's elements, and their number; of a number, its type and 1."""
+        words = self._words[kind]
+        return (words[1], words[2]) if words[0] == op.OpTypeVector else (kind, 1)
+
+    @property
+    def word(self) -> int:
+        """The type uint32."""
+        return self._declared(op.OpTypeInt, 32, 0)
+
+    @property
+    def pair(self) -> int:
+        """The type of two words."""
+        return self._declared(op.OpTypeVector, self.word, 2)
+
+    @property
+    def bool(self) -> int:
+        """The type bool."""
+        return self._declared(op.OpTypeBool)
+
+    def __call__(self, opcode: int, kind: int, *operands: int) -> int:
+        """An instruction with a result of a type; arithmetic on floats is not contracted."""
+        result = self._id()
+        self.code.append(Instruction(opcode, (kind, result, *operands)))
+        if opcode in (op.OpFAdd, op.OpFSub, op.OpFMul, op.OpFConvert):
+            self._module.annotations.append(Instruction(op.OpDecorate, (result, Decoration.NoContraction)))
+        return result
+
+    def call(self, number: int, kind: int, *operands: int) -> int:
+        """An extended instruction of GLSL.std.450 with a result of a type."""
+        return self(op.OpExtInst, kind, self.extended, number, *operands)
+
+    def constant(self, kind: int, *words: int) -> int:
+        """A constant of a type; of a vector, with equal elements."""
+        _, *shape = self._words[kind] if self._words[kind][0] == op.OpTypeVector else (0,)
+        result, declared = self._id(), self._module.declarations
+        declared.append(Instruction(op.OpConstant, (shape[0] if shape else kind, result, *words)))
+        if not shape:
+            return result
+        whole = self._id()
+        declared.append(Instruction(op.OpConstantComposite, (kind, whole, *[result] * shape[1])))
+        return whole
+
+    def _declared(self, opcode: int, *words: int) -> int:
+        found = self._known.get((opcode, *words))
+        if found is None:
+            found = self._id()
+            self.define(Instruction(opcode, (found, *words)))
+            self._module.declarations.append(Instruction(opcode, (found, *words)))
+        return found
+
+    def _id(self) -> int:
+        self._module.bound += 1
+        return self._module.bound - 1
