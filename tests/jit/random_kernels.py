@@ -95,7 +95,7 @@ _SMALL = {
     "M": "m0",
     "G": "np.sin(F1); np.cos(F1); np.tan(F1); np.exp(F1); np.expm1(F1); np.tanh(F1); np.log1p(abs(F1))"
     "; np.hypot(F1, F1); np.arctan2(F1, abs(F1) + 1.0); np.cbrt(F1); abs(F1) ** 0.75; np.arcsinh(F1)"
-    "; np.log(abs(F1) + 0.25)",
+    "; np.log(abs(F1) + 0.25); np.sqrt(abs(F1)); np.sqrt(HALF); np.sqrt(np.float32(3)) + F1",
     "X": "x, y, z, out, fo, i, hs, ps",
     "H": "0; 3; -1; (K & 3); W % 4",
 }

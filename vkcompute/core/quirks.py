@@ -24,6 +24,8 @@ class Quirks:
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
+        loses_functions_of_constants: a variable that branches set to constants, and to functions of constants, may keep
+            the constant in all branches.
         masks_branches: branches that specialization constants rule out are executed with all lanes masked.
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
@@ -40,6 +42,7 @@ class Quirks:
     max_loop_iterations: int | None = None
     max_nesting: int | None = None
     loses_loop_results: bool = False
+    loses_functions_of_constants: bool = False
     masks_branches: bool = False
     flushes_float64: bool = False
     survives_forks: bool = False
@@ -102,6 +105,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # lavapipe 22.3.6, for kernels in GLSL, too; other versions are taken to do the same.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_loop_results": True}),
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"loses_loop_results": True}),
+    # It runs SPIRV-Tools' optimizer: see spirv/constant_operands.py.
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_functions_of_constants": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
     # The compiler aborts the process at 512 KiB of variables per four invocations.

@@ -26,6 +26,7 @@ class Builder:
         self.extended = 0
         self._known: dict[tuple[int, ...], int] = {}  # a type as words -> its id
         self._words: dict[int, tuple[int, ...]] = {}  # the reverse
+        self._globals: dict[tuple[int, ...], int] = {}  # a declaration as words, but for its id -> its id
         for each in module.declarations:
             self.define(each)
 
@@ -85,14 +86,31 @@ class Builder:
 
     def constant(self, kind: int, *words: int) -> int:
         """A constant of a type; of a vector, with equal elements."""
-        _, *shape = self._words[kind] if self._words[kind][0] == op.OpTypeVector else (0,)
-        result, declared = self._id(), self._module.declarations
-        declared.append(Instruction(op.OpConstant, (shape[0] if shape else kind, result, *words)))
-        if not shape:
-            return result
-        whole = self._id()
-        declared.append(Instruction(op.OpConstantComposite, (kind, whole, *[result] * shape[1])))
-        return whole
+        element, n = self.shape(kind)
+        one = self._global(op.OpConstant, element, *words)
+        return one if n == 1 else self._global(op.OpConstantComposite, kind, *[one] * n)
+
+    def hidden(self, value: int) -> int:
+        """A value that compilers cannot know, even if they know `value`, which it is equal to."""
+        kind = self.types[value]
+        return self(op.OpSelect, kind, self._opaque_true(self.like(kind, op.OpTypeBool)), value, self._null(kind))
+
+    def _opaque_true(self, kind: int) -> int:
+        """True of a type of bools. A specialization constant without a SpecId cannot be set."""
+        element, n = self.shape(kind)
+        one = self._global(op.OpSpecConstantTrue, element)
+        return one if n == 1 else self._global(op.OpSpecConstantComposite, kind, *[one] * n)
+
+    def _null(self, kind: int) -> int:
+        return self._global(op.OpConstantNull, kind)
+
+    def _global(self, opcode: int, kind: int, *operands: int) -> int:
+        """A declaration with a result of a type, made once."""
+        key = opcode, kind, *operands
+        if key not in self._globals:
+            self._globals[key] = found = self._id()
+            self._module.declarations.append(Instruction(opcode, (kind, found, *operands)))
+        return self._globals[key]
 
     def _declared(self, opcode: int, *words: int) -> int:
         found = self._known.get((opcode, *words))

@@ -16,6 +16,7 @@ from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.statistics import KernelStatistics, assembly_of, statistics_of
 from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
+from vkcompute.spirv.constant_operands import hide_constant_operands
 from vkcompute.spirv.conversions import replace_conversions
 from vkcompute.spirv.float_controls import preserve_special_floats
 from vkcompute.spirv.interface import Binding
@@ -64,7 +65,8 @@ class CompiledProgram:
         quirks = quirks_of(device.physical)
         spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
         spirv = preserve_special_floats(spirv, interface.capabilities, device.physical.preserved_floats)
-        self._spirv = replace_conversions(spirv, quirks.wrong_conversions)
+        spirv = replace_conversions(spirv, quirks.wrong_conversions)
+        self._spirv = hide_constant_operands(spirv) if quirks.loses_functions_of_constants else spirv
         self.pipeline = self._pipeline()
 
     def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
