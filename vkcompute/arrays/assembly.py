@@ -15,7 +15,7 @@ from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.ufunc import apply, astype, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -277,7 +277,7 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **options: Any) ->
     Args:
         pad_width: a number, (before, after), a pair per axis, or a dict of axes to these.
         mode: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median or empty.
-        options: `constant_values`, `end_values`, `stat_length`; `reflect_type` is "even".
+        options: `constant_values`, `end_values`, `stat_length`; `reflect_type`, "even" or "odd".
 
     Raises:
         ValueError: a width is negative, or a mode or option is unknown.
@@ -285,8 +285,10 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **options: Any) ->
     widths = _widths(pad_width, array.ndim)
     allowed = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
                "symmetric": "reflect_type", **dict.fromkeys(_PADDED_WITH, "stat_length")}.get(mode)  # fmt: skip
-    if set(options) - {allowed} or options.get("reflect_type", "even") != "even":
+    if set(options) - {allowed} or options.get("reflect_type", "even") not in ("even", "odd"):
         raise ValueError(f"pad with the mode {mode!r} takes {allowed or 'no option'}; got {options}")
+    if options.get("reflect_type") == "odd":
+        return _mirrored(array, widths, mode)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         return _picked(array, widths, mode)
     for axis, width in enumerate(widths):
@@ -319,6 +321,32 @@ def _picked(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
             chosen: Any = mode
             x = _taken(x, np.pad(np.arange(n), width, chosen), axis)
     return x.copy() if not any(map(any, widths)) else x
+
+
+def _mirrored(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
+    """Returns an array reflected at points: an element outside is twice the element of the edge, less its mirror image.
+
+    Element t of an infinite axis is that at the place of an even reflection, or twice the last element less it. Each
+    period from there adds twice the last element less the first one.
+    """
+    for axis, (before, after) in enumerate(widths):
+        n = x.shape[axis]
+        if not (before or after):
+            continue
+        if n < 2:  # as NumPy
+            x = _picked(x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)], "edge")
+            continue
+        along = tuple([-1 if k == axis else 1 for k in range(x.ndim)])
+        periods, at = np.divmod(np.arange(-before, n + after), 2 * n - 2 if mode == "reflect" else 2 * n)
+        falls = at >= n
+        place = np.where(falls, 2 * n - at - (2 if mode == "reflect" else 1), at)
+        first, last = (_taken(x, np.array([k]), axis) for k in (0, n - 1))
+        factors = [asarray(each.astype(x.dtype).reshape(along), device=x.runtime) for each in (2 * periods, 2 * falls)]
+        moved = apply("multiply", apply("subtract", last, first), factors[0])
+        found = _taken(x, place, axis)
+        mirrored = apply("subtract", apply("multiply", last, factors[1]), found)
+        x = apply("add", where(asarray(falls.reshape(along), device=x.runtime), mirrored, found), moved)
+    return x if any(map(any, widths)) else x.copy()
 
 
 def _parts(x: Array, axis: int, width: tuple[int, int], mode: str, options: dict[str, Any]) -> list[Array]:

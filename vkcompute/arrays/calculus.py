@@ -13,7 +13,7 @@ from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
 from vkcompute.arrays.promotion import floating, promoted
 from vkcompute.arrays.standard import diff
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, astype, joined, part, where
 from vkcompute.runtime.memory.array import Array
 
 
@@ -82,8 +82,8 @@ def _end(f: Array, axis: int, steps: Any, edge_order: int) -> Array:
 
 def _combination(parts: list[Array], weights: list[Any]) -> Array:
     found = apply("multiply", parts[0], weights[0])
-    for part, weight in zip(parts[1:], weights[1:], strict=True):
-        found = apply("add", found, apply("multiply", part, weight))
+    for each, weight in zip(parts[1:], weights[1:], strict=True):
+        found = apply("add", found, apply("multiply", each, weight))
     return found
 
 
@@ -121,10 +121,9 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Returns angles without jumps: neighbours differ by at most half a period, unless by less than `discont`."""
-    at = axis_of("unwrap", p.ndim, axis)
+    at, step = axis_of("unwrap", p.ndim, axis), diff(p, axis=axis)  # of unsigned integers, modulo their range
     if p.dtype.kind in "iu":
-        p = p if isinstance(period, int) else astype(p, floating(p.dtype))
-    step = diff(p, axis=at)
+        p, step = (each if isinstance(period, int) else astype(each, floating(each.dtype)) for each in (p, step))
     half: Any = period / 2 if p.dtype.kind == "f" else period // 2
     wrapped = apply("subtract", apply("remainder", apply("add", step, half), period), half)
     if p.dtype.kind == "f" or period % 2 == 0:
@@ -136,14 +135,12 @@ def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: fl
     return concat([p[_along(at, slice(0, 1))], later], at)
 
 
-def interp(
-    x: Array, xp: Array, fp: Array, left: float | None = None, right: float | None = None, period: float | None = None
-) -> Array:
+def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: float | None = None) -> Array:
     """Returns values at `x` of a function that is linear between the points (xp, fp).
 
     Args:
         x: where to interpolate.
-        xp, fp: coordinates, ascending along one axis, and values.
+        xp, fp: coordinates, ascending along one axis, and values, which may be complex.
         left, right: the values outside; by default those of the first and last point.
         period: of the coordinates; they need not ascend then.
 
@@ -152,6 +149,11 @@ def interp(
     """
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         raise ValueError(f"interp takes points along one axis, at least one; got shapes {xp.shape} and {fp.shape}")
+    if fp.dtype.kind == "c":
+        real, imag = (
+            interp(x, xp, part(name, fp), _part(name, left), _part(name, right), period) for name in ("real", "imag")
+        )
+        return joined(real, imag)
     dtype = floating(promoted(x.runtime, x.dtype, xp.dtype, fp.dtype))
     wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
     if period is not None:
@@ -164,14 +166,23 @@ def interp(
     return _interpolated(wanted, places, values, left, right)
 
 
-def _interpolated(wanted: Array, places: Array, values: Array, left: float | None, right: float | None) -> Array:
+def _part(name: str, number: Any) -> Any:
+    return None if number is None else getattr(number, name)
+
+
+def _interpolated(wanted: Array, places: Array, values: Array, left: Any, right: Any) -> Array:
     n = places.size
     at = astype(search.searchsorted(places, wanted, "right"), np.int32)
     low = apply("minimum", apply("maximum", apply("subtract", at, 1), 0), max(n - 2, 0))
     high = apply("minimum", apply("add", low, 1), n - 1)
     (x0, x1), (y0, y1) = ([gather.take(each, which) for which in (low, high)] for each in (places, values))
     slope = apply("divide", apply("subtract", y1, y0), apply("subtract", x1, x0))
-    found = apply("add", apply("multiply", slope, apply("subtract", wanted, x0)), y0)
+    # From the other point, too, as in NumPy: infinite values make one of the two NaN.
+    found, other = (
+        apply("add", apply("multiply", slope, apply("subtract", wanted, x)), y) for x, y in ((x0, y0), (x1, y1))
+    )
+    other = where(apply("logical_and", apply("isnan", other), apply("equal", y0, y1)), y0, other)
+    found = where(apply("isnan", found), other, found)
     found = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, found))
     first, last = places[0], places[-1]
     below = values[0] if left is None else values.dtype.type(left)
@@ -205,7 +216,11 @@ def _correlated(a: Array, v: Array, mode: str) -> Array:
 
 
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    """Returns the convolution of two sequences: sums of products with the second one reversed; see `correlate`."""
+    """Returns the convolution of two sequences, or numbers: sums of products with the second one reversed.
+
+    See `correlate`.
+    """
+    a, v = (each if each.ndim else each.reshape(1) for each in (a, v))
     if a.ndim == v.ndim == 1 and v.size > a.size:
         a, v = v, a
     return _correlated(a, flip(v, 0) if v.size else v, mode)

@@ -51,6 +51,18 @@ def _of_value(runtime: Runtime, value: Any, dtype: npt.DTypeLike | None) -> np.d
     return default_int(runtime) if isinstance(value, int) else default_float()
 
 
+def order_name(order: str | None) -> str:
+    """Returns the name of an order in upper case, "K" for None.
+
+    Raises:
+        ValueError: it is none of "C", "F", "K" and "A".
+    """
+    found = "K" if order is None else str(order).upper()
+    if found not in ("C", "F", "K", "A"):
+        raise ValueError(f'order is "C", "F", "K", "A" or None; got {order!r}')
+    return found
+
+
 def in_order(x: Array, order: str | None) -> Array:
     """Returns an array in an order, or a copy of it.
 
@@ -60,8 +72,7 @@ def in_order(x: Array, order: str | None) -> Array:
     Raises:
         ValueError: the order is another.
     """
-    if order not in ("C", "F", "K", "A", None):
-        raise ValueError(f'order is "C", "F", "K", "A" or None; got {order!r}')
+    order = order_name(order)
     if order == "F":
         return x if x.ndim < 2 or x.T.contiguous else x.T.copy().T
     return x.copy() if order == "C" and not x.contiguous else x
@@ -69,7 +80,7 @@ def in_order(x: Array, order: str | None) -> Array:
 
 def _shaped(make: Callable[[Any], Array], shape: Shape, order: str | None) -> Array:
     """Returns a new array in an order; a column-major one is a transposed view."""
-    if order == "F" and isinstance(shape, Sequence):
+    if order_name(order) == "F" and isinstance(shape, Sequence):
         return make(tuple(shape)[::-1]).T
     return in_order(make(shape), order)
 
@@ -267,7 +278,10 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     whole = all(isinstance(each, (int, np.integer)) for each in (first, last, step))
     found = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
-    return runtime.array(np.arange(first, last, step).astype(found))
+    if found.kind in "fc":  # the numbers are computed in float64, and rounded
+        return runtime.array(np.arange(first, last, step).astype(found))
+    whole_numbers: Any = np.arange(*[first, last, step], dtype=found)
+    return runtime.array(whole_numbers)
 
 
 def linspace(

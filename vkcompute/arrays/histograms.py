@@ -27,9 +27,11 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     """Returns the number of each value from 0 to the largest, or the sum of its weights; waits for the largest.
 
     Raises:
-        TypeError: the values are no integers.
+        TypeError: the values are no integers, and no bools.
         ValueError: one is negative, or the weights have another shape.
     """
+    if x.dtype.kind == "b":
+        x = astype(x, np.int32)
     if minlength < 0:
         raise ValueError(f"minlength is 0 or more; got {minlength}")
     given = None if weights is None else beside(weights, [], x.runtime)
@@ -82,15 +84,17 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     if n < 1:
         raise ValueError(f"a histogram has at least one bin; got {bins}")
     dtype = floating(x.dtype)
-    if limits is None:
-        low, high = (0.0, 1.0) if not x.size else (float(reductions.min(x)), float(reductions.max(x)))
+    low: Any
+    high: Any
+    if limits is None and x.size:
+        low, high = (each.numpy()[()] for each in (reductions.min(x), reductions.max(x)))
     else:
-        low, high = map(float, limits)
+        low, high = map(float, limits or (0.0, 1.0))
     if not (np.isfinite(low) and np.isfinite(high)) or low > high:
         raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    host = np.linspace(low, high, n + 1).astype(dtype)
+    host = np.linspace(low, high, n + 1, dtype=dtype)  # in the dtype of the limits, as in NumPy
     if (host[1:] <= host[:-1]).any():
         raise ValueError(f"{n} bins from {low} to {high} have edges that {dtype} does not distinguish; pass fewer")
     return asarray(host, device=x.runtime)

@@ -240,6 +240,8 @@ def matrix_rank(
 ) -> Array:  # fmt: skip
     """Returns the number of singular values above `tol`, or above `rtol` times the largest one. On the host.
 
+    The rank of a vector or a number is 1, or 0 if all is 0.
+
     Args:
         tol: an absolute limit.
         hermitian: True if the matrices are Hermitian, for a faster method.
@@ -250,6 +252,8 @@ def matrix_rank(
     """
     if tol is not None and rtol is not None:
         raise ValueError(f"matrix_rank takes tol or rtol; got {tol} and {rtol}")
+    if A.ndim < 2:
+        return astype(reductions.any(A), default_int(A.runtime))
 
     def rank(host: HostArray) -> Any:
         found = np.linalg.svd(host, compute_uv=False, hermitian=hermitian)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import reductions
+from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.promotion import Operand, common, default_float, kind_of
 from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, placed, where
@@ -91,11 +92,12 @@ def isneginf(x: Array, out: Array | None = None) -> Array:
 
 
 def nan_to_num(
-    x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: Array, copy: bool = True, nan: Operand = 0.0, posinf: Operand | None = None, neginf: Operand | None = None
 ) -> Array:
     """Returns the elements with numbers in place of NaN and infinities, by default 0 and the largest ones.
 
     Args:
+        nan, posinf, neginf: numbers, or arrays that broadcast to the shape of `x`.
         copy: False to write the result into `x`.
     """
     if x.dtype.kind == "c":
@@ -105,12 +107,19 @@ def nan_to_num(
         return astype(x, x.dtype) if copy else x
     limits = np.finfo(x.dtype)
     high, low = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
-    number = x.dtype.type
-    found = where(apply("isnan", x), number(nan), where(isposinf(x), number(high), where(isneginf(x), number(low), x)))
+    least, greatest, other = (_typed(each, x) for each in (low, high, nan))
+    found = where(apply("isnan", x), other, where(isposinf(x), greatest, where(isneginf(x), least, x)))
+    if found.shape != x.shape:
+        raise ValueError(f"nan_to_num takes numbers that broadcast to the shape {x.shape}; got {found.shape}")
     if not copy:
         x[...] = found
         return x
     return found
+
+
+def _typed(given: Any, x: Array) -> Any:
+    """Returns a number, or an array, in the dtype of an array."""
+    return asarray(given, x.dtype, device=x.runtime) if np.ndim(given) or type(given) is Array else x.dtype.type(given)
 
 
 def iterable(y: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.creation import Casting
+from vkcompute.arrays.creation import Casting, order_name
 from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import astype, placed, runtime_in, written
@@ -31,13 +31,15 @@ def reshape(a: Array, shape: Shape, order: str = "C", *, copy: bool | None = Non
     """Returns the elements in another shape; one length may be -1. A view where strides give one, as in NumPy.
 
     Args:
-        order: "C" to read and write the elements in row-major order, "F" in column-major order.
+        order: "C" to read and write the elements in row-major order, "F" in column-major order; "A" for "F" if `a` is
+            column-major in memory, else for "C".
         copy: True for a new array; False to raise an error if one is needed.
     """
-    if order == "F":
+    chosen = order_name(order)
+    if chosen == "K":
+        raise ValueError(f'the order of reshape is "C", "F" or "A"; got {order!r}')
+    if chosen == "F" or (chosen == "A" and a.T.contiguous and not a.contiguous):
         return reshape(a.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
-    if order not in ("C", "A"):
-        raise ValueError(f'the order of reshape is "C" or "F"; got {order!r}')
     found = (a.copy() if copy else a).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
     if copy is False and found.buffer is not a.buffer:
         raise ValueError(f"a view with strides {a.strides} is copied to be reshaped; pass copy=None, or True")
@@ -45,8 +47,14 @@ def reshape(a: Array, shape: Shape, order: str = "C", *, copy: bool | None = Non
 
 
 def ravel(a: Array, order: str = "C") -> Array:
-    """Returns the elements along one axis, in row-major order, or in column-major order for "F"."""
-    return reshape(a, (-1,), "A" if order == "K" else order)
+    """Returns the elements along one axis.
+
+    Args:
+        order: "C", "F" or "A", as of `reshape`; "K" for the order of memory, but for axes with negative strides.
+    """
+    if order_name(order) == "K":
+        a, order = a.transpose(tuple(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis])))), "C"
+    return reshape(a, (-1,), order)
 
 
 def permute_dims(a: Array, axes: Sequence[int] | None = None) -> Array:

@@ -178,7 +178,7 @@ def unravel_index(indices: Array, shape: int | Sequence[int], order: str = "C") 
 
 def flatnonzero(a: Array) -> Array:
     """Returns the indices of elements other than 0 in the flattened array; waits for their number."""
-    return selection.flatnonzero(a)
+    return selection.flatnonzero(astype(a, BOOL) if a.dtype.kind == "c" else a)
 
 
 def compress(condition: Any, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
@@ -291,12 +291,14 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **na
     """Returns the value of the last function whose condition is true, else that of a further one, else 0.
 
     Args:
-        condlist: bool arrays of the shape of `x`.
+        condlist: bool arrays of the shape of `x`, also stacked along a first axis; or one of them.
         funclist: numbers, or functions, which get all of `x`.
         args, named: are passed to the functions.
+
+    Raises:
+        ValueError: there is a wrong number of functions, or a condition has another shape.
     """
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
-    functions = list(funclist)
+    conditions, functions = _conditions(x, condlist), list(funclist)
     if len(functions) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise takes {len(conditions)} functions, or one more; got {len(functions)}")
     if len(functions) == len(conditions):
@@ -305,6 +307,18 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **na
         found = astype(_value(functions[-1], x, args, named).broadcast_to(x.shape), x.dtype)
     for condition, function in zip(conditions, functions, strict=False):
         found = where(condition, astype(_value(function, x, args, named), x.dtype), found)
+    return found
+
+
+def _conditions(x: Array, given: Any) -> list[Array]:
+    """Returns the conditions of `piecewise`, of the shape of `x`."""
+    stacked = np.ndim(given[0]) > 0 or not x.ndim if isinstance(given, (list, tuple)) and given else False
+    found = [asarray(each, BOOL, device=x.runtime) for each in (given if stacked else [given])]
+    if len(found) == 1 and found[0].ndim == x.ndim + 1:
+        found = list(found[0])
+    for each in found:
+        if each.shape != x.shape:
+            raise ValueError(f"conditions of piecewise have the shape of x, {x.shape}; got {each.shape}")
     return found
 
 

@@ -50,17 +50,18 @@ def polyfit(
 ) -> Any:
     """Returns the coefficients of the polynomial that fits points best, by least squares.
 
-    It is computed on the host, in float64, by LAPACK: the points are downloaded.
+    It is computed on the host, in float64 or complex128, by LAPACK: the points are downloaded.
 
     Args:
         x, y, deg, rcond, full, w, cov: as of `numpy.polyfit`; with `full` or `cov`, the further results are NumPy's.
     """
     weights = np.asarray(w) if w is not None else None
     fit: Any = np.polyfit
-    host = fit(x.numpy().astype(np.float64), y.numpy().astype(np.float64), deg, rcond, full, weights, cov)
-    dtype = y.dtype if y.dtype.kind == "f" else None
+    wide = [each.numpy().astype(np.complex128 if each.dtype.kind == "c" else np.float64) for each in (x, y)]
+    host = fit(*wide, deg, rcond, full, weights, cov)
+    dtype = floating(y.dtype) if x.dtype.kind != "c" else complex_of(floating(y.dtype))
     further = host[1:] if type(host) is tuple else ()
-    found = asarray((host[0] if further else host).astype(dtype or np.float32), device=x.runtime)
+    found = asarray((host[0] if further else host).astype(dtype), device=x.runtime)
     return (found, *further) if further else found
 
 

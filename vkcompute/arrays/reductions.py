@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vkcompute.arrays import lazy
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
@@ -200,14 +200,14 @@ def sum(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
     keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
-    """Returns the sum along axes. Bools and integers are summed in at least the default integer.
+    """Returns the sum along axes. Bools and integers are summed in the dtype of `out`, or at least the default integer.
 
     Args:
         initial: a number that is added.
         where: a bool array; elements where it is false are left out.
     """
     a = _checked("sum", a)
-    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype)
+    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
     total = reduce("add", _chosen(a, where, "add", found), axes, found, keepdims)
     return written(_started(total, "add", initial), out)
 
@@ -218,7 +218,7 @@ def prod(
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
     a = _checked("prod", a)
-    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype)
+    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
     total = reduce("multiply", _chosen(a, where, "multiply", found), axes, found, keepdims)
     return written(_started(total, "multiply", initial), out)
 

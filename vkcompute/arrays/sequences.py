@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.creation import on
+from vkcompute.arrays.creation import linspace, on
 from vkcompute.arrays.promotion import default_float
+from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 
 
@@ -18,10 +19,19 @@ def _dtype(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
 
 
 def logspace(
-    start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
-    dtype: npt.DTypeLike | None = None, *, device: Any = None,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0,
+    dtype: npt.DTypeLike | None = None, axis: int = 0, *, device: Any = None,
 ) -> Array:  # fmt: skip
-    """Returns `num` numbers evenly spaced on a logarithmic scale, from base**start to base**stop."""
+    """Returns `num` numbers evenly spaced on a logarithmic scale, from base**start to base**stop.
+
+    Args:
+        start, stop: numbers; or arrays, for numbers along a new axis.
+        axis: the new axis.
+    """
+    if type(start) is Array or type(stop) is Array:
+        _require_numbers("base", base)
+        found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis))
+        return found if dtype is None else astype(found, dtype)
     _require_numbers("logspace", start, stop, base)
     return on(device).array(np.logspace(start, stop, num, endpoint, base).astype(_dtype(dtype)))
 
@@ -39,7 +49,7 @@ def _require_numbers(name: str, *given: Any) -> None:
     """Raises TypeError if one is not a number."""
     for each in given:
         if np.ndim(each) or type(each) is Array:
-            raise TypeError(f"{name} takes numbers; got an array; write base ** vnp.linspace(start, stop)")
+            raise TypeError(f"{name} takes numbers; got an array; compute with vnp.linspace(start, stop)")
 
 
 def _window(name: str) -> Callable[..., Array]:

@@ -13,7 +13,7 @@ from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import Operand, common, complex_of, default_int, floating, kind_of
-from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
 from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.arrays.unique_rows import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
@@ -47,9 +47,9 @@ def _cumulative(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, include_initial: bool
 ) -> Array:
     if axis is None:
-        if x.ndim != 1:
+        if x.ndim > 1:
             raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
-        axis = 0
+        x, axis = ravel(x), 0
     return _scanned(x, operation, axis_of(name, x.ndim, axis), dtype, include_initial)
 
 
@@ -87,7 +87,7 @@ def cumulative_sum(
     Args:
         include_initial: True to begin with 0.
     """
-    found = _cumulative("cumulative_sum", "sum", x, axis, dtype, include_initial)
+    found = _cumulative("cumulative_sum", "sum", x, axis, dtype_of_result(dtype, out), include_initial)
     return written(found, out)
 
 
@@ -100,7 +100,7 @@ def cumulative_prod(
     Args:
         include_initial: True to begin with 1.
     """
-    found = _cumulative("cumulative_prod", "prod", x, axis, dtype, include_initial)
+    found = _cumulative("cumulative_prod", "prod", x, axis, dtype_of_result(dtype, out), include_initial)
     return written(found, out)
 
 
@@ -108,7 +108,7 @@ def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
-    found = _scanned(x, operation, axis_of(name, x.ndim, axis), dtype)
+    found = _scanned(x, operation, axis_of(name, x.ndim, axis), dtype_of_result(dtype, out))
     return written(found, out)
 
 

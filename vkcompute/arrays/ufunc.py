@@ -394,6 +394,11 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     return lazy.make("where", "", (truth, *given), shape, dtype, context)
 
 
+def dtype_of_result(dtype: npt.DTypeLike | None, out: Array | None) -> npt.DTypeLike | None:
+    """Returns the dtype in which a sum or product is computed: that of `out` unless one is given, as in NumPy."""
+    return out.dtype if dtype is None and type(out) is Array else dtype
+
+
 def written(found: Array, out: Array | None) -> Array:
     """Returns a result, or `out` with it, if that is given.
 

@@ -207,7 +207,7 @@ class Array(StridedView, Mathematics):
 
     def copy(self, order: str = "C") -> Array:
         """Returns a new array with the same data, copied on the device; column-major for "F", else contiguous."""
-        if order == "F":
+        if order in ("F", "f"):
             return self.transpose().copy().transpose()
         result = empty(self.runtime, self.shape, self.dtype)
         copy_elements(self, result)
@@ -260,7 +260,7 @@ class Array(StridedView, Mathematics):
 
         Args:
             shape: the lengths, or a tuple of them.
-            order: "F" to read and write the elements in column-major order.
+            order: as of `vkcompute.numpy.reshape`.
 
         Raises:
             ValueError: the shape has another number of elements.
@@ -409,9 +409,9 @@ class Array(StridedView, Mathematics):
         return self[given]
 
     def flatten(self, order: str = "C") -> Array:
-        """Returns a copy of the elements along one axis, in row-major order, or in column-major order for "F"."""
-        found: Array = namespace().ravel(self.copy(), order)
-        return found
+        """Returns a copy of the elements along one axis; `order` is as of `vkcompute.numpy.ravel`."""
+        found: Array = namespace().ravel(self, order)
+        return found if found.buffer is not self.buffer else found.copy()
 
     def tobytes(self, order: str = "C") -> bytes:
         """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""

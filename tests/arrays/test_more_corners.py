@@ -1,0 +1,158 @@
+"""Corners of NumPy's functions that other libraries' test suites reach; NumPy is the oracle."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from runtimes import lacks
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+INF, NAN = np.inf, np.nan
+
+
+def agree(gpu: vc.Runtime, call: Any, *given: Any, rtol: float = 1e-6) -> None:
+    """Compares a call of the namespace and device arrays with that of NumPy and host arrays."""
+    hosts = [np.asarray(each) for each in given]
+    for each in hosts:
+        if lacks(gpu, each.dtype.name):
+            pytest.skip(f"the device lacks {each.dtype}")
+    found, expected = call(vnp, *map(gpu.array, hosts)), call(np, *hosts)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("axes", permutations(range(3)))
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", "c", "f", "a", "k"])
+def test_elements_in_the_order_of_memory(gpu: vc.Runtime, axes: tuple[int, ...], order: str) -> None:
+    x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    agree(gpu, lambda m, x: m.ravel(x.transpose(axes), order=order), x)
+    agree(gpu, lambda m, x: x.transpose(axes)[::-1].flatten(order), x)
+    if order not in "Kk":
+        agree(gpu, lambda m, x: m.reshape(x.transpose(axes), (6, 4), order=order), x)
+        agree(gpu, lambda m, x: x.transpose(axes).reshape(4, 6, order=order), x)
+
+
+def test_orders_have_names(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((2, 3))
+    for order in ("B", "", "CF"):
+        with pytest.raises(ValueError, match="order"):
+            vnp.ravel(x, order=order)
+    with pytest.raises(ValueError, match="order of reshape"):
+        vnp.reshape(x, (3, 2), order="K")
+    assert vnp.zeros((2, 3), order="f").flags.f_contiguous
+
+
+@pytest.mark.parametrize("values", [[INF, INF, 1], [1, INF, 1], [-INF, 2, INF], [1, 2j, 1 + 3j]])
+@pytest.mark.parametrize("period", [None, 2.5])
+def test_interpolation_between_infinite_and_complex_values(gpu: vc.Runtime, values: Any, period: float | None) -> None:
+    points, x = np.float32([1, 2, 3]), np.float32([0.5, 1, 1.5, 2, 2.5, 3, 3.5, NAN])
+    typed = np.asarray(values, np.complex64 if np.iscomplexobj(values) else np.float32)
+    agree(gpu, lambda m, *given: m.interp(*given, period=period), x, points, typed)
+    if np.iscomplexobj(values):
+        agree(gpu, lambda m, *given: m.interp(*given, left=1j, right=-2), x, points, typed)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "float32"])
+def test_unwrap_has_differences_of_the_dtype(gpu: vc.Runtime, dtype: str) -> None:
+    agree(gpu, lambda m, x: m.unwrap(x), np.array([0, 250, 3, 7, 200], dtype), rtol=1e-4)
+
+
+def test_sequences_of_one_number(gpu: vc.Runtime) -> None:
+    for a, v in ((3, 4), ([3, 5, 1], 4), (4, [3, 5, 1])):
+        for mode in ("full", "same", "valid"):
+            agree(gpu, lambda m, a, v, mode=mode: m.convolve(a, v, mode), np.float32(a), np.float32(v))
+
+
+def test_numbers_in_place_of_nan_are_arrays(gpu: vc.Runtime) -> None:
+    x = np.float32([[NAN, 1], [INF, -INF]])
+    agree(gpu, lambda m, x, nan: m.nan_to_num(x, nan=nan), x, np.float32([5, 6]))
+    agree(gpu, lambda m, x, high: m.nan_to_num(x, posinf=high, neginf=3), x, np.float32([[5], [6]]))
+    with pytest.raises(ValueError, match="broadcast"):
+        vnp.nan_to_num(gpu.array(x[0]), nan=gpu.zeros((5, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "uint8"])
+def test_edges_of_bins_are_numpys(gpu: vc.Runtime, dtype: str) -> None:
+    if dtype == "int32" and lacks(gpu, "float64"):
+        pytest.skip("the device has no float64, as which int32 is compared with edges")
+    x = (np.random.default_rng(0).random(200) * 100).astype(dtype)
+    agree(gpu, lambda m, x: m.histogram_bin_edges(x, 17), x)
+    agree(gpu, lambda m, x: m.histogram(x, 17)[0], x)
+    agree(gpu, lambda m, x: m.histogram(x, 17, (3, 60))[0], x)
+
+
+def test_bools_are_counted(gpu: vc.Runtime) -> None:
+    agree(gpu, lambda m, x: m.bincount(x), [True, False, True])
+
+
+def test_places_of_complex_numbers(gpu: vc.Runtime) -> None:
+    x = np.array([[0, 1j], [0, 2]], np.complex64)
+    agree(gpu, lambda m, x: m.flatnonzero(x), x)
+    agree(gpu, lambda m, x: m.argwhere(x), x)
+
+
+def test_scales_between_arrays(gpu: vc.Runtime) -> None:
+    ends = np.float32([0, 1]), np.float32([2, 3])
+    for axis in (0, 1, -1):
+        agree(gpu, lambda m, a, b, axis=axis: m.logspace(a, b, 7, axis=axis), *ends, rtol=1e-5)
+    agree(gpu, lambda m, a, b: m.logspace(a, b, 5, endpoint=False, base=2), *ends, rtol=1e-5)
+
+
+@pytest.mark.parametrize("given", [(0.5, 5), (0, 5, 0.5), (10,), (7, -3, -2)])
+def test_ranges_of_integers_are_numpys(gpu: vc.Runtime, given: Any) -> None:
+    np.testing.assert_array_equal(vnp.arange(*given, dtype=np.int32).numpy(), np.arange(*given, dtype=np.int32))
+    with pytest.raises(TypeError):
+        vnp.arange(10, dtype=bool)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("width", [(0, 9), (7, 11), (30, 41), (1, 1), (0, 0)])
+def test_reflections_at_points(gpu: vc.Runtime, mode: Any, n: int, width: tuple[int, int]) -> None:
+    x = (np.arange(2 * n).reshape(2, n) ** 2 + 3).astype(np.int32)
+    agree(gpu, lambda m, x: m.pad(x, ((0, 0), width), mode=mode, reflect_type="odd"), x)
+    agree(gpu, lambda m, x: m.pad(x, width, mode=mode, reflect_type="odd"), x.astype(np.uint32))
+
+
+def test_conditions_of_piecewise(gpu: vc.Runtime) -> None:
+    x, both = np.float32([0, 1, 2]), np.array([[True, False, True], [False, True, True]])
+    agree(gpu, lambda m, x, both: m.piecewise(x, both, [1, lambda v: -v]), x, both)
+    agree(gpu, lambda m, x, both: m.piecewise(x, both, [1, lambda v: -v, 7]), x, both)
+    agree(gpu, lambda m, x, both: m.piecewise(x, [both[0], both[1]], [1, 2]), x, both)
+    agree(gpu, lambda m, x, both: m.piecewise(x, both[0], [1, 2]), x, both)
+    agree(gpu, lambda m, x: m.piecewise(x, [True, False, True], [1, 2]), x)
+    agree(gpu, lambda m, x, one: m.piecewise(x, [one, one], [1, 2]), np.float32(3), np.bool_(True))
+    with pytest.raises(ValueError, match="shape of x"):
+        vnp.piecewise(gpu.array(x), [gpu.array(both[:, :2])], [1])
+
+
+def test_fits_of_complex_values(gpu: vc.Runtime) -> None:
+    x, y = np.float32([1, 2, 3, 4]), np.array([1, 2j, 3, 4 - 1j], np.complex64)
+    agree(gpu, lambda m, x, y: m.polyfit(x, y, 2), x, y, rtol=1e-5)
+    agree(gpu, lambda m, x, y: m.polyfit(y, x, 1), x, y, rtol=1e-5)
+    agree(gpu, lambda m, x, y: m.polyfit(x, y, 2, full=True)[0], x, y, rtol=1e-5)
+
+
+def test_out_has_the_dtype_of_a_sum(gpu: vc.Runtime) -> None:
+    for name in ("sum", "prod", "cumsum", "cumprod"):
+        for dtype, into in (("uint8", "uint8"), ("int32", "float32"), ("int32", "int32")):
+            if lacks(gpu, dtype):
+                continue
+            x, out = np.array([7, 2, 250, 3], dtype), np.zeros((4,) if name.startswith("cum") else (), into)
+            found = gpu.array(out)
+            getattr(vnp, name)(gpu.array(x), out=found)
+            np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x, out=out))
+
+
+def test_functions_of_arrays_with_few_axes(gpu: vc.Runtime) -> None:
+    if hasattr(np, "cumulative_sum"):  # since NumPy 2.1
+        agree(gpu, lambda m, x: m.cumulative_sum(x), np.float32(3))
+    for x in ([1, 2], [0, 0], 5, 0):
+        agree(
+            gpu, lambda m, x: np.asarray(m.linalg.matrix_rank(x)) if m is np else m.linalg.matrix_rank(x), np.float32(x)
+        )
