@@ -56,17 +56,20 @@ def in_place(
 ) -> tuple[Sequence[Any], Keep]:
     """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
     kernel, sets, cost = keep
-    buffers = {
-        at: where[0] for at, where in (*zip(kernel.reads, reads, strict=True), *zip(kernel.writes, writes, strict=True))
+    bound = {
+        at: (buffer, start)
+        for at, (buffer, start, _) in (*zip(kernel.reads, reads, strict=True), *zip(kernel.writes, writes, strict=True))
     }
-    if all(buffer.place == sets.ranges[at][0] for at, buffer in buffers.items()):
+    # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
+    places = {at: buffer.place + start for at, (buffer, start) in bound.items()}
+    if all(place == sets.ranges[at][0] for at, place in places.items()):
         return command, keep
     found = sets.successor
-    if found is None or any(buffer.place != found.ranges[at][0] for at, buffer in buffers.items()):
-        anywhere = next(iter(buffers.values()))  # for bindings that the kernel does not access
+    if found is None or any(place != found.ranges[at][0] for at, place in places.items()):
+        anywhere = next(iter(bound.values()))[0]  # for bindings that the kernel does not access
         ranges = [
-            (buffers[at], start, nbytes) if at in buffers else (anywhere, 0, min(nbytes, anywhere.nbytes))
-            for at, (_, start, nbytes) in enumerate(sets.ranges)
+            (*bound[at], nbytes) if at in bound else (anywhere, 0, min(nbytes, anywhere.nbytes))
+            for at, (_, nbytes) in enumerate(sets.ranges)
         ]
         found = sets.successor = kernel.sets(ranges)
     return (*command[:3], found.handles, *command[4:]), (kernel, found, cost)
