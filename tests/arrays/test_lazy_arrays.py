@@ -235,6 +235,50 @@ def test_a_recorded_graph_computes_its_expressions_in_each_run(gpu: vc.Runtime) 
     assert np.array_equal(before.numpy(), data + 100)
 
 
+@vc.kernel
+def overwrite(x: Any, values: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i] = values[i]
+
+
+WRITES: dict[str, Any] = {
+    "by indices": lambda x, f, at: x.__setitem__(at, f),
+    "by indices, a number": lambda x, f, at: x.__setitem__(at, 5),
+    "by indices, in place": lambda x, f, at: x.__setitem__(at, x[at] + 3),
+    "in place, by its sum": lambda x, f, at: x.__imul__(x.sum()),
+    "a sum": lambda x, f, at: x.__setitem__(..., x.sum()),
+    "out": lambda x, f, at: np.add(f, f.sum(), out=x),
+    "ufunc.at": lambda x, f, at: np.add.at(x, at, 3),
+    "put_along_axis": lambda x, f, at: vnp.put_along_axis(x, at, f, 0),
+    "put": lambda x, f, at: vnp.put(x, at, 5),
+    "a kernel": lambda x, f, at: overwrite(x, f * 1),
+    "a copy": lambda x, f, at: x.copy_from(f),
+    "a fill": lambda x, f, at: x.fill(5),
+}
+
+
+@pytest.mark.parametrize("kind", WRITES)
+@pytest.mark.parametrize("is_input", [False, True])
+def test_a_recorded_expression_reads_what_its_operand_was(gpu: vc.Runtime, kind: str, *, is_input: bool) -> None:
+    """Also where the write takes a temporary of the graph, whose launch has no memory yet."""
+    values = np.arange(4, dtype=np.float32)
+    x, f, at = gpu.array(values), gpu.array(values + 7), gpu.array(np.arange(4, dtype=np.int32))
+    out, after, expected = gpu.zeros(4), gpu.zeros(4), gpu.array(values)
+    WRITES[kind](expected, f, at)
+    with gpu.record(x=x) if is_input else gpu.record() as graph:
+        given = graph["x"] if is_input else x
+        old = given * 2 + 1
+        WRITES[kind](given, f, at)
+        out[...] = old
+        after[...] = given
+    for _ in range(2):
+        x.write(values)
+        graph.run()
+        np.testing.assert_array_equal(out.numpy(), values * 2 + 1)
+        np.testing.assert_array_equal(after.numpy(), expected.numpy())
+
+
 def test_errors_leave_nothing_half_made(gpu: vc.Runtime) -> None:
     x, y = gpu.array(np.ones(3, np.float32)), gpu.array(np.ones(4, np.float32))
     gc.collect()

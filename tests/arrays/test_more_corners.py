@@ -156,3 +156,68 @@ def test_functions_of_arrays_with_few_axes(gpu: vc.Runtime) -> None:
         agree(
             gpu, lambda m, x: np.asarray(m.linalg.matrix_rank(x)) if m is np else m.linalg.matrix_rank(x), np.float32(x)
         )
+
+
+def test_numbers_that_are_still_to_be_computed_are_assigned_to(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(4, dtype=np.float32))
+
+    def changed(change: Any) -> float:
+        number = x.sum()
+        change(number)
+        return float(number)
+
+    assert changed(lambda s: s.__setitem__(..., x[3])) == 3
+    assert changed(lambda s: s.__setitem__((), gpu.array(np.float32(9)))) == 9
+    assert changed(lambda s: s.__setitem__(..., vnp.ones(1, device=gpu))) == 1
+    assert changed(lambda s: s[...].fill(8)) == 8
+    assert changed(lambda s: vnp.squeeze(s).fill(7)) == 7
+    assert changed(lambda s: vnp.flip(s).fill(5)) == 5
+    assert changed(lambda s: np.add(s, 1, out=s[...])) == 7
+    assert changed(lambda s: s[()].fill(8)) == 6  # as in NumPy, a number of its own
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_results_have_memory_of_their_own(gpu: vc.Runtime, dtype: str) -> None:
+    calls = {
+        "cumprod": lambda x: vnp.cumprod(x, axis=0), "cumsum": lambda x: vnp.cumsum(x, axis=0),
+        "cumulative_prod": lambda x: vnp.cumulative_prod(x, axis=0), "prod": lambda x: vnp.prod(x, axis=0),
+        "prod of nothing": lambda x: vnp.prod(x, axis=()), "sum": lambda x: vnp.sum(x, axis=0),
+        "block": vnp.block, "block of one": lambda x: vnp.block([x]),
+    }  # fmt: skip
+    for name, call in calls.items():
+        x = gpu.array(np.full((1, 4), 2, dtype))
+        found = call(x)
+        found[...] = 0
+        assert (x.numpy() == 2).all(), name
+        found = call(x)
+        x *= 3
+        assert (found.numpy() == 2).all(), name
+
+
+def test_einsum_of_one_array_is_a_view(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.arange(9, dtype=np.float32).reshape(3, 3))
+    vnp.einsum("ii->i", x)[...] = 0
+    assert vnp.diagonal(x).tolist() == [0, 0, 0]
+    vnp.einsum("ij->ji", x)[0] = 7
+    assert x.numpy()[:, 0].tolist() == [7, 7, 7]
+    cube = np.arange(27, dtype=np.float32).reshape(3, 3, 3)
+    for subscripts in ("iii->i", "iij->ij", "iji->ji", "...ii->...i", "ijk"):
+        agree(gpu, lambda m, x, subscripts=subscripts: m.einsum(subscripts, x), cube)
+    summed = vnp.einsum("ii->", x)
+    summed[...] = 5
+    assert x.numpy()[0, 0] == 7
+
+
+def test_values_inserted_before_one_index(gpu: vc.Runtime) -> None:
+    agree(gpu, lambda m, x: m.insert(x, [1], [7, 8]), np.int32([1, 2, 3]))
+    agree(gpu, lambda m, x: m.insert(x, 1, [7, 8]), np.int32([1, 2, 3]))
+    for at in (1, [1], np.array([True, False])):
+        for values in (7, [7, 8], [[7], [8]], [[7, 8]]):
+            agree(gpu, lambda m, x, at=at, v=values: m.insert(x, at, v, axis=1), np.int32([[1, 2], [3, 4]]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+@pytest.mark.parametrize("number", [2.5, 0.0, NAN, 2, 1j, True])
+def test_truth_of_numbers(gpu: vc.Runtime, dtype: str, number: Any) -> None:
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        agree(gpu, lambda m, x, name=name: getattr(m, name)(x, number), np.array([0, 1, 2], dtype))

@@ -74,7 +74,8 @@ def block(arrays: Any) -> Array:
     """Returns blocks joined: the innermost lists along the last axis, the next along the one before."""
     depth = _depth(arrays)
     least = np.max([depth, *_axes(arrays)])
-    return _joined(arrays, depth, int(least))
+    found = _joined(arrays, depth, int(least))
+    return found if depth else found.copy()
 
 
 def _depth(arrays: Any) -> int:
@@ -205,10 +206,10 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
         raise IndexError(f"insert takes indices from {-n} to {n} along axis {at}; got {obj}")
     flat = np.atleast_1d(np.where(places < 0, places + n, places))
     new = astype(_like(values, x), x.dtype)
-    if places.ndim == 0:
-        new = moveaxis(_padded_shape(new, x.ndim), 0, at) if new.ndim and x.ndim > 1 else new
-        count = new.shape[at] if new.ndim == x.ndim else 1
-        flat = np.repeat(flat, count)
+    if flat.size == 1:  # before one index, any number of values is inserted
+        new = _padded_shape(new, x.ndim)
+        new = moveaxis(new, 0, at) if places.ndim == 0 else new
+        flat = np.repeat(flat, new.shape[at])
     lengths = (*x.shape[:at], flat.size, *x.shape[at + 1 :])
     joined = concat([x, new.broadcast_to(lengths).copy()], at)
     source = np.insert(np.arange(n), flat, n + np.arange(flat.size))

@@ -14,6 +14,7 @@ from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
@@ -125,7 +126,10 @@ def asarray(
     if dtype is None and not _has_dtype(a):
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
         dtype = defaults.get(np.asarray(a).dtype.kind)
-    return runtime.array(np.asarray(a, dtype))
+    host = np.asarray(a, dtype)
+    if not host.ndim and runtime.scheduler.recording() is not None:  # a graph records no upload
+        return temporary(runtime, (), host.dtype).fill(host[()])
+    return runtime.array(host)
 
 
 def _has_dtype(data: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import taken, total
 from vkcompute.arrays.ufunc import written
@@ -23,6 +24,8 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         vnp.einsum("ij,jk->ik", a, b)                # the matrix product
         vnp.einsum(a, [0, 1], b, [1, 2], [0, 2])     # the same
         vnp.einsum("...ii", a)                       # the sums of diagonals... of stacked matrices
+
+    Of one array whose labels are all in the result, it is a view, as in NumPy: `vnp.einsum("ii->i", a)[...] = 1`.
 
     Args:
         operands: the subscripts and the arrays; or arrays, each with the list of its labels, and those of the result.
@@ -39,6 +42,8 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)
     _check_lengths(terms, arrays)
+    if len(arrays) == 1 and {*terms[0]} == {*result} and out is None and dtype in (None, common) and arrays[0].size:
+        return _diagonal(arrays[0], terms[0], result)
     given = list(zip(arrays, terms, strict=True))
     for pair in _order(arrays, terms, result, optimize):
         chosen = [given[at] for at in pair]
@@ -48,6 +53,14 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         given.append((total(chosen, labels, common), labels))
     found = total(given, result, np.dtype(dtype) if dtype is not None else common)
     return written(found, out)
+
+
+def _diagonal(x: Array, labels: _Labels, result: _Labels) -> Array:
+    """Returns the view of the elements whose indices of one label are equal."""
+    lengths, strides = dict(zip(labels, x.shape, strict=True)), dict.fromkeys(labels, 0)
+    for label, step in zip(labels, x.strides, strict=True):
+        strides[label] += step
+    return strided(x, [lengths[each] for each in result], [strides[each] for each in result])
 
 
 def _labels_of(terms: Sequence[tuple[Array, _Labels]]) -> list[Any]:

@@ -102,13 +102,15 @@ def squeeze(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     places = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else axes_of("squeeze", a.ndim, axis)
     if any(a.shape[at] != 1 for at in places):
         raise ValueError(f"axes of length 1 are squeezed; the shape is {a.shape}, and axis {axis}")
-    return a[tuple([0 if at in places else slice(None) for at in range(a.ndim)])]
+    kept: tuple[Any, ...] = (..., *[0 if at in places else slice(None) for at in range(a.ndim)])
+    return a[kept]
 
 
 def flip(m: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view with the elements in reverse order along axes, by default all."""
     places = axes_of("flip", m.ndim, axis)
-    return m[tuple([slice(None, None, -1 if at in places else 1) for at in range(m.ndim)])]
+    steps: tuple[Any, ...] = (..., *[slice(None, None, -1 if at in places else 1) for at in range(m.ndim)])
+    return m[steps]
 
 
 def broadcast_to(array: Array, shape: Shape) -> Array:

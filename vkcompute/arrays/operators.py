@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import indexing
+from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
-from vkcompute.runtime.runtime import runtime_of
 
 _COMPARISONS = {
     "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
@@ -61,9 +61,9 @@ def get_item(array: Array, index: Any) -> Array:
 def set_item(array: Array, index: Any, value: Any) -> None:
     """Writes a value, broadcast and converted within its kind, to the elements at an index."""
     if not is_basic(index):
-        values = value if type(value) is Array else runtime_of(array).array(np.asarray(value, array.dtype))
-        indexing.put(array, index, values)
+        indexing.put(array, index, value if type(value) is Array else asarray(value, array.dtype, device=array.runtime))
         return
+    array.compute()
     target = array[index]
     if type(value) is Array:
         extra = max(value.ndim - target.ndim, 0)

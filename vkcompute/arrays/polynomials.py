@@ -93,7 +93,7 @@ def _longer(p: Array, n: int) -> Array:
 
 
 def polymul(a1: Array, a2: Array) -> Array:
-    """Returns the product of two polynomials."""
+    """Returns the product of two polynomials. Leading zeros stay, as looking for them would wait for the data."""
     return convolve(a1, a2)
 
 

@@ -135,6 +135,8 @@ def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> A
         return joined(one, other)
     if row != "multiply":
         raise TypeError(f"{row} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
+    if builtins.all(array.shape[at] == 1 for at in axes):
+        array = array.copy()
     for at in axes:
         array = _product(array, at)
     return array if keepdims else array[tuple([0 if at in axes else slice(None) for at in range(array.ndim)])]

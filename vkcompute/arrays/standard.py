@@ -67,7 +67,7 @@ def _scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, i
             for name in ("real", "imag")
         ]
         return joined(*parts)
-    whole, step = (slice(None),) * axis, 1
+    whole, step, x = (slice(None),) * axis, 1, x.copy()
     while step < x.shape[axis]:
         longer, later, earlier = x.copy(), (*whole, slice(step, None)), (*whole, slice(None, -step))
         assign(longer[later], apply("multiply", x[later], x[earlier]), fresh=True)

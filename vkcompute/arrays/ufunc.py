@@ -277,9 +277,8 @@ def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, .
     """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
     dtype, operands = types.operands, [x if type(x) is Array else plain(x) for x in operands]
     if dtype is None:
-        return tuple(
-            [x if type(x) is Array else np.bool_(x) if type(x) is int else np.asarray(x)[()] for x in operands]
-        )
+        only_truth = name.startswith("logical_")
+        return tuple([x if type(x) is Array else np.bool_(x) if only_truth else np.asarray(x)[()] for x in operands])
     if name in _COMPARISONS and any(type(x) is int and not holds(dtype, x) for x in operands):
         return None
     if name == "power" and dtype.kind == "i" and type(operands[1]) is not Array and operands[1] < 0:

@@ -249,7 +249,8 @@ class DeferredDispatch(Task):
     def __init__(
         self, kernel: Kernel, arrays: Sequence[Any], values: Sequence[Any], grid: int | Sequence[int] | None
     ) -> None:
-        super().__init__((), ())
+        written = [array for array in [arrays[i] for i in kernel.writes if i < len(arrays)] if isinstance(array, Array)]
+        super().__init__([array.span for array in written], ())  # a graph computes the lazy arrays that read these
         self._kernel, self._arrays, self._values, self._grid = kernel, arrays, values, grid
 
     @property

@@ -238,7 +238,7 @@ class Array(StridedView, Mathematics):
             if isinstance(self._expression, Restored):
                 return restored(np.empty(shape, self.dtype))
             return empty(self.runtime, shape, self.dtype)
-        if not self.shape and not shape and self.is_pending:  # a number, as in numpy: it need not be computed yet
+        if not self.shape and index == () and self.is_pending:  # a number, as in numpy: it need not be computed yet
             copied: Array = namespace().astype(self, self.dtype)
             return copied
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
