@@ -16,7 +16,7 @@ def _taken(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
     if op.code != "if" or not isinstance(op.args[0], Constant):
         return None
     ops = op.regions[0 if op.args[0].value else 1].ops
-    if ops[-1].code != "yield":
+    if not ops or ops[-1].code != "yield":
         return ops
     replaced.update(zip(op.results, ops[-1].args, strict=False))  # unused results are not listed
     return ops[:-1]

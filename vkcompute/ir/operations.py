@@ -323,7 +323,8 @@ def _of_math(name: str) -> Callable[[Any], Any]:
             pole = x < 0 and x == np.floor(x) and name == "gamma"
             return np.float64(math.nan if pole else math.copysign(math.inf, x if name == "gamma" else 1))
 
-    return function
+    spread = np.vectorize(function, otypes=[np.float64])
+    return lambda x: spread(x)[()]
 
 
 def _bits(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""PyTorch's tensors in host memory as arguments: their memory as NumPy arrays, which a launch copies."""
+"""Arguments in host memory, NumPy's and PyTorch's: their memory as NumPy arrays, which a launch copies."""
 
 from __future__ import annotations
 
@@ -6,23 +6,41 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from vkcompute.compat.triton.reinterpretation import TensorWrapper
 from vkcompute.compat.triton.types import DTYPES
+from vkcompute.runtime.memory.layout import extent
 
 
 def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns arguments with NumPy arrays in place of tensors, which share the memory with them.
+    """Returns arguments with contiguous arrays in place of tensors and of views, which share the memory with them.
 
-    An array has the elements from the tensor's first one to the end of its memory. A program computes the offsets of
-    those that it accesses, by strides that it has as arguments.
+    An array has the elements from the tensor's first one to the end of its memory, or to the view's last one. A program
+    computes the offsets of those that it accesses, by strides that it has as arguments.
 
     Raises:
         TypeError: a tensor is not in host memory, or is of a dtype that NumPy does not have.
+        ValueError: the first element of a view is not at its lowest address.
     """
     torch = sys.modules.get("torch")
+    found = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else _span_of(arg) for arg in args]
     if torch is None:
-        return tuple(args)
-    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in args])
+        return tuple(found)
+    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in found])
+
+
+def _span_of(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the memory from the first element of a view to its last one."""
+    if not view.size:
+        return view
+    low, high = extent(view.shape, view.strides, view.itemsize)
+    if low or any(step % view.itemsize for step in view.strides):
+        raise ValueError(
+            "the pointer of a view points at its first element, and offsets count elements; the strides of an argument "
+            f"are {view.strides} bytes, those of its elements {view.itemsize}; pass a .copy()"
+        )
+    return np.lib.stride_tricks.as_strided(view, (high // view.itemsize,), (view.itemsize,))
 
 
 def elements_of(arg: Any) -> Any:
