@@ -221,3 +221,91 @@ def test_values_inserted_before_one_index(gpu: vc.Runtime) -> None:
 def test_truth_of_numbers(gpu: vc.Runtime, dtype: str, number: Any) -> None:
     for name in ("logical_and", "logical_or", "logical_xor"):
         agree(gpu, lambda m, x, name=name: getattr(m, name)(x, number), np.array([0, 1, 2], dtype))
+
+
+def test_indices_that_do_not_hold_the_length_of_an_axis(gpu: vc.Runtime) -> None:
+    x = np.arange(300, dtype=np.int32)
+    for dtype in ("int8", "int16", "uint8", "int32"):
+        if lacks(gpu, dtype):
+            continue
+        at = np.array([-1, 5, 127, -128], np.int16).astype(dtype)
+        agree(gpu, lambda m, x, at: x[at], x, at)
+        agree(gpu, lambda m, x, at: m.take(x, at), x, at)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (7, 3), (9, 2), (3, 5), (3, 3, 3), (1, 4), (0, 3)])
+@pytest.mark.parametrize("values", [7, [1, 2], [1, 2, 3, 4, 5, 6, 7]])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_diagonals_are_filled(gpu: vc.Runtime, shape: tuple[int, ...], values: Any, *, wrap: bool) -> None:
+    x = np.zeros(shape, np.int32)
+    found = gpu.array(x)
+    np.fill_diagonal(x, values, wrap=wrap)
+    vnp.fill_diagonal(found, values, wrap=wrap)
+    np.testing.assert_array_equal(found.numpy(), x)
+
+
+def test_copies_by_castings(gpu: vc.Runtime) -> None:
+    def copied(dtype: str, src: Any, casting: Any, where: Any = True) -> Any:
+        host = np.full((2, 3), 9, dtype)
+        found = gpu.array(host)
+        np.copyto(host, src, casting, where)
+        vnp.copyto(found, gpu.array(src) if isinstance(src, np.ndarray) else src, casting, where)
+        np.testing.assert_array_equal(found.numpy(), host)
+
+    for src in (
+        3,
+        True,
+        2.5,
+        np.float32(1.5),
+        np.int32(4),
+        np.arange(3, dtype=np.int32),
+        np.ones((1, 1, 2, 3), np.int32),
+    ):
+        copied("float32", src, "same_kind")
+        copied("int32", src, "unsafe")
+    copied("uint32", 3, "same_kind", np.array([True, False, True]))
+    copied("int32", np.float32([1, 2, 3]), "unsafe")
+    copied("float32", np.complex64([1 + 2j, 2, 3]), "unsafe")
+    x = gpu.zeros(3, np.int32)
+    for src, casting in (
+        (2.5, "same_kind"),
+        (np.float32(1), "same_kind"),
+        (gpu.zeros(3), "safe"),
+        (gpu.zeros(3), "no"),
+    ):
+        with pytest.raises(TypeError, match="casting"):
+            vnp.copyto(x, src, casting)
+    with pytest.raises(OverflowError):
+        vnp.copyto(gpu.zeros(3, np.uint32), -1)
+
+
+def test_elements_in_the_order_of_memory_that_is_read_again(gpu: vc.Runtime) -> None:
+    x = np.arange(12, dtype=np.int32).reshape(3, 1, 4)
+    for shape in ((3, 5, 4), (2, 3, 5, 4)):
+        for axes in permutations(range(len(shape))):
+            agree(gpu, lambda m, x, s=shape, a=axes: m.broadcast_to(x, s).transpose(a).ravel("K"), x)
+
+
+def test_rarer_arguments(gpu: vc.Runtime) -> None:
+    x, at = np.int32([[3, 1], [2, 5]]), np.int32([1, 0, 3])
+    agree(gpu, lambda m, x, at: m.take_along_axis(x, at, None), x, at)
+    agree(gpu, lambda m, x: x.reshape(4, copy=True), x)
+    agree(gpu, lambda m, at: m.unravel_index(at, (2, 3), None)[1], at)
+    agree(gpu, lambda m, at: m.ravel_multi_index((at, at), (4, 4), order=None), at)
+    agree(gpu, lambda m, x: m.add.accumulate(x), np.complex64([1, 2j, 3]))
+    agree(gpu, lambda m, x: m.multiply.accumulate(x), np.complex64([1, 2j, 3]))
+    out = gpu.zeros((2, 2), np.int32)
+    assert vnp.negative(gpu.array(x), out=(out,)) is out
+    with pytest.raises(TypeError, match="real numbers"):
+        vnp.maximum.accumulate(gpu.array(np.complex64([1, 2j])))
+
+
+def test_integers_of_other_dtypes_are_added_at_indices(gpu: vc.Runtime) -> None:
+    at = np.int32([0, 2, 0, 1])
+    for name in ("add", "subtract", "multiply"):
+        for values in (np.int32([3, -2, 7, 1]), np.uint32([3, 2, 7, 1])):
+            x = np.array([1, 2, 3], np.uint32)
+            found = gpu.array(x)
+            getattr(np, name).at(x, at, values)
+            getattr(vnp, name).at(found, gpu.array(at), gpu.array(values))
+            np.testing.assert_array_equal(found.numpy(), x)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, flat, launch, lines_along
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, flat, launch, lines_along
 from vkcompute.arrays.ufunc import where
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.launching.completion import Words, expect
@@ -100,6 +100,8 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {axis} has size 0")
     if indices.dtype.itemsize == 8 and "shaderInt64" not in indices.runtime.device.features:
         indices = _narrowed(indices)
+    if indices.dtype.kind == "i" and indices.dtype.itemsize < 4:  # which need not hold the length of the axis
+        indices = converted(indices, np.int32)
     chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
     found = temporary(indices.runtime, indices.size, np.int32) if before is None else before
     indices = flat(indices)

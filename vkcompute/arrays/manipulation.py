@@ -53,8 +53,23 @@ def ravel(a: Array, order: str = "C") -> Array:
         order: "C", "F" or "A", as of `reshape`; "K" for the order of memory, but for axes with negative strides.
     """
     if order_name(order) == "K":
-        a, order = a.transpose(tuple(sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis])))), "C"
+        a, order = a.transpose(_by_steps(a.strides)), "C"
     return reshape(a, (-1,), order)
+
+
+def _by_steps(strides: Sequence[int]) -> tuple[int, ...]:
+    """Returns axes in the order of memory, as NumPy sorts them: those without a step stay between their neighbours."""
+    order: list[int] = []  # the fastest axis first
+    for axis in reversed(range(len(strides))):
+        place = len(order)
+        for at in reversed(range(len(order))):
+            inner, outer = abs(strides[order[at]]), abs(strides[axis])
+            if inner and outer:
+                if inner <= outer:
+                    break
+                place = at
+        order.insert(place, axis)
+    return tuple(order[::-1])
 
 
 def permute_dims(a: Array, axes: Sequence[int] | None = None) -> Array:

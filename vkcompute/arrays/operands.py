@@ -80,7 +80,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
                 )
             elif name in arrays or type(value) not in NUMBERS:
                 given[name] = _placed(what, value, runtime, values)
-        if numbers and not any(type(given[name]) is Array for name in names & given.keys()):
+        if numbers and leading and not any(type(given[name]) is Array for name in names & given.keys()):
             given[leading[0]] = beside(given[leading[0]], values, runtime)
         return function(*bound.args, **bound.kwargs)
 

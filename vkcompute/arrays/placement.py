@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, reductions, scatter, selection
-from vkcompute.arrays.creation import asarray, beside, on, ones, zeros
+from vkcompute.arrays.contraction import strided
+from vkcompute.arrays.creation import Casting, asarray, beside, on, ones, zeros
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.products import diagonal
@@ -45,15 +46,30 @@ def diagflat(v: Array, k: int = 0) -> Array:
 
 
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
-    """Writes a value, or values, to the main diagonal; `wrap` is refused.
+    """Writes a value, or values, which are repeated as needed, to the main diagonal.
+
+    Args:
+        wrap: True to begin again below the diagonal of a matrix with more rows than columns, after an empty row.
 
     Raises:
         ValueError: the array has fewer than two axes, or more, of several lengths.
     """
-    if wrap or a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
-        raise ValueError(f"fill_diagonal takes a matrix, or axes of one length, and no wrap; got the shape {a.shape}")
-    n = min(a.shape)
-    a[(_indices_on(a.runtime, np.arange(n)),) * a.ndim] = val
+    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
+        raise ValueError(f"fill_diagonal takes a matrix, or axes of one length; got the shape {a.shape}")
+    values = val if np.ndim(val) == 0 and type(val) is not Array else ravel(asarray(val, a.dtype, device=a.runtime))
+    n_columns, start = a.shape[-1], 0
+    for row in range(0, a.shape[0] if wrap and a.ndim == 2 else 1, n_columns + 1):
+        part = a[row:] if a.ndim == 2 else a
+        n = min(part.shape)
+        if not n:
+            break
+        target = strided(part, (n,), (sum(part.strides),))
+        if type(values) is Array and values.size != 1:
+            at = np.arange(start, start + n, dtype=np.int32) % values.size
+            target[...] = gather.take(values, asarray(at, device=a.runtime))
+        else:
+            target[...] = values
+        start += n
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:  # noqa: N803
@@ -124,7 +140,9 @@ def ix_(*args: Array) -> tuple[Array, ...]:
     return tuple([reshape(each, shape) for each, shape in zip(given, shapes, strict=True)])
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C") -> Array:
+def ravel_multi_index(
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str | None = "C"
+) -> Array:
     """Returns indices along each axis as indices of the flattened array.
 
     Args:
@@ -133,7 +151,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
     Raises:
         ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C" or "F".
     """
-    parts = list(multi_index)
+    parts, order = list(multi_index), order or "C"
     if len(parts) != len(dims) or order not in ("C", "F") or mode not in ("raise", "wrap", "clip"):
         raise ValueError(
             f"ravel_multi_index takes an index per axis of {tuple(dims)}, the mode raise, wrap or clip, and the order "
@@ -157,13 +175,13 @@ def _is_any(x: Array) -> bool:
     return bool(reductions.any(x))
 
 
-def unravel_index(indices: Array, shape: int | Sequence[int], order: str = "C") -> tuple[Array, ...]:
+def unravel_index(indices: Array, shape: int | Sequence[int], order: str | None = "C") -> tuple[Array, ...]:
     """Returns indices of a flattened array as indices along each axis; waits to see that they are in range.
 
     Raises:
         ValueError: one is not, or the order is not "C" or "F".
     """
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths, order = (shape,) if isinstance(shape, int) else tuple(shape), order or "C"
     if order not in ("C", "F"):
         raise ValueError(f"the order is 'C' or 'F'; got {order!r}")
     n = int(np.prod(lengths, dtype=np.int64))
@@ -211,16 +229,32 @@ def _places(name: str, arr: Array, mask: Array) -> Array:
     return selection.flatnonzero(mask)
 
 
-def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Operand = True) -> None:
+def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Operand = True) -> None:
     """Writes `src`, broadcast, to the elements of `dst` where `where` is true.
 
+    Args:
+        src: an array, or a number; Python's numbers adapt to the dtype of `dst` if that is of no lower kind.
+        casting: as of `numpy.can_cast`.
+
     Raises:
-        TypeError: the dtype of `dst` is of a lower kind than that of `src`.
-        ValueError: the casting is another than "same_kind".
+        TypeError: `dst` does not take the dtype of `src` by this casting.
+        OverflowError: a Python int does not fit.
     """
-    if casting != "same_kind":
-        raise ValueError(f'copyto casts as "same_kind"; got {casting!r}; convert with src.astype(dst.dtype)')
-    assign(dst, src if where is True else _where(where, src, dst))
+    dtype = getattr(src, "dtype", None) or np.asarray(src).dtype
+    adapts = type(src) in (bool, int, float, complex) and "biufc".index(dtype.kind) <= "biufc".index(dst.dtype.kind)
+    if not (adapts or (type(src) is int and dst.dtype.kind == "u") or np.can_cast(dtype, dst.dtype, casting)):
+        raise TypeError(f"copyto writes no {dtype} to {dst.dtype} by the casting {casting!r}; convert with .astype()")
+    if type(src) is Array:
+        given = src.real if dtype.kind == "c" and dst.dtype.kind != "c" else src
+    elif type(src) is int or dtype == dst.dtype:
+        given = asarray(src, dst.dtype, device=dst.runtime)
+    else:
+        given = asarray(np.asarray(src).astype(dst.dtype), device=dst.runtime)
+    extra = max(given.ndim - dst.ndim, 0)
+    if extra and given.shape[:extra] == (1,) * extra:  # as in an assignment
+        given = given[(0,) * extra]
+    given = astype(given, dst.dtype)
+    assign(dst, given if where is True else _where(where, given, dst))
 
 
 def putmask(a: Array, mask: Array, values: Any) -> None:

@@ -50,10 +50,10 @@ def _cumulative(
         if x.ndim > 1:
             raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
         x, axis = ravel(x), 0
-    return _scanned(x, operation, axis_of(name, x.ndim, axis), dtype, include_initial)
+    return scanned(x, operation, axis_of(name, x.ndim, axis), dtype, include_initial)
 
 
-def _scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
+def scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
     """Returns the inclusive scan; of complex numbers that of their parts, or products in steps of doubled length."""
     found = x.dtype if dtype is None else np.dtype(dtype)
     if found.kind != "c":
@@ -108,7 +108,7 @@ def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
-    found = _scanned(x, operation, axis_of(name, x.ndim, axis), dtype_of_result(dtype, out))
+    found = scanned(x, operation, axis_of(name, x.ndim, axis), dtype_of_result(dtype, out))
     return written(found, out)
 
 
@@ -277,8 +277,10 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = No
     return written(found, out)
 
 
-def take_along_axis(arr: Array, indices: Array, axis: int = -1) -> Array:
-    """Returns the elements at indices along an axis, one index per line."""
+def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
+    """Returns the elements at indices along an axis, one index per line; of the flattened array for None."""
+    if axis is None:
+        return gather.take_along_axis(ravel(arr), indices, 0)
     return gather.take_along_axis(arr, indices, axis)
 
 

@@ -17,7 +17,8 @@ from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
-from vkcompute.arrays.ufunc import RULES, apply, assign, astype, written
+from vkcompute.arrays.standard import scanned
+from vkcompute.arrays.ufunc import RULES, apply, assign, astype, dtype_of_result, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
@@ -27,6 +28,8 @@ _REDUCTIONS: dict[str, Any] = {
     "logical_and": reductions.all, "logical_or": reductions.any,
 }  # fmt: skip
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
+_MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
+"""Functions of integers whose result in a dtype depends on the operands in this dtype only."""
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
@@ -60,14 +63,12 @@ class Ufunc:
         self.__doc__ = doc
         self._row, self.nin = row, RULES[row][0]
 
-    def __call__(
-        self, *operands: Any, out: Array | None = None, where: Any = True, dtype: npt.DTypeLike | None = None
-    ) -> Array:
+    def __call__(self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None) -> Array:
         """Applies the function.
 
         Args:
             operands: arrays, numbers, sequences of these, and NumPy arrays, which are copied to the device; and `out`.
-            out: an array for the result, of the broadcast shape.
+            out: an array for the result, of the broadcast shape; or a tuple of it.
             where: a bool array; elements of `out` where it is false keep their value.
             dtype: the dtype of the result, to which arrays are converted first; of their kind, or of a higher one.
 
@@ -76,6 +77,8 @@ class Ufunc:
         """
         if len(operands) == self.nin + 1 and out is None:
             *operands, out = operands  # type: ignore[assignment]
+        if type(out) is tuple and len(out) == 1:
+            (out,) = out
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
         kinds = {*map(type, operands)}
@@ -154,7 +157,9 @@ class BinaryUfunc(Ufunc):
         """
         if self._row not in _SCANS:
             raise self._refused("accumulate", _SCANS)
-        found = scans.cumulative(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype)
+        if array.dtype.kind == "c" and self._row in ("maximum", "minimum"):
+            raise TypeError(f"{self.__name__} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
+        found = scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype_of_result(dtype, out))
         return written(found, out)
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
@@ -172,6 +177,8 @@ class BinaryUfunc(Ufunc):
             TypeError: the result is of a higher kind than the array.
         """
         given = values if type(values) is Array else _values(self.__name__, values, array)
+        if self._row in _MODULAR and given.dtype.kind in "iu" and array.dtype.kind in "iu":
+            given = astype(given, array.dtype)
         is_sum = self._row in ("add", "subtract") and given.dtype == array.dtype and array.dtype.kind != "b"
         if is_sum and not is_basic(indices):
             indexing.add(array, indices, given if self._row == "add" else apply("negative", given))

@@ -255,19 +255,19 @@ class Array(StridedView, Mathematics):
             value = data[(0,) * extra] if extra and data.shape[:extra] == (1,) * extra else value
         target.write(value)
 
-    def reshape(self, *shape: int | tuple[int, ...], order: str = "C") -> Array:
+    def reshape(self, *shape: int | tuple[int, ...], order: str = "C", copy: bool | None = None) -> Array:
         """Returns a view with another shape; one length may be -1. Copies where no strides give one, as NumPy does.
 
         Args:
             shape: the lengths, or a tuple of them.
-            order: as of `vkcompute.numpy.reshape`.
+            order, copy: as of `vkcompute.numpy.reshape`.
 
         Raises:
             ValueError: the shape has another number of elements.
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
-        if order != "C":
-            found: Array = namespace().reshape(self, wanted, order)
+        if order != "C" or copy is not None:
+            found: Array = namespace().reshape(self, wanted, order, copy=copy)
             return found
         new = layout.reshaped(self.size, wanted)
         if self.contiguous:
