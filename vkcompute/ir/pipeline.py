@@ -15,6 +15,7 @@ from vkcompute.ir.function import Function
 from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 from vkcompute.ir.lowering import to_spirv
+from vkcompute.ir.narrowing import narrow_integers
 from vkcompute.ir.promotion import promote_arrays
 from vkcompute.ir.recomputation import prevent_recomputation
 from vkcompute.ir.target import ANY, Target
@@ -27,6 +28,7 @@ OPTIMIZATIONS: tuple[Pass, ...] = (
     unroll_loops,
     promote_arrays,
     expand_fills,
+    narrow_integers,
     hoist_loop_invariants,
     eliminate_common_subexpressions,
     eliminate_dead_code,
