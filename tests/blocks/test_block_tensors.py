@@ -214,6 +214,15 @@ def inverse_roots(x_ptr, BLOCK: tl.constexpr):
 assert isinstance(inverse_roots, JITFunction)
 assert tl.core.constexpr is tl.constexpr
 assert triton.runtime.autotuner.Autotuner is Autotuner
+from triton.runtime import driver
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources
+from triton.backends.compiler import GPUTarget
+from triton.language.extra.libdevice import fast_dividef, fast_expf
+properties = triton.runtime.driver.active.utils.get_device_properties(0)
+assert properties["max_shared_mem"] >= 16384 and properties["multiprocessor_count"] >= 1
+assert driver.active.get_current_target() == GPUTarget("vulkan", driver.active.get_current_target().arch, 32)
+triton.set_allocator(lambda size, alignment, stream: None)
 """
 
 

@@ -17,11 +17,15 @@ from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
     "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
-    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "testing",
+    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "set_allocator", "testing",
 ]  # fmt: skip
 
 __version__ = "3.9.0"
 """The version of Triton whose language this is, for libraries that compare it."""
+
+
+def set_allocator(allocator: object) -> None:
+    """Has no effect: tensor descriptors take no memory of their own."""
 
 
 @constexpr_function

@@ -8,14 +8,15 @@ from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.elementwise import abs, div_rn, fma, real_function
 from vkcompute.compat.triton.functions import block_function
-from vkcompute.compat.triton.math import ceil, cos, erf, exp, exp2, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
+from vkcompute.compat.triton.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
 from vkcompute.ir import INT32, UINT32, Value
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
 
 __all__ = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "brev", "cbrt", "ceil", "clz", "cos", "cosh",
-    "div_rn", "erf", "erfc", "exp", "exp2", "expm1", "ffs", "floor", "fma", "fmod", "hypot", "isinf", "isnan",
+    "div_rn", "erf", "erfc", "exp", "exp2", "expm1", "fast_dividef", "fast_expf", "fast_logf", "ffs", "floor", "fma",
+    "fmod", "hypot", "isinf", "isnan",
     "lgamma", "log", "log10", "log1p", "log2", "nearbyint", "pow", "rint", "rsqrt", "sin", "sinh", "sqrt", "sqrt_rn",
     "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
@@ -29,6 +30,7 @@ rint, nearbyint = (real_function(name, "round", is_method=False) for name in ("r
 isnan, isinf = (real_function(name, is_method=False) for name in ("isnan", "isinf"))
 atan2, hypot, fmod = real_function("atan2", n=2), real_function("hypot", n=2), real_function("fmod", "rem", n=2)
 pow = real_function("pow", n=2)
+fast_dividef, fast_expf, fast_logf = fdiv, exp, log  # as accurate as the others
 
 
 def _word(c: BlockCompiler, x: Any, name: str) -> Value:

@@ -8,7 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from vkcompute.compat.triton import language, libdevice, math, program, testing, tuning
+from vkcompute.compat.triton import driver, language, libdevice, math, program, testing, tuning
+from vkcompute.errors import KernelError
 
 
 def install_as_triton() -> None:
@@ -24,7 +25,9 @@ def install_as_triton() -> None:
     runtime = {
         "JITFunction": program.JITFunction, "jit": program.jit, "Config": tuning.Config, "autotune": tuning.autotune,
         "Autotuner": tuning.Autotuner, "heuristics": tuning.heuristics, "Heuristics": tuning.Heuristics,
+        "driver": driver,
     }  # fmt: skip
+    errors = {"CompilationError": KernelError, "OutOfResources": KernelError}
     modules = {
         "triton": package,
         "triton.language": language,
@@ -39,6 +42,12 @@ def install_as_triton() -> None:
         "triton.runtime": _module("triton.runtime", **runtime),
         "triton.runtime.jit": _module("triton.runtime.jit", **runtime),
         "triton.runtime.autotuner": _module("triton.runtime.autotuner", **runtime),
+        "triton.runtime.driver": driver,
+        "triton.runtime.errors": _module("triton.runtime.errors", **errors),
+        "triton.compiler": _module("triton.compiler", **errors),
+        "triton.compiler.errors": _module("triton.compiler.errors", **errors),
+        "triton.backends": _module("triton.backends"),
+        "triton.backends.compiler": _module("triton.backends.compiler", GPUTarget=driver.GPUTarget),
     }
     sys.modules.update(modules)
     for name, module in modules.items():  # as an import binds them
