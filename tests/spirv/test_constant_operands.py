@@ -109,7 +109,7 @@ def hidden(spirv: bytes, folder: Path) -> bytes:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
 def test_branches_keep_functions_of_constants(gpu: vc.Runtime, kernel: Any) -> None:
     out = gpu.zeros(8)
-    kernel(gpu.array(X), out, grid=1)
+    kernel[1, 8](gpu.array(X), out)
     below, above = KERNELS[kernel]
     np.testing.assert_allclose(out.numpy(), np.where(X > 3, above, below), rtol=1e-6)
 

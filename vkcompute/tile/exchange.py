@@ -244,16 +244,18 @@ class Exchange:
         b = self._b
         read = self._in_memory(registers, source)
         first = first_element(b, self._thread, layout)
+        is_innermost, is_outermost = axis.start == 0, layout.n_bits == axis.stop
         found = []
         for n, each in enumerate(index):
-            number = b.compute("add", first, b.const(layout.element(n), INT32))
-            below = b.compute("and", number, b.const((1 << axis.start) - 1, INT32))
-            above = b.compute(
-                "shl", b.compute("shr", number, b.const(axis.stop, INT32)), b.const(source_axis.stop, INT32)
-            )
             inside = b.compute("and", b.cast(each, INT32), b.const((1 << len(source_axis)) - 1, INT32))
-            along = b.compute("shl", inside, b.const(axis.start, INT32))
-            found.append(read(b.compute("or", b.compute("or", above, along), below)))
+            at = b.compute("shl", inside, b.const(axis.start, INT32))
+            number = b.compute("add", first, b.const(layout.element(n), INT32))
+            if not is_outermost:
+                above = b.compute("shr", number, b.const(axis.stop, INT32))
+                at = b.compute("or", b.compute("shl", above, b.const(source_axis.stop, INT32)), at)
+            if not is_innermost:
+                at = b.compute("or", at, b.compute("and", number, b.const((1 << axis.start) - 1, INT32)))
+            found.append(read(at))
         return found
 
     def counted(
