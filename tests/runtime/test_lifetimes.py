@@ -22,6 +22,12 @@ from vkcompute.core.lifetime import live_counts
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_default_runtime() -> None:
+    """Closes the default runtime that tests of other modules have opened, before handles are counted."""
+    vc.default_runtime().close()
+
+
 def busy(runtime: vc.Runtime, n: int = 200) -> tuple[vc.Kernel, vc.Array]:
     """A kernel and an array with work on them that is not finished."""
     kernel, array = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 16, np.int32)
