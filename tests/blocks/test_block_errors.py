@@ -50,6 +50,12 @@ def indexed(x_ptr):
 
 
 @triton.jit
+def of_either_array(x_ptr, y_ptr, n):
+    p = x_ptr + 1 if n > 3 else y_ptr
+    tl.store(p, 0)
+
+
+@triton.jit
 def floor_division(x_ptr):
     tl.store(x_ptr, tl.load(x_ptr) // 2.0)
 
@@ -128,6 +134,12 @@ def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, 
         (int_exponential, (), "tl.exp takes floats", "tl.exp(tl.arange(0, 1))"),
         (wrong_mask, (), "mask of a store has the shape of the pointer, [8]; got [16]", "tl.store("),
         (wrong_dot, (), "(m, k) and (k, n)", "tl.dot(a, a)"),
+        (
+            of_either_array,
+            (np.zeros(8), 5),
+            "a pointer is to one argument; load or store in each branch",
+            "if n > 3 else",
+        ),
         (static_failure, (6,), "static assertion failed: N is a multiple of 4", "tl.static_assert"),
     ],
 )

@@ -99,6 +99,11 @@ class BlockArithmetic(Compiler):
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
         if isinstance(one, Pointer) and isinstance(other, Pointer):
+            if one.array is not other.array:
+                raise UnsupportedError(
+                    f"{told(one)} on one path and to {other.array.name} on another, and a pointer is to one argument; "
+                    "load or store in each branch"
+                )
             one, other = self._offsets_alike(one, other), self._offsets_alike(other, one)
         if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
             return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
