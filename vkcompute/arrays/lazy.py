@@ -104,10 +104,12 @@ def make(
 
 def pending(array: Array, operands: Sequence[Any]) -> Array:
     """Registers a lazy array with its operands, which may not change before it is computed, and returns it."""
-    key = id(array)
+    key, scheduler = id(array), array.runtime.scheduler
     reference = array.runtime.pending[key]
     for each in operands:
         if type(each) is Array:
+            if scheduler.recordings and scheduler.recorder_of(each) is not scheduler.recording():
+                each.compute()  # its elements are those of now, not of each run
             expression: Any = each._expression
             if expression is not None and len(expression.readers) >= _MOST_READERS:
                 each.compute()  # else it could be computed with each of any number of readers

@@ -78,18 +78,26 @@ class Buffer:
         if self.readers is None:
             self.readers = {}
         elif len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
-            pending = {
-                key: each for key, each in self.readers.items() if (array := each()) is not None and array.is_pending
-            }
-            self.readers = pending
+            self._drop_computed()
         self.readers[key] = reader
 
     def compute_readers(self) -> None:
-        """Computes the arrays that read the buffer; its content may then change."""
-        while self.readers:
-            key, reader = next(reversed(self.readers.items()))
-            compute(reader)
-            self.readers.pop(key, None)
+        """Computes the arrays that read the buffer; its content may then change.
+
+        Those of other recordings are left: they are to read what the buffer holds when the graph runs.
+        """
+        before: list[int] = []
+        while self.readers and (keys := list(self.readers)) != before:
+            for reader in reversed(list(self.readers.values())):
+                compute(reader)
+            self._drop_computed()
+            before = keys
+
+    def _drop_computed(self) -> None:
+        readers = self.readers or {}
+        for key, reader in list(readers.items()):
+            if ((array := reader()) is None or not array.is_pending) and readers.get(key) is reader:
+                del readers[key]
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""
@@ -128,10 +136,13 @@ class Buffer:
 
 
 def compute(reader: Any) -> None:
-    """Computes the array that `reader()` gives, after those that need it: it may be computed with them."""
+    """Computes the array that `reader()` gives, after those that need it: it may be computed with them.
+
+    Does nothing for one that another thread's recording is to compute.
+    """
     array = reader()
     expression = None if array is None else array.expression
-    if expression is None:
+    if array is None or expression is None or array.is_of_other_recording:
         return
     del array
     for each in reversed(expression.readers):

@@ -79,7 +79,7 @@ class Multiplier:
         direct = self._fits(out) and not any(_overlaps_shifted(array, out) for array in inputs)
         target = out if direct else self.runtime.empty(out.shape, out.dtype)
         arrays = [*inputs, target]
-        if self.runtime.scheduler.n_recordings and (graph := recording_graph(self.runtime.scheduler)) is not None:
+        if self.runtime.scheduler.recordings and (graph := recording_graph(self.runtime.scheduler)) is not None:
             for array in inputs:
                 graph.require_apart(array, target, unless_same=True)
         if out.nbytes <= self._window_bytes:

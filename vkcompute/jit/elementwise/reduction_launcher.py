@@ -143,7 +143,7 @@ class ReduceLauncher:
         """Repeats the launches of a call; returns False if its intermediate results do not get the same places."""
         runtime = runtime_of(out)
         known: Sequence[Launched] | None = runtime.plans.get(key)
-        if known is None or runtime.scheduler.n_recordings:
+        if known is None or runtime.scheduler.recordings:
             return False
         for size, dtype, place, plan in known:
             part = out if size is None else temporary(runtime, size, dtype)

@@ -29,7 +29,7 @@ def expect(
             if any.
     """
     scheduler = runtime.scheduler
-    if scheduler.n_recordings and (graph := recording_graph(scheduler)) is not None:
+    if scheduler.recordings and (graph := recording_graph(scheduler)) is not None:
         return run(graph.report(n_words, read))
     if len(scheduler.callbacks) >= _MOST_PENDING:
         scheduler.finish()

@@ -48,7 +48,7 @@ class Plan:
     def launch(self, args: Sequence[Any], queue: int | str | None) -> Future | None:
         """Launches, unless a captured global has changed or a graph is being recorded: then returns None."""
         kernel, found = self._kernel(), self.found()
-        if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).n_recordings:
+        if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).recordings:
             return None
         try:
             for lookup, name, value, _ in found.captured:
@@ -108,7 +108,7 @@ def launch(
         if not loops.harmless(pushes, grid):
             return loops.launch(arrays, pushes, grid, queue)
     runtime = runtime_of(kernel)
-    if key is None or runtime.scheduler.n_recordings or isinstance(kernel, SpillingKernel):
+    if key is None or runtime.scheduler.recordings or isinstance(kernel, SpillingKernel):
         return kernel(*arrays, *pushes, grid=grid, queue=queue)
     command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
     n_numbers = sum(type(arg) is not Array and arg is not None for arg in args)

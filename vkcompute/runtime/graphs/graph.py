@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class Graph:
         self._apart: list[Apart] = []
         self._arrays = HostArrays(runtime, self._owner)
         self._recordings: RecordingCache | None = None
-        self._own: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self._own: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.recording = False
         self._state = "new"
         self._has_run = runtime.scheduler.submit_limit_s is None
@@ -68,7 +68,7 @@ class Graph:
         self.runtime.compute_pending()
         current.begin(self, self.runtime.scheduler)
         with self.runtime.scheduler.device.lock:
-            self.runtime.scheduler.n_recordings += 1
+            self.runtime.scheduler.recordings += (weakref.ref(self),)
         self._state, self.recording = "recording", True
         return self
 
@@ -85,7 +85,7 @@ class Graph:
             self.recording = False
             current.end(self)
             with scheduler.device.lock:
-                scheduler.n_recordings -= 1
+                scheduler.recordings = tuple([each for each in scheduler.recordings if each() not in (None, self)])
             if not done:
                 self.close()
         if not done:
@@ -234,7 +234,7 @@ class Graph:
         if not isinstance(times, int) or not 1 <= times <= _MAX_RUNS:
             raise ValueError(f"a graph runs 1 to {_MAX_RUNS} times in a row; got times={times!r}")
         scheduler = self.runtime.scheduler
-        if scheduler.n_recordings and (outer := recording_graph(scheduler)) is not None:
+        if scheduler.recordings and (outer := recording_graph(scheduler)) is not None:
             return self._append_to(outer, times, inputs)
         if not self._arrays.used:
             return self._replay(times, inputs)
@@ -288,7 +288,7 @@ class Graph:
         if every is not None:
             raise ValueError(f"every={every!r} is the number of runs per read of `until`; pass both, or neither")
         future, scheduler = self.submit(times, **inputs), self.runtime.scheduler
-        if not scheduler.n_recordings or scheduler.recording() is None:
+        if not scheduler.recordings or scheduler.recording() is None:
             future.result()
         return times
 
@@ -335,6 +335,8 @@ class Graph:
                 buffer_map[array.buffer] = outer._arrays.staged(theirs, array.shape, array.dtype, host).buffer, 0
         outer._pin([*(buffer for buffer, _ in buffer_map.values()), *chain.from_iterable(map(buffers_of, self._tasks))])
         tasks = [task.rebased(buffer_map, values) for task in self._tasks]
+        for task in tasks:
+            compute_readers(task.writes)
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)
         outer._apart += [each.rebased(buffer_map) for each in self._apart]
@@ -372,7 +374,7 @@ def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLi
 def memory_of(array: Array) -> Array:
     """Makes an array like a lazy one, for its elements: a temporary while a graph is recorded."""
     context = array.runtime
-    if context.scheduler.n_recordings and (graph := recording_graph(context.scheduler)) is not None:
+    if context.scheduler.recordings and (graph := recording_graph(context.scheduler)) is not None:
         return graph.empty(array.shape, array.dtype)
     context.require_open()
     buffer = context.device.result_buffer(array.nbytes)

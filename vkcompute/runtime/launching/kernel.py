@@ -105,7 +105,7 @@ class Kernel(Launchable):
             return self._launch_with(DEFAULT, *args, grid=grid, local_size=local_size, queue=queue, **named)
         scheduler = self.runtime.scheduler
         try:
-            if scheduler.n_recordings and (recorder := scheduler.recording()) is not None:
+            if scheduler.recordings and (recorder := scheduler.recording()) is not None:
                 return self._record(recorder, args, named, grid, queue)
             command, writes, reads, keep = self.launch(args, named, grid)
             return scheduler.dispatch(command, writes, reads, queue, keep)

@@ -57,7 +57,7 @@ class Context(Handle):
         """Registers an array that is still to be computed."""
         key = id(array)
         self.pending[key] = weakref.ref(array, partial(self.pending.pop, key))
-        if self.scheduler.n_recordings and (recorder := self.scheduler.recording()) is not None:
+        if self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
             recorder.own(array)
 
     def compute_pending(self) -> None:

@@ -141,6 +141,12 @@ class StridedView:
         """True if the memory is still to be computed."""
         return self._expression is not None
 
+    @property
+    def is_of_other_recording(self) -> bool:
+        """True if a recording of another thread or task has made this lazy array, and alone may compute it."""
+        scheduler = self.runtime.scheduler
+        return bool(scheduler.recordings) and scheduler.recorder_of(self) not in (None, scheduler.recording())
+
     def compute(self) -> None:
         """Computes the memory of a lazy array; does nothing for others."""
         if self._expression is None:
@@ -159,8 +165,12 @@ class StridedView:
     def _computed(self, expression: Expression) -> StridedView:
         """Computes an expression: in the recording that has made it, else at once, as for one of another thread."""
         scheduler = self.runtime.scheduler
-        recorder = scheduler.recording() if scheduler.n_recordings else None
-        if recorder is None or recorder.owns(self):
+        if self.is_of_other_recording:
+            raise ValueError(
+                f"this array of shape {self.shape} is made by a graph that another thread or task records: it has "
+                "elements only while the graph runs; write it to an array in the recording, and read that after a run"
+            )
+        if scheduler.recording() is scheduler.recorder_of(self):
             return expression.compute(self)
         with paused():
             return expression.compute(self)
@@ -251,6 +261,7 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     strides = layout.broadcast_strides(source.shape, source.strides, target.shape)
     if not target.size or _same_place(source, strides, target):
         return runtime.scheduler.completed_future()
+    target.buffer.compute_readers()  # before the places are read: it may move buffers
     with runtime.scheduler.device.lock:
         runtime.scheduler.restore([source.buffer, target.buffer])
         return runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
@@ -260,6 +271,7 @@ def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -
     """Copies views side by side along an axis into another, whose length along it is the sum of theirs."""
     scheduler, offset = target.runtime.scheduler, target.offset
     step = target.strides[axis]
+    target.buffer.compute_readers()  # before the places are read: it may move buffers
     for group in _groups([each for each in sources if each.size], _MOST_JOINED):
         with scheduler.device.lock:
             scheduler.restore([target.buffer, *[each.buffer for each in group]])

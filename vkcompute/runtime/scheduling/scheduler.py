@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from math import prod
 from sys import _getframe
@@ -46,7 +47,7 @@ class Scheduler:
 
     Attributes:
         queues: a command queue per queue of the device.
-        n_recordings: number of graphs that are being recorded, by any thread.
+        recordings: weak references to the graphs that are being recorded, by any thread.
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
         residency: which buffers are in device memory.
@@ -67,7 +68,7 @@ class Scheduler:
         self.moves = False
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
-        self.n_recordings = 0
+        self.recordings: tuple[weakref.ref[current.TaskRecorder], ...] = ()
         device.submit_recorded, device.on_lost = self._flush_queues, self._stop
         self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
@@ -85,7 +86,12 @@ class Scheduler:
 
     def recording(self) -> current.TaskRecorder | None:
         """The graph that records launches on this thread (see `current`), or None."""
-        return current.find(self) if self.n_recordings else None
+        return current.find(self) if self.recordings else None
+
+    def recorder_of(self, array: Any) -> current.TaskRecorder | None:
+        """The graph being recorded, by any thread, that has made a lazy array; or None."""
+        found = [recorder for each in self.recordings if (recorder := each()) is not None and recorder.owns(array)]
+        return found[0] if found else None
 
     def refuse_recording(self, what: str, remedy: str) -> None:
         """Raises ValueError while a graph records what is launched here."""

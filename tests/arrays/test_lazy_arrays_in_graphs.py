@@ -1,0 +1,179 @@
+"""Lazy arrays in recordings: nested graphs, other threads and tasks, and inputs that share memory."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from runtimes import open_runtime
+
+import vkcompute as vc
+
+
+def on_thread(work: Callable[[], Any]) -> list[Any]:
+    """Returns what `work` returns, or its error, on another thread."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_operand_that_a_nested_graph_overwrites(gpu: vc.Runtime, times: int) -> None:
+    x, z, host = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32), np.zeros(8, np.int32)
+    given = gpu.zeros(8, np.int32)
+    with gpu.record(x=given) as inner:
+        inner["x"][...] += 1
+    with gpu.record() as outer:
+        y = x + 100
+        again = x * 10
+        inner.run(times, x=x)
+        y.read(host)
+        z[...] = again
+    outer.run()
+    assert (host[0], z[0].item(), x[0].item()) == (100, 0, times)
+    outer.run()
+    assert (host[0], z[0].item(), x[0].item()) == (100 + times, 10 * times, 2 * times)
+
+
+def record_another(gpu: vc.Runtime, x: vc.Array) -> None:
+    with gpu.record():
+        x.fill(5)
+
+
+WORK: dict[str, Callable[[vc.Runtime, vc.Array], Any]] = {
+    "flush": lambda gpu, x: gpu.flush(),
+    "wait": lambda gpu, x: gpu.wait(),
+    "recording": record_another,
+    "fill": lambda gpu, x: x.fill(5),
+    "upload": lambda gpu, x: x.write(np.full(8, 5, np.int32)),
+    "copy": lambda gpu, x: x.copy_from(gpu.full(8, 5, np.int32)),
+    "launch": lambda gpu, x: x.__iadd__(5),
+}
+
+
+@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.parametrize("of_input", [False, True])
+def test_work_of_other_threads_leaves_a_recording_alone(gpu: vc.Runtime, kind: str, *, of_input: bool) -> None:
+    x, z, w = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record(w=w) as graph:
+        y = x + (graph["w"] if of_input else 1)
+        (found,) = on_thread(lambda: WORK[kind](gpu, x))
+        assert not isinstance(found, Exception)
+        z[...] = y
+    for value in (10, 20):
+        x.fill(value)
+        w.fill(1)
+        graph.run()
+        assert z.tolist() == [value + 1] * 8
+
+
+def test_other_threads_cannot_compute_what_a_recording_made(gpu: vc.Runtime) -> None:
+    x, z = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record() as graph:
+        y = x + 1
+        for work in (lambda: y.numpy(), lambda: y + 1, lambda: y.sum(), lambda: y[2:], lambda: z.copy_from(y)):
+            (error,) = on_thread(work)
+            assert isinstance(error, ValueError)
+            assert "made by a graph that another thread or task records" in str(error)
+        z[...] = y
+    x.fill(7)
+    graph.run()
+    assert z.tolist() == [8] * 8
+
+
+def test_a_recording_takes_the_present_value_of_another_threads_array(gpu: vc.Runtime) -> None:
+    x, z = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record() as graph:
+        (made,) = on_thread(lambda: x + 1)
+        y = made * 2
+        x.fill(9)
+        z[...] = y
+    graph.run()
+    graph.run()
+    assert z.tolist() == [2] * 8
+    assert x.tolist() == [9] * 8
+
+
+def test_tasks_of_one_thread_record_and_wait(gpu: vc.Runtime) -> None:
+    x, z, other = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+
+    async def record(release: asyncio.Event, begun: asyncio.Event) -> vc.Graph:
+        with gpu.record() as graph:
+            y = x + 1
+            begun.set()
+            await release.wait()
+            z[...] = y
+        return graph
+
+    async def meanwhile(release: asyncio.Event, begun: asyncio.Event) -> vc.Graph:
+        await begun.wait()
+        with gpu.record() as graph:
+            other.fill(3)
+        gpu.wait()
+        release.set()
+        return graph
+
+    async def both() -> list[vc.Graph]:
+        events = asyncio.Event(), asyncio.Event()
+        return list(await asyncio.gather(record(*events), meanwhile(*events)))
+
+    first, second = asyncio.run(both())
+    x.fill(10)
+    first.run()
+    second.run()
+    assert (z.tolist(), other.tolist()) == ([11] * 8, [3] * 8)
+
+
+def test_threads_record_graphs_of_lazy_arrays(gpu: vc.Runtime) -> None:
+    wrong: list[Any] = []
+
+    def work() -> None:
+        x, z = gpu.zeros(64, np.int32), gpu.zeros(64, np.int32)
+        for turn in range(40):
+            x.fill(turn)
+            with gpu.record(k=x) as graph:
+                z[...] = graph["k"] * 2 + 1 + x
+            x.fill(turn + 1)
+            graph.run()
+            if z[5].item() != 3 * turn + 4:
+                wrong.append((turn, z[5].item()))
+
+    with ThreadPoolExecutor(3) as pool:
+        for each in [pool.submit(work) for _ in range(3)]:
+            each.result()
+    assert not wrong
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")
+def test_a_copy_while_memory_is_short_changes_its_target_alone(gpu: vc.Runtime) -> None:
+    """The pending array that reads the target takes memory, for which buffers move."""
+    n, moved = 1 << 14, 0
+    for n_kept in range(56, 66):
+        with open_runtime(memory_limit_bytes=4 << 20) as runtime:
+            recent = [runtime.full(n, 1000 + i, np.int32) for i in range(3)]
+            source, target = runtime.full(n, 7, np.int32), runtime.zeros(n, np.int32)
+            kept = [runtime.full(n, 100 + i, np.int32) for i in range(n_kept)]
+            pending = target + 1
+            for each in [*recent, *kept[-20:]]:
+                each.fill(5)
+            target.copy_from(source)
+            moved += runtime.memory().spilled
+            assert (target == 7).all()
+            assert (pending == 1).all()
+            assert all((each == 100 + i).all() for i, each in enumerate(kept[:-20]))
+            assert all((each == 5).all() for each in [*recent, *kept[-20:]])
+    assert moved
