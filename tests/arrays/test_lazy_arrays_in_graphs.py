@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -177,3 +178,88 @@ def test_a_copy_while_memory_is_short_changes_its_target_alone(gpu: vc.Runtime) 
             assert all((each == 100 + i).all() for i, each in enumerate(kept[:-20]))
             assert all((each == 5).all() for each in [*recent, *kept[-20:]])
     assert moved
+
+
+REFUSED = r"overlaps memory that the graph writes before it has read the input.*pass a \.copy\(\)"
+
+
+@pytest.mark.parametrize("kind", ["elementwise", "reduced", "nested operands"])
+@pytest.mark.parametrize("nested", [False, True], ids=["", "nested graph"])
+def test_inputs_that_share_memory_with_what_is_written(gpu: vc.Runtime, kind: str, *, nested: bool) -> None:
+    """A run must not read what it has written since: it is refused, as its recording did not know of the overlap."""
+    values = np.arange(8, dtype=np.int32)
+    x, w, out = gpu.array(values), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record(a=x, b=w) as graph:
+        y = graph["a"].sum() if kind == "reduced" else graph["a"] + 100
+        y = y * 2 if kind == "nested operands" else y
+        graph["b"].fill(0)
+        out[...] = y
+    if nested:
+        inner = graph
+        with gpu.record(a=x, b=w) as graph:
+            inner.run(a=graph["a"], b=graph["b"])
+    expected = {"elementwise": values + 100, "reduced": values * 0 + 28, "nested operands": values * 2 + 200}[kind]
+    graph.run()
+    assert np.array_equal(out.numpy(), expected)
+    with pytest.raises(ValueError, match=REFUSED):
+        graph.run(b=x)
+    assert np.array_equal(x.numpy(), values)
+    graph.run(b=x.copy())
+    assert np.array_equal(out.numpy(), expected)
+
+
+def test_an_input_that_shares_memory_with_an_array_of_the_recording(gpu: vc.Runtime) -> None:
+    x, w, out = gpu.full(8, 5, np.int32), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record(b=w) as graph:
+        y = x + 100
+        graph["b"].fill(0)
+        out[...] = y
+    with pytest.raises(ValueError, match=REFUSED):
+        graph.run(b=x)
+    graph.run()
+    assert out.tolist() == [105] * 8
+
+    def record_with_it() -> None:
+        with gpu.record(a=x) as graph:
+            y = graph["a"] + 100
+            x.fill(0)
+            out[...] = y
+
+    with pytest.raises(ValueError, match=REFUSED):
+        record_with_it()
+    assert x.tolist() == [5] * 8
+
+
+def test_an_input_may_be_written_after_it_was_read(gpu: vc.Runtime) -> None:
+    """The same array as two inputs, or as an input and an array of the recording."""
+    x, out = gpu.full(8, 5, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record(a=x, b=x) as graph:
+        y = graph["a"] + 100
+        out[...] = y
+        graph["b"][...] = y
+        z = graph["b"] * 2
+        x[...] = z
+    graph.run()
+    assert (out.tolist(), x.tolist()) == ([105] * 8, [210] * 8)
+    graph.run(b=out)
+    assert (out.tolist(), x.tolist()) == ([310] * 8, [620] * 8)
+
+
+def test_what_nobody_needs_of_a_recording_is_not_computed(gpu: vc.Runtime) -> None:
+    x, out = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
+    with gpu.record() as graph:
+        y = x + 1
+        z = vc.elementwise("x * 2")(y)
+        left = z * 3 - y
+        out[...] = z
+    assert "3 tasks" in repr(graph)  # y, z and the copy
+    for each in (y, left):
+        assert not each.is_pending
+        with pytest.raises(ValueError, match="has memory only while the graph runs"):
+            each.numpy()
+    with contextlib.suppress(ZeroDivisionError), gpu.record():
+        failed = x + 1
+        raise ZeroDivisionError
+    x.fill(7)
+    with pytest.raises(ValueError, match="has memory only while the graph runs"):
+        failed.numpy()

@@ -18,7 +18,7 @@ from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import memory_of
+from vkcompute.runtime.graphs.graph import memory_of, recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -99,18 +99,28 @@ def make(
     expression = Lazy(operation, dtype, operands)
     if expression.is_too_large:
         expression = _reduced(expression)
-    return pending(Array.lazy(context, shape, result, expression), operands)
+    return pending(context, shape, result, expression, operands)
 
 
-def pending(array: Array, operands: Sequence[Any]) -> Array:
-    """Registers a lazy array with its operands, which may not change before it is computed, and returns it."""
-    key, scheduler = id(array), array.runtime.scheduler
-    reference = array.runtime.pending[key]
+def pending(
+    context: Context, shape: tuple[int, ...], dtype: np.dtype[Any], expression: Any, operands: Sequence[Any]
+) -> Array:
+    """Makes a lazy array, and registers it with its operands, which may not change before it is computed.
+
+    Raises:
+        ValueError: an operand is made by a recording of another thread.
+    """
+    scheduler = context.scheduler
+    if scheduler.recordings:
+        for each in operands:
+            if type(each) is Array and scheduler.recorder_of(each) is not scheduler.recording():
+                each.compute()  # its elements are those of now, not of each run
+    array = Array.lazy(context, shape, dtype, expression)
+    key = id(array)
+    reference = context.pending[key]
     for each in operands:
         if type(each) is Array:
-            if scheduler.recordings and scheduler.recorder_of(each) is not scheduler.recording():
-                each.compute()  # its elements are those of now, not of each run
-            expression: Any = each._expression
+            expression = each._expression
             if expression is not None and len(expression.readers) >= _MOST_READERS:
                 each.compute()  # else it could be computed with each of any number of readers
                 expression = None
@@ -145,6 +155,9 @@ def flattened_to_fit(root: Array, out: Array) -> tuple[tuple[Step, ...], list[An
     """Returns what `flattened` does; computes operands first if device memory does not hold all parameters together."""
     steps, parameters = flattened(root)
     scheduler = root.runtime.scheduler
+    if scheduler.recordings and (graph := recording_graph(scheduler)) is not None and graph.arrays:
+        for each in ordered(root):
+            graph.require_unchanged(each, each._expression.operands)  # type: ignore[union-attr]
     if not scheduler.moves:
         return steps, parameters
     operands = root._expression.operands  # type: ignore[union-attr]

@@ -22,7 +22,7 @@ from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import memory_of, temporary
+from vkcompute.runtime.graphs.graph import memory_of, recording_graph, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -82,9 +82,12 @@ class LazyReduction:
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`."""
         out = memory_of(array)
-        steps, args = (
-            lazy.flattened_to_fit(self.array, out) if type(self.array._expression) is lazy.Lazy else ((), [self.array])
-        )
+        if type(self.array._expression) is lazy.Lazy:
+            steps, args = lazy.flattened_to_fit(self.array, out)
+        else:
+            steps, args = (), [self.array]
+            if (graph := recording_graph(array.runtime.scheduler)) is not None:
+                graph.require_unchanged(array, args)
         kept = out.ndim == self.array.ndim and bool(self.axes)
         launcher = _launcher(self.row, self.dtype, steps, len(args))
         launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
@@ -121,7 +124,7 @@ def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], 
     if expression.depth > lazy.MOST_DEPTH:
         array.compute()
         expression.depth = 1
-    return lazy.pending(Array.lazy(array.runtime, shape, dtype, expression), (array,))
+    return lazy.pending(array.runtime, shape, dtype, expression, (array,))
 
 
 def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:

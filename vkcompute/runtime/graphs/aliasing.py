@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-from vkcompute.runtime.scheduling.task import BufferMap
+from vkcompute.runtime.scheduling.task import BufferMap, Task
 
 
 class Apart(NamedTuple):
-    """A range that is read and one that is written by the same task, which must not overlap.
+    """A range that is read and one that is written by the same task or an earlier one, which must not overlap.
 
     Attributes:
         unless_same: True if they may be the same range, as each element is read before it is written.
@@ -31,8 +33,8 @@ class Apart(NamedTuple):
         (mine, start, stop), (its, first, last) = self.read, self.written
         if mine is its and start < last and first < stop and not (self.unless_same and self.read == self.written):
             raise ValueError(
-                f"an input of this graph on {context.device} overlaps a result that is computed from it: bytes {start} "
-                f"to {stop} and {first} to {last} of one buffer; pass a .copy()"
+                f"an input of this graph on {context.device} overlaps memory that the graph writes before it has read "
+                f"the input: bytes {start} to {stop} and {first} to {last} of one buffer; pass a .copy()"
             )
 
 
@@ -41,9 +43,19 @@ def apart(read: Array, written: Array, *, unless_same: bool) -> list[Apart]:
     return [Apart(read.range, written.range, unless_same)] if may_overlap(read, written) else []
 
 
+def apart_from_writes(read: Array, tasks: Iterable[Task]) -> list[Apart]:
+    """Returns the rules for an array and what tasks write: none for the same buffer, whose ranges are known."""
+    ranges = [each for task in tasks for each in task.writes if each[0] is not read.buffer]
+    return [Apart(read.range, each, unless_same=False) for each in ranges if _may_overlap(read.buffer, each[0])]
+
+
 def may_overlap(one: Array, other: Array) -> bool:
     """True if one of two arrays is an input of a graph, and neither is a temporary: they may overlap in a run."""
-    places = [each.buffer for each in (one, other) if isinstance(each.buffer, Placeholder)]
+    return _may_overlap(one.buffer, other.buffer)
+
+
+def _may_overlap(*buffers: Buffer) -> bool:
+    places = [each for each in buffers if isinstance(each, Placeholder)]
     return bool(places) and all(place.is_input for place in places)
 
 

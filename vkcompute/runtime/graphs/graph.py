@@ -14,7 +14,7 @@ import numpy.typing as npt
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError, shorten_traceback
-from vkcompute.runtime.graphs.aliasing import Apart, apart
+from vkcompute.runtime.graphs.aliasing import Apart, apart, apart_from_writes
 from vkcompute.runtime.graphs.host_arrays import HostArray, HostArrays
 from vkcompute.runtime.graphs.inputs import Inputs
 from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
@@ -38,10 +38,14 @@ class Graph:
     Inputs are given as `with runtime.record(x=array, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
     in the block; `graph.run(x=other)` runs with another array of the same shape and dtype, or other push constants.
     Recordings for the last few choices of inputs are kept, with their arrays; a new choice costs the host about as
-    much as the first recording. A recording never changes while the device may run it.
+    much as the first recording. A recording never changes while the device may run it. An input that overlaps memory
+    which the graph writes before it has read the input is refused, as the graph would read what it wrote.
 
-    `stage_upload`, `stage_download`, `report`, `require_apart`, `own`, `owns`, `add` and `recording` are internal and
-    may change.
+    A lazy array that the block makes is computed where the block needs its memory, and not at all if it never does.
+    Only the recording computes it: to other threads it has no elements.
+
+    `stage_upload`, `stage_download`, `report`, `require_apart`, `require_unchanged`, `own`, `owns`, `add` and
+    `recording` are internal and may change.
     """
 
     def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
@@ -55,6 +59,7 @@ class Graph:
         self._arrays = HostArrays(runtime, self._owner)
         self._recordings: RecordingCache | None = None
         self._own: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._made_after: dict[int, int] = {}  # tasks, by the ids of those arrays
         self.recording = False
         self._state = "new"
         self._has_run = runtime.scheduler.submit_limit_s is None
@@ -78,9 +83,10 @@ class Graph:
         scheduler = self.runtime.scheduler
         done = False
         try:
-            if kind is None and self._state != "closed":
-                self.runtime.compute_pending()
-                done = True
+            for array in [*self._own.values()]:  # nobody has needed their elements, and only a run would have them
+                array.discard(self._temporary(array.nbytes))
+            self._made_after.clear()
+            done = kind is None and self._state != "closed"
         finally:
             self.recording = False
             current.end(self)
@@ -138,6 +144,17 @@ class Graph:
         """Requires that two arrays do not overlap in a run; they may be the same if `unless_same`."""
         self._apart += apart(read, written, unless_same=unless_same)
 
+    def require_unchanged(self, array: Array, operands: Iterable[Any]) -> None:
+        """Requires that in a run no write since a lazy array was made overlaps its operands that are in memory.
+
+        What is known to overlap in the recording was computed before the write.
+        """
+        if self._inputs.arrays and self.owns(array):
+            tasks = self._tasks[self._made_after[id(array)] :]
+            for each in operands:
+                if isinstance(each, Array) and not each.is_pending:
+                    self._apart += apart_from_writes(each, tasks)
+
     def report(self, n_words: int, read: Callable[[HostArray], Exception | None]) -> Array:
         """Returns an array of uint32 for the next launch, which is zero before it; `read` is called with it after.
 
@@ -148,6 +165,7 @@ class Graph:
     def own(self, array: Any) -> None:
         """Registers an array that this recording has made, and that is still to be computed."""
         self._own[id(array)] = array
+        self._made_after[id(array)] = len(self._tasks)
 
     def owns(self, array: Any) -> bool:
         """Returns True if this recording has made the array."""

@@ -156,11 +156,21 @@ class StridedView:
             if expression is None:  # another thread has computed it
                 return
             found = self._computed(expression)
-            buffer = found._buffer or found.buffer
-            _inherit(buffer, expression.readers)
-            self.launch_key, self.span, self._buffer = found.launch_key, found.span, buffer
-            self._expression = None
-            _inherit(buffer, expression.readers)  # those that another thread has added meanwhile
+            self._take(expression, found._buffer or found.buffer, found.launch_key, found.span)
+
+    def discard(self, buffer: Buffer) -> None:
+        """Gives a lazy array a buffer without its elements, which nobody will need; does nothing for others."""
+        with self.runtime.scheduler.device.lock:
+            if self._expression is not None:
+                found = type(self).whole(self.runtime, buffer, self.shape, self.dtype, self.nbytes)
+                self._take(self._expression, buffer, found.launch_key, found.span)
+
+    def _take(self, expression: Expression, buffer: Buffer, launch_key: Any, span: Any) -> None:
+        """Sets the memory of a lazy array, on which its readers depend from now on."""
+        _inherit(buffer, expression.readers)
+        self.launch_key, self.span, self._buffer = launch_key, span, buffer
+        self._expression = None
+        _inherit(buffer, expression.readers)  # those that another thread has added meanwhile
 
     def _computed(self, expression: Expression) -> StridedView:
         """Computes an expression: in the recording that has made it, else at once, as for one of another thread."""
