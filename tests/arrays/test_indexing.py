@@ -237,3 +237,18 @@ def test_host_indices_of_any_integers(gpu: vc.Runtime, dtype: type) -> None:
     assert np.array_equal(gpu.array(host)[at].numpy(), host[at])
     with pytest.raises(IndexError, match="out of bounds"):
         gpu.array(host)[np.array([6], dtype)].numpy()
+
+
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_the_element_of_an_array_without_axes_is_a_copy(gpu: vc.Runtime, *, is_pending: bool) -> None:
+    """`x[()]`, as in NumPy; and `x[...]` is a view, whether x is computed or not."""
+    x = gpu.array(np.int32(5)) + np.int32(0) if is_pending else gpu.array(np.int32(5))
+    element, view = x[()], x[...]
+    element += 1
+    assert (element.item(), x.item()) == (6, 5)
+    view += 2
+    assert (element.item(), x.item()) == (6, 7)
+    x[()] = 9
+    assert (element.item(), x.item(), view.item()) == (6, 9, 9)
+    x[()] = gpu.array(np.int32(11)) * 2
+    assert (element.item(), x.item(), view.item()) == (6, 22, 22)

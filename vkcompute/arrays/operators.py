@@ -12,7 +12,7 @@ from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.layout import is_basic
+from vkcompute.runtime.memory.layout import is_basic, is_empty
 
 _COMPARISONS = {
     "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
@@ -64,7 +64,7 @@ def set_item(array: Array, index: Any, value: Any) -> None:
         indexing.put(array, index, value if type(value) is Array else asarray(value, array.dtype, device=array.runtime))
         return
     array.compute()
-    target = array[index]
+    target = array[... if is_empty(index) else index]
     if type(value) is Array:
         extra = max(value.ndim - target.ndim, 0)
         if extra and value.shape[:extra] == (1,) * extra:

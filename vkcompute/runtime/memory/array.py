@@ -238,8 +238,8 @@ class Array(StridedView, Mathematics):
             if isinstance(self._expression, Restored):
                 return restored(np.empty(shape, self.dtype))
             return empty(self.runtime, shape, self.dtype)
-        if not self.shape and index == () and self.is_pending:  # a number, as in numpy: it need not be computed yet
-            copied: Array = namespace().astype(self, self.dtype)
+        if not self.shape and layout.is_empty(index):  # a number, as in numpy, and no view
+            copied: Array = namespace().astype(self, self.dtype) if self.is_pending else self.copy()
             return copied
         return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
 
@@ -248,7 +248,7 @@ class Array(StridedView, Mathematics):
             namespace().set_item(self, index, value)
             return
         self.compute()
-        target = self[index]
+        target = self[... if layout.is_empty(index) else index]
         if isinstance(value, (np.ndarray, list)):  # as in numpy, an assignment drops first axes of length 1
             data = np.asarray(value)
             extra = max(data.ndim - target.ndim, 0)

@@ -103,6 +103,11 @@ def is_basic(index: Any) -> bool:
     )
 
 
+def is_empty(index: Any) -> bool:
+    """Returns True for `()`: of an array of shape (), the element itself."""
+    return isinstance(index, tuple) and not index
+
+
 def address(array: npt.NDArray[Any]) -> int:
     """The host address of the first element."""
     return int(array.__array_interface__["data"][0])
