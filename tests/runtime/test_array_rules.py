@@ -94,6 +94,17 @@ def test_view_of_every_dtype_as_every_other(gpu: vc.Runtime, of: np.dtype) -> No
         assert array[1:, 16:].view(other).numpy().tobytes() == data[1:, 16:].view(other).tobytes()
 
 
+def test_view_of_a_last_axis_of_one_element(gpu: vc.Runtime) -> None:
+    """Its stride is that of other elements, and means nothing."""
+    data = np.arange(12, dtype=np.int32).reshape(3, 4)
+    array = gpu.array(data)
+    for index in ((slice(None), slice(2, 3)), (None, slice(0, 1), 3)):
+        part, expected = array[index], data[index]
+        assert np.array_equal(part.view(np.int16).numpy(), expected.copy().view(np.int16))
+    with pytest.raises(ValueError, match="contiguous last axis"):
+        array[:, ::2].view(np.int64)
+
+
 def test_view_errors(gpu: vc.Runtime) -> None:
     array = gpu.empty((4, 6), np.int32)
     for wrong in (array[:, :3].view, array[:, ::2].view, array.reshape(2, 3, 2, 2)[..., 0].view, array[0, 0].view):

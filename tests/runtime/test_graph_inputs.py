@@ -516,6 +516,17 @@ def test_an_input_that_overlaps_the_result_of_a_reduction(gpu: vc.Runtime) -> No
     np.testing.assert_array_equal(base[512:1536].numpy(), np.arange(2048).reshape(1024, 2).sum(1))
 
 
+def test_views_of_one_input_overlap_as_views_of_an_array_do(gpu: vc.Runtime) -> None:
+    values = np.arange(4, dtype=np.int32)
+    x = gpu.array(values)
+    with gpu.record(x=x) as graph:
+        given = graph["x"]
+        given[::-1] = given * 4 + given[::-1]
+    graph.run()
+    values[::-1] = values * 4 + values[::-1]
+    assert np.array_equal(x.numpy(), values)
+
+
 def test_an_input_may_be_the_result(gpu: vc.Runtime) -> None:
     x = gpu.array(np.arange(8, dtype=np.float32))
     with gpu.record(x=x) as graph:

@@ -44,19 +44,22 @@ def apart(read: Array, written: Array, *, unless_same: bool) -> list[Apart]:
 
 
 def apart_from_writes(read: Array, tasks: Iterable[Task]) -> list[Apart]:
-    """Returns the rules for an array and what tasks write: none for the same buffer, whose ranges are known."""
-    ranges = [each for task in tasks for each in task.writes if each[0] is not read.buffer]
+    """Returns the rules for an array and what tasks write; as `apart`."""
+    ranges = [each for task in tasks for each in task.writes]
     return [Apart(read.range, each, unless_same=False) for each in ranges if _may_overlap(read.buffer, each[0])]
 
 
 def may_overlap(one: Array, other: Array) -> bool:
-    """True if one of two arrays is an input of a graph, and neither is a temporary: they may overlap in a run."""
+    """True if two arrays may overlap in a run though they do not in the recording.
+
+    One is an input of the graph, and the other in memory, or another input.
+    """
     return _may_overlap(one.buffer, other.buffer)
 
 
-def _may_overlap(*buffers: Buffer) -> bool:
-    places = [each for each in buffers if isinstance(each, Placeholder)]
-    return bool(places) and all(place.is_input for place in places)
+def _may_overlap(one: Buffer, other: Buffer) -> bool:
+    places = [each for each in (one, other) if isinstance(each, Placeholder)]
+    return one is not other and bool(places) and all(place.is_input for place in places)
 
 
 def _rebased(given: Range, buffer_map: BufferMap) -> Range:

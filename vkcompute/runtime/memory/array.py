@@ -371,7 +371,12 @@ class Array(StridedView, Mathematics):
         new = dtypes.lookup(dtype).numpy
         shape, strides = self.shape, self.strides
         if new.itemsize != self.dtype.itemsize:
-            if not shape or strides[-1] != self.dtype.itemsize or shape[-1] * self.dtype.itemsize % new.itemsize:
+            if shape and shape[-1] > 1 and strides[-1] != self.dtype.itemsize:
+                raise ValueError(
+                    f"a view as {new} has a contiguous last axis; its elements of {self.dtype.itemsize} bytes are "
+                    f"{strides[-1]} bytes apart; call .copy() first"
+                )
+            if not shape or shape[-1] * self.dtype.itemsize % new.itemsize:
                 raise ValueError(
                     f"a last axis of {shape[-1:] or 'no'} elements of {self.dtype} is no whole number of {new} elements"
                 )
