@@ -516,6 +516,20 @@ def test_an_input_that_overlaps_the_result_of_a_reduction(gpu: vc.Runtime) -> No
     np.testing.assert_array_equal(base[512:1536].numpy(), np.arange(2048).reshape(1024, 2).sum(1))
 
 
+def test_an_input_is_written_in_place_and_never_replaced(gpu: vc.Runtime) -> None:
+    x = gpu.zeros(4, np.int32)
+    with gpu.record(x=x, n=3) as graph:
+        graph["x"] += 2
+        graph["x"][...] *= 5
+        for wrong in (lambda: graph.__setitem__("x", x), lambda: graph.__setitem__("n", 4)):
+            with pytest.raises(TypeError, match=r"given with the run; write its elements by graph\['.'\]\[\.\.\.\]"):
+                wrong()
+        with pytest.raises(KeyError, match="no input 'y'"):
+            graph["y"] = x
+    graph.run()
+    assert x.tolist() == [10] * 4
+
+
 def test_views_of_one_input_overlap_as_views_of_an_array_do(gpu: vc.Runtime) -> None:
     values = np.arange(4, dtype=np.int32)
     x = gpu.array(values)

@@ -112,6 +112,17 @@ class Graph:
         """The placeholder of an input in the recording: an array, which may have views, or a push constant."""
         return self._inputs[name]
 
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Permits `graph["x"] += 1`, which writes the elements of an input.
+
+        Raises:
+            TypeError: the value is another object than the input's placeholder.
+        """
+        if value is not self._inputs[name]:
+            raise TypeError(
+                f"an input of a graph is given with the run; write its elements by graph[{name!r}][...] = …"
+            )
+
     @property
     def arrays(self) -> dict[str, Array]:
         """The placeholders of the inputs that are arrays, in the order of `record`."""
