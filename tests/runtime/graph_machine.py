@@ -17,6 +17,7 @@ from machine import (
     LENGTH,
     N_ARRAYS,
     SMALL,
+    Hosts,
     Machine,
     Step,
     View,
@@ -24,6 +25,7 @@ from machine import (
     blocks,
     copies,
     fills,
+    lazies,
     replacements,
     scales,
     simple,
@@ -37,14 +39,19 @@ import vkcompute as vc
 INPUTS = (0, 1, 2)
 
 
-class Arrays(list):
-    """NumPy arrays for the device arrays, the number for the input `k`, and what was fetched, by its step."""
+class Arrays(Hosts):
+    """NumPy arrays for the device arrays, the number for the input `k`, and what was fetched, by its step.
+
+    Attributes:
+        recorded: the lazy arrays at the recording, which each of its runs begins with.
+    """
 
     k = 0
 
     def __init__(self, arrays: Sequence[np.ndarray], fetched: dict[int, np.ndarray]) -> None:
-        super().__init__(arrays)
+        super().__init__(arrays, {})
         self.fetched = fetched
+        self.recorded: dict[int, np.ndarray] = {}
 
 
 class GraphMachine(Machine):
@@ -73,6 +80,7 @@ class Run:
 
     def arrays(self, current: Arrays, base: Arrays) -> Arrays:
         given = Arrays([*(current[j] for j in self.order), *base[len(INPUTS) :]], current.fetched)
+        given.lazy = dict(base.recorded)
         given.k = self.k
         return given
 
@@ -150,7 +158,7 @@ class Program:
         inputs = {f"t{i}": m.arrays[i] for i in INPUTS}
         with m.runtime.record(**inputs, k=2) as graph:
             inner = copy.copy(m)
-            inner.graph, inner.nested, inner.k = graph, nested, graph["k"]
+            inner.graph, inner.nested, inner.k, inner.lazy = graph, nested, graph["k"], dict(m.lazy)
             inner.arrays = [*(graph[name] for name in inputs), *m.arrays[len(INPUTS) :]]
             for part in self.parts:
                 part.on_device(inner)
@@ -169,8 +177,9 @@ def runs(draw: st.DrawFn) -> Run:
     return Run(order, draw(SMALL), draw(st.integers(1, 3)), draw(st.booleans()))
 
 
-def graph_programs(depth: int = 2) -> st.SearchStrategy[Program]:
-    steps = st.one_of(adds(), scales(), splits(), copies(), fills(), writes()).map(Plain)
+def graph_programs(depth: int = 2, *, lazy: bool) -> st.SearchStrategy[Program]:
+    more = lazies() if lazy else []
+    steps = st.one_of(adds(), scales(), splits(), copies(), fills(), writes(), *more).map(Plain)
     parts = [
         steps,
         steps,
@@ -179,15 +188,17 @@ def graph_programs(depth: int = 2) -> st.SearchStrategy[Program]:
         st.frozensets(st.integers(0, N_ARRAYS - 1), min_size=1, max_size=3).map(Temporaries),
     ]
     if depth:
-        parts.append(st.builds(Nested, graph_programs(depth - 1), runs()))
-    return st.lists(st.one_of(*parts), max_size=7).map(lambda found: Program(tuple(found)))
+        parts.append(st.builds(Nested, graph_programs(depth - 1, lazy=lazy), runs()))
+    return st.lists(st.one_of(*parts), min_size=4 * lazy, max_size=14 if lazy else 7).map(
+        lambda found: Program(tuple(found))
+    )
 
 
 @st.composite
-def graph_steps(draw: st.DrawFn) -> Step:
+def graph_steps(draw: st.DrawFn, *, lazy: bool) -> Step:
     """A graph that is recorded, and run a few times with other work in between."""
-    program = draw(graph_programs())
-    made = draw(st.lists(st.tuples(runs(), simple()), min_size=1, max_size=5))
+    program = draw(graph_programs(lazy=lazy))
+    made = draw(st.lists(st.tuples(runs(), simple(lazy=lazy)), min_size=1, max_size=5))
 
     def on_device(m: Machine) -> None:
         assert isinstance(m, GraphMachine)
@@ -201,6 +212,7 @@ def graph_steps(draw: st.DrawFn) -> Step:
 
     def on_arrays(arrays: list[np.ndarray]) -> None:
         assert isinstance(arrays, Arrays)
+        arrays.recorded = dict(arrays.lazy)
         for run, between in made:
             program.on_arrays(arrays, arrays, run)
             between.on_arrays(arrays)
@@ -208,13 +220,15 @@ def graph_steps(draw: st.DrawFn) -> Step:
     return Step(f"graph({program}, {made})", on_device, on_arrays, recordable=False)
 
 
-def programs() -> st.SearchStrategy[list[Step]]:
-    return st.lists(st.one_of(graph_steps(), simple(), replacements()), min_size=1, max_size=6)
+def programs(*, lazy: bool = False) -> st.SearchStrategy[list[Step]]:
+    """Lists of graphs and other steps, also of lazy arrays if `lazy`."""
+    return st.lists(st.one_of(graph_steps(lazy=lazy), simple(lazy=lazy), replacements()), min_size=1, max_size=6)
 
 
 def check(machine: GraphMachine, program: list[Step]) -> None:
     """Run the program on both, and compare every array and all that was fetched."""
     hosts = Arrays([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_ARRAYS)], {})
+    machine.lazy = {}
     for array, host in zip(machine.arrays, hosts, strict=True):
         array.write(host)
     for step in program:
@@ -226,5 +240,7 @@ def check(machine: GraphMachine, program: list[Step]) -> None:
         np.testing.assert_array_equal(array.numpy(), host)
     for key, host in hosts.fetched.items():
         np.testing.assert_array_equal(machine.fetched[key], host)
+    for number, host in hosts.lazy.items():
+        np.testing.assert_array_equal(machine.lazy[number].numpy(), host)
     machine.futures.clear()
     machine.fetched.clear()

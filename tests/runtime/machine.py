@@ -1,4 +1,4 @@
-"""Random programs of launches, copies, fills, host accesses and recordings, and what numpy makes of them.
+"""Random programs of launches, copies, fills, lazy arrays, host accesses and recordings, and what numpy makes of them.
 
 They work on a few int32 arrays, so that results are exact. A program is a list of steps, each of which knows how to
 run on a device and how to run on arrays.
@@ -6,7 +6,8 @@ run on a device and how to run on arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,13 +45,22 @@ void main() {{ uint n = min(a.length(), b.length()); if (I < n) {{ a[I] = b[I] *
 """
 
 
+class Hosts(list):
+    """NumPy arrays for the device arrays, and for the lazy ones what they were when they were made."""
+
+    def __init__(self, arrays: Iterable[np.ndarray], lazy: dict[int, np.ndarray]) -> None:
+        super().__init__(arrays)
+        self.lazy = lazy
+
+
 class Machine:
-    """A runtime with the kernels and the arrays of a program."""
+    """A runtime with the kernels and the arrays of a program; lazy arrays by number."""
 
     def __init__(self, runtime: vc.Runtime) -> None:
         self.runtime = runtime
         self.add, self.scale, self.split = (runtime.kernel(vc.glsl(source)) for source in (ADD, SCALE, SPLIT))
         self.arrays = [runtime.empty(LENGTH, np.int32) for _ in range(N_ARRAYS)]
+        self.lazy: dict[int, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,8 @@ class Step:
     """One step: what it does on a machine, and on arrays; `recordable` into a graph."""
 
     text: str
-    on_device: Callable[[Machine], object]
-    on_arrays: Callable[[list[np.ndarray]], object]
+    on_device: Callable[[Any], object]
+    on_arrays: Callable[[Any], object]
     recordable: bool = True
 
     def __repr__(self) -> str:
@@ -228,43 +238,126 @@ def replacements(draw: st.DrawFn) -> Step:
     return Step(f"replace({number})", on_device, lambda arrays: arrays[number].fill(number), recordable=False)
 
 
-def simple() -> st.SearchStrategy[Step]:
-    return st.one_of(adds(), scales(), splits(), copies(), fills(), updates(), writes(), reads())
+NUMBERS = st.integers(0, 2)
 
 
 @st.composite
-def recordings(draw: st.DrawFn) -> Step:
+def expressions(draw: st.DrawFn) -> Step:
+    """A lazy array of a view, which may be written before it is computed."""
+    whole = st.builds(View, st.integers(0, N_ARRAYS - 1), st.just(0), st.just(LENGTH))
+    number, view, k, d = draw(NUMBERS), draw(st.one_of(slices(), whole)), draw(SMALL), draw(SMALL)
+
+    def run(m: Any, arrays: Any) -> None:
+        m.lazy[number] = view.of(arrays) * np.int32(k) + np.int32(d)
+
+    return Step(f"lazy[{number}] = {view} * {k} + {d}", lambda m: run(m, m.arrays), lambda hosts: run(hosts, hosts))
+
+
+def _chosen(lazy: dict[int, Any], number: int) -> Any:
+    return lazy[sorted(lazy)[number % len(lazy)]]
+
+
+@st.composite
+def combinations(draw: st.DrawFn) -> Step:
+    """A lazy array of others; of one, if they do not broadcast."""
+    number, a, b, kind = draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), draw(st.sampled_from(["sum", "-", "where"]))
+
+    def run(m: Any) -> None:
+        if not m.lazy:
+            return
+        x, y = _chosen(m.lazy, a), _chosen(m.lazy, b)
+        y = y if len({len(x), len(y)} - {1}) < 2 else x
+        if kind == "sum":
+            m.lazy[number] = (x - y * np.int32(2)).sum(dtype=np.int32, keepdims=True)
+        else:
+            m.lazy[number] = np.where(x > y, x, y + np.int32(1)) if kind == "where" else x * np.int32(3) - y
+
+    return Step(f"lazy[{number}] = lazy[{a}] {kind} lazy[{b}]", run, run)
+
+
+@st.composite
+def assignments(draw: st.DrawFn) -> Step:
+    """A lazy array is computed into a view, by itself or in an expression of the view."""
+    number, array, start, step = (
+        draw(NUMBERS),
+        draw(st.integers(0, N_ARRAYS - 1)),
+        draw(st.integers(0, LENGTH)),
+        draw(NUMBERS),
+    )
+    kind, keep = draw(st.sampled_from(["=", "+=", "add.out"])), draw(st.booleans())
+
+    def run(m: Any, arrays: Any) -> None:
+        if not m.lazy:
+            return
+        value = _chosen(m.lazy, number)
+        if not keep:
+            m.lazy.pop(number, None)
+        n = len(value)
+        stride = step + 1 if n * (step + 1) <= LENGTH else 1
+        first = start % (LENGTH - n * stride + 1)
+        target = View(array, first, first + n * stride, stride).of(arrays)
+        if kind == "=":
+            target[...] = value
+        elif kind == "+=":
+            target += value
+        else:
+            np.add(value, np.int32(7), out=target)
+
+    text = f"array {array} from {start} by {step} {kind} lazy[{number}]{'' if keep else ', dropped'}"
+    return Step(text, lambda m: run(m, m.arrays), lambda hosts: run(hosts, hosts))
+
+
+def lazies() -> list[st.SearchStrategy[Step]]:
+    """Steps of lazy arrays. Of their kernels, a trace cannot tell what is only read."""
+    return [expressions(), combinations(), assignments()]
+
+
+def simple(*, lazy: bool) -> st.SearchStrategy[Step]:
+    more = lazies() if lazy else []
+    return st.one_of(adds(), scales(), splits(), copies(), fills(), updates(), writes(), reads(), *more)
+
+
+@st.composite
+def recordings(draw: st.DrawFn, *, lazy: bool) -> Step:
     """A graph of a few steps, run a few times, something else in between."""
-    commands = st.one_of(adds(), scales(), splits(), copies(), fills(), updates())
+    commands = st.one_of(adds(), scales(), splits(), copies(), fills(), updates(), *(lazies() if lazy else []))
     inner = draw(st.lists(commands.filter(lambda s: s.recordable), max_size=5))
-    between = draw(simple())
+    between = draw(simple(lazy=lazy))
     times = draw(st.integers(1, 3))
 
     def on_device(m: Machine) -> None:
+        recorded = copy.copy(m)
+        recorded.lazy = dict(m.lazy)  # those that it makes are of a run
         with m.runtime.record() as graph:
             for step in inner:
-                step.on_device(m)
+                step.on_device(recorded)
         graph.submit(times)
         between.on_device(m)
         graph.run()
 
-    def on_arrays(arrays: list[np.ndarray]) -> None:
+    def on_arrays(arrays: Hosts) -> None:
+        before, outside = dict(arrays.lazy), arrays.lazy
         for round_ in range(times + 1):
             if round_ == times:
                 between.on_arrays(arrays)
+            arrays.lazy = dict(before)
             for step in inner:
                 step.on_arrays(arrays)
+            arrays.lazy = outside
 
     return Step(f"record({inner}, times={times}, then {between})", on_device, on_arrays, recordable=False)
 
 
-def programs() -> st.SearchStrategy[list[Step]]:
-    return st.lists(st.one_of(simple(), simple(), replacements(), recordings()), min_size=1, max_size=20)
+def programs(*, lazy: bool = False) -> st.SearchStrategy[list[Step]]:
+    """Lists of steps, also of lazy arrays if `lazy`."""
+    one = simple(lazy=lazy)
+    return st.lists(st.one_of(one, one, replacements(), recordings(lazy=lazy)), min_size=1, max_size=20)
 
 
 def check(machine: Machine, program: list[Step]) -> None:
     """Run the program on both, and compare every array."""
-    hosts = [np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_ARRAYS)]
+    hosts = Hosts([np.random.default_rng(i).integers(-9, 9, LENGTH, np.int32) for i in range(N_ARRAYS)], {})
+    machine.lazy = {}
     for array, host in zip(machine.arrays, hosts, strict=True):
         array.write(host)
     for step in program:
@@ -274,3 +367,5 @@ def check(machine: Machine, program: list[Step]) -> None:
         found = array.numpy()
         wrong = np.flatnonzero(found != host)
         assert not len(wrong), f"array {number} differs at {wrong}: {found[wrong]} for {array[wrong]}"
+    for number, host in hosts.lazy.items():
+        np.testing.assert_array_equal(machine.lazy[number].numpy(), host)

@@ -32,7 +32,7 @@ def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[GraphMac
         yield GraphMachine(runtime)
 
 
-@given(program=programs())
+@given(program=programs(lazy=True))
 def test_random_graphs(machine: GraphMachine, program: list[Step]) -> None:
     check(machine, program)
 

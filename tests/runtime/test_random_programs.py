@@ -28,7 +28,7 @@ def machine(request: pytest.FixtureRequest, rt: vc.Runtime) -> Iterator[Machine]
         yield Machine(runtime)
 
 
-@given(program=programs())
+@given(program=programs(lazy=True))
 @settings(max_examples=10)
 def test_random_program_in_a_profile(machine: Machine, program: list[Step]) -> None:
     """Measured, a graph's tasks are launched one by one: with the same results."""
@@ -38,6 +38,6 @@ def test_random_program_in_a_profile(machine: Machine, program: list[Step]) -> N
     assert all(task.start_ns <= task.stop_ns for task in profile.tasks)
 
 
-@given(program=programs())
+@given(program=programs(lazy=True))
 def test_random_program(machine: Machine, program: list[Step]) -> None:
     check(machine, program)
