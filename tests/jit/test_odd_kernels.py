@@ -249,6 +249,29 @@ def test_values_of_a_loop_with_a_known_end(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == (x[limits & 7] * 10).tolist()
 
 
+@vc.kernel
+def counts_twice(x, out, n):
+    i = vc.global_id(0)
+    found = 0
+    for by in range(2, 200, 77):
+        turns, other = 0, by + n + x[i]
+        while turns < (x[i & 7] & 255 if x[i & 7] & 255 > other & 255 else other & 255) % 5:
+            turns += 1
+            found = found * 10 + turns
+    out[i] = found
+
+
+def test_what_a_loop_has_loaded_is_not_used_behind_it(gpu: vc.Runtime) -> None:
+    """SwiftShader's optimizer did that, and lanes that leave a loop early load 0 in its later turns."""
+    x, out = np.array([24, 2, 8, 5, 6, 66, 130, 6], np.int32), gpu.zeros(8, np.int32)
+    counts_twice[1, 8](gpu.array(x), out, 90)
+    expected = []
+    for each in x.tolist():
+        turns = [max(each, by + 90 + each & 255) % 5 for by in range(2, 200, 77)]
+        expected.append(int("".join(str(k + 1) for n in turns for k in range(n)) or 0))
+    assert out.numpy().tolist() == expected
+
+
 @vc.function
 def clamped(v, low, high=5):
     return min(max(v, low), high)

@@ -410,3 +410,24 @@ def test_launches_that_are_watched_for_cut_loops_are_checked(gpu: vc.Runtime) ->
     assert launched(gpu, endless, x, 7) == [12] * 4
     with pytest.raises(OverflowError, match="out of bounds for uint16"):
         launched(gpu, endless, x, 65_536)
+
+
+@vc.kernel
+def by_known_conditions(x, u, out):
+    i = vc.global_id(0)
+    out[0, i] = x[i] + (1 if u[i] >= -1 else -1) - 300
+    out[1, i] = x[i] + np.where(u[i] >= 0, 1, -1) - 300
+    out[2, i] = x[i] + (u[i] > -5 and 1) - 300
+    out[3, i] = x[i] + (u[i] < 0 or 1) - 300
+    out[4, i] = x[i] + (1 if u[i] > 5 else -1) - 300
+
+
+def test_a_condition_that_the_types_decide_gives_an_int_of_the_kernel(gpu: vc.Runtime) -> None:
+    """Whether a comparison with an unsigned number is always true is not for the type of the result to depend on."""
+    x, u, out = np.array([0, 1, 254, 255], np.uint8), np.arange(4, 8, dtype=np.uint32), gpu.zeros((5, 4), np.int32)
+    try:
+        by_known_conditions[1, 4](gpu.array(x), gpu.array(u), out)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    expected = x.astype(int) - 299
+    assert out.numpy().tolist() == [expected.tolist()] * 4 + [(x.astype(int) + np.where(u > 5, 1, -1) - 300).tolist()]

@@ -26,6 +26,8 @@ class Quirks:
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
         loses_functions_of_constants: a variable that branches set to constants, and to functions of constants, may keep
             the constant in all branches.
+        reuses_masked_loads: what a loop has loaded from memory that is declared read-only is used behind the loop, too.
+            Lanes that had left the loop have loaded 0.
         masks_branches: branches that specialization constants rule out are executed with all lanes masked.
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
@@ -43,6 +45,7 @@ class Quirks:
     max_nesting: int | None = None
     loses_loop_results: bool = False
     loses_functions_of_constants: bool = False
+    reuses_masked_loads: bool = False
     masks_branches: bool = False
     flushes_float64: bool = False
     survives_forks: bool = False
@@ -107,6 +110,8 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"loses_loop_results": True}),
     # It runs SPIRV-Tools' optimizer: see spirv/constant_operands.py.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"loses_functions_of_constants": True}),
+    # SPIRV-Tools' elimination of redundancies, which it runs, uses a value of a loop's body behind the loop.
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"reuses_masked_loads": True}),
     # With a second branch to load rows, never taken, training on 100 features took 1.5 times as long.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"masks_branches": True}),
     # The compiler aborts the process at 512 KiB of variables per four invocations.

@@ -67,7 +67,7 @@ class _Lowering:
         self._access = (_NON_PRIVATE,) if self._has_matrices else ()
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
         self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
-        self._declare_memories(ops)
+        self._declare_memories(ops, [Decoration.NonWritable] if target.declares_read_only else [])
         self._broadcasts = target.broadcasts
         self._load_parameters(target.max_push_nbytes)
         self._load_builtins(ops)
@@ -84,7 +84,7 @@ class _Lowering:
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
-    def _declare_memories(self, ops: Sequence[Op]) -> None:
+    def _declare_memories(self, ops: Sequence[Op], read_only: Sequence[int]) -> None:
         out, written = self._out, {op.memory for op in ops if op.operation.writes}
         # Without Coherent, a device may keep stores in caches that other workgroups do not see, across a fence, too.
         # The Vulkan memory model has no such decoration.
@@ -98,7 +98,7 @@ class _Lowering:
                     out.texel_buffer(memory.name, binding, memory.lanes),
                 )
                 continue
-            decorations = fenced if memory in written else [Decoration.NonWritable]
+            decorations = fenced if memory in written else read_only
             if memory in self._function.aliased:  # drivers may take others for different memory: SPIR-V 2.18.2
                 decorations = [*fenced, Decoration.Aliased]
             variable = out.buffer(memory.name, memory.type, binding, *decorations)

@@ -20,6 +20,8 @@ class Target:
         byte_storage: True if kernels can load and store single bytes. Others access bools by words (ir/bools.py).
         preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
         recomputes_across_barriers: True if the compiler computes a value again at each use behind a barrier.
+        declares_read_only: True if buffers that a kernel only reads are declared so. Some compilers then reuse what was
+            loaded in a loop behind it, also in lanes that had left the loop before.
         broadcasts: True if a shuffle from a constant lane is to be a broadcast, which is faster on most GPUs.
     """
 
@@ -30,6 +32,7 @@ class Target:
     max_texel_buffers: int = 0
     byte_storage: bool = True
     preserved_floats: tuple[int, ...] = ()
+    declares_read_only: bool = True
     broadcasts: bool = True
     recomputes_across_barriers: bool = False
 

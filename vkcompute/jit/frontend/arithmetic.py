@@ -164,11 +164,20 @@ class Arithmetic(Context):
         rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
         return Vector([work(*row) for row in zip(*rows, strict=True)])
 
+    def computed(self, value: Any) -> Any:
+        """Returns a value as one that the kernel computes: an int has the type that both sides of a branch have.
+
+        `1 if u >= 0 else -1` has it as well if u is unsigned, and the condition is known.
+        """
+        kind = kind_of(value, self.real)
+        return unpacked(kind, iter(self.packed(value, kind)))
+
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed."""
         truth = self.truth(condition)
         if isinstance(truth, bool):
-            return one if truth else other
+            found = one if truth else other
+            return self.computed(found) if isinstance(condition, Number) else found
         kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
@@ -414,7 +423,7 @@ class Arithmetic(Context):
             return bool(_folded(sign, one, other))
         as_ints = self._out_of_range(one, other)
         if as_ints:
-            return bool(_FOLD[sign](*as_ints))
+            return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
     def _compared_in_order(self, sign: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> Any:

@@ -124,7 +124,8 @@ class Expressions(ControlFlow):
         """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
         truth = self.truth(first)
         if isinstance(truth, bool):
-            return second() if truth == is_and else first
+            found = second() if truth == is_and else first
+            return self.computed(found) if isinstance(first, Number) else found
         if not cheap:
             sides = (second, lambda: first) if is_and else (lambda: first, second)
             return self._choose(truth, *sides, node)
@@ -134,9 +135,11 @@ class Expressions(ControlFlow):
         return self.where(first, *((other, first) if is_and else (first, other)))
 
     def _if_exp(self, node: ast.IfExp) -> Any:
-        truth = self.truth(self.value(node.test))
+        test = self.value(node.test)
+        truth = self.truth(test)
         if isinstance(truth, bool):
-            return self.value(node.body if truth else node.orelse)
+            found = self.value(node.body if truth else node.orelse)
+            return self.computed(found) if isinstance(test, Number) else found
         if is_cheap(node.body, node.orelse):
             return self.where(Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
         return self._choose(truth, partial(self.value, node.body), partial(self.value, node.orelse), node)

@@ -30,6 +30,7 @@ def _target(runtime: Runtime) -> Target:
         max_storage_buffers=most,
         cuts_loops=quirks.max_loop_iterations is not None,
         max_texel_buffers=_max_texel_buffers(runtime),
+        declares_read_only=not quirks.reuses_masked_loads,
         preserved_floats=physical.preserved_floats,
         broadcasts=not quirks.slow_broadcasts,
         recomputes_across_barriers=quirks.recomputes_across_barriers,
