@@ -272,6 +272,49 @@ def test_what_a_loop_has_loaded_is_not_used_behind_it(gpu: vc.Runtime) -> None:
     assert out.numpy().tolist() == expected
 
 
+def sums_of_found(i, x, table, flags, out, value):
+    found = value % 77
+    for by in (value, 300, -5):
+        value += by % 7
+        for _ in range((x[found % 8] + x[7 - i]) % 4):
+            value = 8
+        else:
+            found = table[value % 8] + (1 if flags[i] == 300 else -1)
+            out[i] += found
+
+
+@vc.kernel
+def loops_in_a_loop(x, table, flags, out):
+    i = vc.global_id(0)
+    first, last = x[1], x[2]
+    n = 0
+    while n < 4:
+        n += 1
+        sums_of_found(i, x, table, flags, out, i)
+    else:
+        if (3, -1, 300, 40000)[i % 4] == 29:
+            last = first
+    flags[i] = last
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint16])
+def test_results_of_loops_in_a_loop(gpu: vc.Runtime, dtype: Any) -> None:
+    """Lanes leave the inner loops in different turns, by a load that only the lanes make which leave."""
+    x = np.array([3, 1835537740, 1, 530229913, -2136960651, -406326450, 1004646932, 273472238], np.int32)
+    table = np.array([48609, 5, 54273, 1, 4, 0, 14430, 31743], dtype)
+    flags, out = gpu.full(8, 7, np.int32), gpu.zeros(8, np.int32)
+    expected = np.zeros(8, np.int32)
+    for i in range(8):
+        for _ in range(4):
+            sums_of_found(i, x.astype(int), table.astype(int), expected, expected, i)
+    try:
+        loops_in_a_loop[1, 8](gpu.array(x), gpu.array(table), flags, out)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    assert out.numpy().tolist() == expected.tolist()
+    assert flags.numpy().tolist() == [1] * 8
+
+
 @vc.function
 def clamped(v, low, high=5):
     return min(max(v, low), high)

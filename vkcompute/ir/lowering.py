@@ -66,7 +66,7 @@ class _Lowering:
         self._device_scope = Scope.QueueFamily if self._has_matrices else Scope.Device
         self._access = (_NON_PRIVATE,) if self._has_matrices else ()
         loops = [op for op in ops if op.code == "loop" and not target.keeps_loop_results]
-        self._guarded = {loop for loop in loops if _has_invariant_result(loop)}
+        self._guarded = {loop: n for n, loop in enumerate(filter(_has_invariant_result, loops))}
         self._declare_memories(ops, [Decoration.NonWritable] if target.declares_read_only else [])
         self._broadcasts = target.broadcasts
         self._load_parameters(target.max_push_nbytes)
@@ -149,7 +149,7 @@ class _Lowering:
             self._builtins[name, axis] = out.value(spv.OpLoad, UINT32, pointer)
 
     def _load_opaque(self) -> int:
-        """The id of a uint32 that is unknown to compilers, and never all ones.
+        """The id of a uint32 that is unknown to compilers, and never one of the largest.
 
         The length of a storage buffer, if there is one: a kernel that reads the number of groups cannot be split by
         the scheduler.
@@ -228,7 +228,7 @@ class _Lowering:
         following = [out.id() for _ in op.params]
         for param, initial, next_ in zip(op.params, op.args, following, strict=True):
             self._ids[param] = out.value(spv.OpPhi, param.type, self._id(initial), before, next_, again)
-        guard = self._opaque_true() if op in self._guarded else 0
+        guard = self._opaque_true(self._guarded[op]) if op in self._guarded else 0
         out.op(spv.OpLoopMerge, merge, again, LoopControl.MaskNone)
         out.op(*(spv.OpBranchConditional, guard, body, merge) if guard else (spv.OpBranch, body))
         self._start(body)
@@ -240,9 +240,13 @@ class _Lowering:
         results = [out.id() for _ in op.results]
         self._phis(op.results, results, list(exits(op)), header if guard else 0)
 
-    def _opaque_true(self) -> int:
-        """The id of an opaque true."""
-        return arithmetic(self._out, OPERATIONS["ne"], BOOL, UINT32, [self._opaque, self._out.uint(0xFFFFFFFF)])
+    def _opaque_true(self, number: int) -> int:
+        """The id of an opaque true for the guarded loop of this number.
+
+        Loops have different ones, as compilers know in the body of a loop that its condition is true.
+        """
+        never = self._out.uint(0xFFFFFFFF - number)
+        return arithmetic(self._out, OPERATIONS["ne"], BOOL, UINT32, [self._opaque, never])
 
     def _phis(self, values: Sequence[Value], ids: Sequence[int], ends: Sequence[Op], header: int = 0) -> None:
         """Emits the phis at a block's start, of the operands of the terminators that branch here.
