@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
+
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at
 from vkcompute.spirv.module import Module
 
 _GLSL = "GLSL.std.450"
+
+
+def may_call(words: np.ndarray[tuple[int], np.dtype[np.uint32]], numbers: Collection[int]) -> bool:
+    """Returns False if certainly none of these extended instructions is in a module."""
+    extended = np.flatnonzero(words & 0xFFFF == op.OpExtInst)
+    return bool(np.isin(words[np.minimum(extended + 4, len(words) - 1)], [*numbers]).any())
 
 
 class Builder:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.builder import Builder
+from vkcompute.spirv.builder import Builder, may_call
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.module import Module
 
@@ -32,18 +32,12 @@ def hide_constant_operands(spirv: bytes) -> bytes:
     The first operand becomes a selection by a specialization constant, which is True and cannot be set. Which operands
     are constants depends on other passes, so that of every such function does.
     """
-    if not _may_have_functions(np.frombuffer(spirv, np.uint32)):
+    if not may_call(np.frombuffer(spirv, np.uint32), _FOLDED):
         return spirv
     module = Module.parse(spirv)
     builder = Builder(module)
     module.functions = [each for given in module.functions for each in _with_hidden_operand(builder, given)]
     return module.words()
-
-
-def _may_have_functions(words: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> bool:
-    """Returns False if certainly none of the functions is in a module."""
-    extended = np.flatnonzero(words & 0xFFFF == op.OpExtInst)
-    return bool(np.isin(words[np.minimum(extended + 4, len(words) - 1)], [*_FOLDED]).any())
 
 
 def _is_folded(builder: Builder, given: Instruction) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.builder import Builder
+from vkcompute.spirv.builder import Builder, may_call
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.module import Module
 
@@ -50,9 +50,8 @@ def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
 def _may_have(words: np.ndarray[tuple[int], np.dtype[np.uint32]], keys: Collection[_Key]) -> bool:
     """Returns False if certainly none of the conversions is in a module."""
     numbers = [key.number for key in keys if key.opcode == op.OpExtInst]
-    extended = np.flatnonzero(words == (6 << 16 | op.OpExtInst))
     plain = [4 << 16 | key.opcode for key in keys if key.opcode != op.OpExtInst]
-    return bool(np.isin(words, plain).any() or np.isin(words[np.minimum(extended + 4, len(words) - 1)], numbers).any())
+    return bool(np.isin(words, plain).any()) or may_call(words, numbers)
 
 
 def _replaced(builder: Builder, given: Instruction, rows: Mapping[_Key, Replace]) -> list[Instruction]:
