@@ -28,8 +28,9 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 @st.composite
 def indexed(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """A basic index of an array of this shape."""
-    return draw(npst.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    """A basic index that makes a view: of an array of shape (), `()` makes a copy."""
+    index = draw(npst.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    return index if shape or index != () else ...
 
 
 def picked(array: np.ndarray, index: Any) -> np.ndarray:
