@@ -26,7 +26,7 @@ def agree(gpu: vc.Runtime, call: Any, *given: Any, rtol: float = 1e-6) -> None:
     np.testing.assert_allclose(found.numpy(), expected, rtol=rtol)
 
 
-@pytest.mark.parametrize("axes", permutations(range(3)))
+@pytest.mark.parametrize("axes", list(permutations(range(3))))
 @pytest.mark.parametrize("order", ["C", "F", "A", "K", "c", "f", "a", "k"])
 def test_elements_in_the_order_of_memory(gpu: vc.Runtime, axes: tuple[int, ...], order: str) -> None:
     x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)

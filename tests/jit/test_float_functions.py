@@ -19,6 +19,8 @@ from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
 from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.library import math_lowering
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.module import Module
 
 Array = np.ndarray[Any, Any]
 N = 1 << 16
@@ -109,6 +111,38 @@ def test_functions_are_right_to_two_ulp(gpu: vc.Runtime, name: str, dtype: str) 
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     check(name, found, args, 0.51 if dtype == "float16" else BOUND)  # float16 is rounded from float32
+
+
+@pytest.mark.parametrize("name", [*RANGES, *PAIRS])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_function_of_several_numbers_at_once(gpu: vc.Runtime, name: str, dtype: str) -> None:
+    """Then the module calls it."""
+    if dtype == "float64" and np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("numpy has no wider type here")
+    args = arguments(name, np.dtype(dtype).type, 1 << 12)
+    rolled = [[np.roll(x, 100 * n) for x in args] for n in range(3)]
+    names = [[f"{letter}{n}" for letter in "xy"[: len(args)]] for n in range(3)]
+    several = vc.elementwise(", ".join(f"{name}({', '.join(each)})" for each in names))
+    try:
+        found = several(*[gpu.array(x) for each in rolled for x in each])
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    for result, given in zip(found, rolled, strict=True):
+        check(name, result.numpy(), given, 0.51 if dtype == "float16" else BOUND)
+
+
+@pytest.mark.pure
+def test_many_calls_of_a_function_share_its_code() -> None:
+    function = ir.Function("exps")
+    b = ir.Builder(function)
+    memory = function.buffer("x", ir.FLOAT32)
+    for at in range(20):
+        index = b.const(at, ir.UINT32)
+        b.store(memory, index, b.compute("exp", b.load(memory, index)))
+    spirv = ir.lower(math_lowering.lower_math(ir.optimize(function), fast=False)).spirv
+    calls = [each for each in Module.parse(spirv).functions if each.opcode == op.OpFunctionCall]
+    assert len(calls) == 20
+    assert len({each.operands[2] for each in calls}) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -220,5 +254,5 @@ def test_functions_become_operations_that_are_not_contracted(code: str, kind: ir
     args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(ir.OPERATIONS[code].arity or 0)]
     b.store(memory, b.const(0, ir.UINT32), b.compute(code, *args))
     ir.verify(math_lowering.lower_math(ir.optimize(function), fast=False))
-    rounded = [op for op in walk(function.body) if op.code in ("add", "sub", "mul", "div")]
-    assert all(op.attribute == NO_CONTRACTION for op in rounded if op.type is kind)
+    rounded = [each for each in walk(function.body) if each.code in ("add", "sub", "mul", "div")]
+    assert all(each.attribute == NO_CONTRACTION for each in rounded if each.type is kind)

@@ -19,7 +19,7 @@ from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
 from vkcompute.ir.operations import OPERATIONS, Operation
-from vkcompute.ir.pipeline import lower, optimize
+from vkcompute.ir.pipeline import legalize, lower, optimize
 from vkcompute.ir.printer import text
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.target import Target
@@ -45,5 +45,6 @@ __all__ = [
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
     "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids",
     "bind_arrays", "bools_in_words", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics",
-    "load_texels", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+    "legalize", "load_texels", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection",
+    "wrap_grid",
 ]  # fmt: skip

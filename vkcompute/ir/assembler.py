@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 from vkcompute.ir.function import Constant
 from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
@@ -70,6 +71,7 @@ class Assembler:
         self._declared: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, int] = {}
         self._locals: list[int] = []
+        self._functions: list[int] = []  # those that are called
         self.code: list[int] = []
         self.standard = self.id()
 
@@ -260,6 +262,24 @@ class Assembler:
         """Decorates an id."""
         self._decorations += _instruction(spv.OpDecorate, target, *decoration)
 
+    @contextmanager
+    def function(self, entry: int, params: Sequence[tuple[int, Type]], result: Type) -> Iterator[int]:
+        """Appends to another function's body inside, and gives its id; `entry` is its first block.
+
+        Args:
+            params: the ids of its parameters, and their types.
+        """
+        code, self.code, found, kind = self.code, [], self.id(), self.type(result)
+        yield found
+        types = [self.type(each) for _, each in params]
+        signature = self._declare(spv.OpTypeFunction, kind, *types)
+        head = [*_instruction(spv.OpFunction, kind, found, FunctionControl.MaskNone, signature)]
+        for (param, _), each in zip(params, types, strict=True):
+            head += _instruction(spv.OpFunctionParameter, each, param)
+        head += _instruction(spv.OpLabel, entry)
+        self._functions += [*head, *self.code, *_instruction(spv.OpFunctionEnd)]
+        self.code = code
+
     def words(self, name: str, local_size: tuple[int, int, int], entry: int) -> bytes:
         """The module with the entry point "main", whose first block is `entry`; `name` is for debuggers."""
         void, main = self._declare(spv.OpTypeVoid), self.id()
@@ -270,6 +290,7 @@ class Assembler:
             *self._locals,
             *self.code,
             *_instruction(spv.OpFunctionEnd),
+            *self._functions,
         ]
         head = self._head(main, name, local_size)
         words = [MAGIC, VERSION, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,6 +116,18 @@ class Op(Value):
         return found if isinstance(found, Memory) else None
 
 
+class Routine(NamedTuple):
+    """An implementation of an operation, without memory and loops.
+
+    Attributes:
+        params: for the operands.
+        body: ends with a yield of the result.
+    """
+
+    params: tuple[Param, ...]
+    body: Region
+
+
 class Function:
     """One compute kernel.
 
@@ -127,6 +139,7 @@ class Function:
         array_bindings: those of arrays, unless each has one of its own.
         aliased: buffers that may have bytes in common with a written one, so that drivers must not take them for
             constant.
+        routines: by code and type, the implementations of operations that are calls in the module.
     """
 
     def __init__(self, name: str, local_size: tuple[int, int, int] = (64, 1, 1)) -> None:
@@ -137,6 +150,7 @@ class Function:
         self.body = Region()
         self.array_bindings: ArrayBindings | None = None
         self.aliased: frozenset[Memory] = frozenset()
+        self.routines: dict[tuple[str, Type], Routine] = {}
         self._constants: dict[tuple[Scalar, bytes], Constant] = {}
         self._ints: dict[tuple[Scalar, int], Constant] = {}  # the same, by Python ints: these need no conversion
 
@@ -144,7 +158,7 @@ class Function:
         """A function with the same interface and an empty body."""
         made = Function(self.name, self.local_size)
         made.buffers, made.pushes, made.shared_memory = [*self.buffers], [*self.pushes], [*self.shared_memory]
-        made.aliased = self.aliased
+        made.aliased, made.routines = self.aliased, {**self.routines}
         return made
 
     def buffer(

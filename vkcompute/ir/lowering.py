@@ -59,6 +59,7 @@ class _Lowering:
         self._predecessors: dict[Op, int] = {}  # terminator -> its block
         self._loop_targets: dict[Op, tuple[int, int]] = {}  # loop -> the blocks of continue and break
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
+        self._routines: dict[tuple[str, Type], int] = {}  # those that are called so far
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
         self._ops = ops = list(walk(function.body))
         self._parameters: tuple[int, int] | None = None  # set and binding of the buffer of parameters
@@ -174,7 +175,7 @@ class _Lowering:
         self._block = label
 
     def _region(self, region: Region, merge: int) -> None:
-        """Emits a region; its yield branches to the block `merge`, or returns if that is 0."""
+        """Emits a region; its yield branches to the block `merge`, or returns, with its value, if that is 0."""
         end = region.terminator
         for op in region.ops if end is None else region.ops[:-1]:
             if op.code == "if":
@@ -193,6 +194,8 @@ class _Lowering:
             self._out.op(spv.OpUnreachable)
         elif merge and (end is None or end.code != "return"):
             self._out.op(spv.OpBranch, merge)
+        elif end is not None and end.args:  # of a routine
+            self._out.op(spv.OpReturnValue, self._id(end.args[0]))
         else:
             self._out.op(spv.OpReturn)
 
@@ -267,10 +270,24 @@ class _Lowering:
         args = [self._id(value) for value in op.args]
         if op.operation.arity is None:
             return _VALUES[op.code](self, op, args)
+        if op.operation.elementary and (op.code, op.type) in self._function.routines:
+            return self._out.value(spv.OpFunctionCall, op.type, self._routine(op.code, op.type), *args)
         result = arithmetic(self._out, op.operation, op.type, op.args[0].type, args)
         if op.attribute == NO_CONTRACTION:
             self._out.decorate(result, Decoration.NoContraction)
         return result
+
+    def _routine(self, code: str, kind: Type) -> int:
+        """The id of the function that computes an operation, emitted once."""
+        if (code, kind) not in self._routines:
+            params, body = self._function.routines[code, kind]
+            block, self._block = self._block, self._out.id()
+            ids = [(self._out.id(), param.type) for param in params]
+            self._ids.update(zip(params, [found for found, _ in ids], strict=True))
+            with self._out.function(self._block, ids, kind) as self._routines[code, kind]:
+                self._region(body, 0)
+            self._block = block
+        return self._routines[code, kind]
 
     def _subgroup(self, op: Op, args: list[int]) -> int:
         constant_lane = self._broadcasts and bool(op.args) and isinstance(op.args[-1], Constant)

@@ -45,9 +45,14 @@ def optimize(function: Function) -> Function:
     return run(OPTIMIZATIONS, function)
 
 
+def legalize(function: Function) -> Function:
+    """Replaces what `lower` has no instructions for, in place, as far as that depends on no target."""
+    return run(LEGALIZATIONS, function)
+
+
 def lower(function: Function, target: Target = ANY) -> KernelModule:
     """The SPIR-V 1.3 module of a valid function, with its interface; its entry point is "main"."""
-    function = expand_bools(run(LEGALIZATIONS, function), target)
+    function = expand_bools(legalize(function), target)
     if target.recomputes_across_barriers:
         function = prevent_recomputation(function)
     return to_spirv(function, target)

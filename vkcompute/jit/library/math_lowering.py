@@ -2,18 +2,20 @@
 
 Vulkan allows an absolute error of 2**-11 for the sine and relative errors of about 2**-10 for others (Vulkan 1.3,
 Precision of core SPIR-V instructions). For float64 it has none of these functions. Their implementations in the kernel
-language are compiled once, and copied in place of each operation.
+language are compiled once, and copied in place of each operation. Where there are many, the module calls a function.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Set
+from typing import Any
 
 from vkcompute import ir
 from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
-from vkcompute.ir.function import NO_CONTRACTION, Op, Param, walk
+from vkcompute.ir.function import NO_CONTRACTION, Constant, Op, Param, Region, Routine, walk
 from vkcompute.ir.rewriting import expand
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -22,13 +24,7 @@ from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single
 
-
-class Template(NamedTuple):
-    """A function of floats in the intermediate form."""
-
-    params: tuple[Param, ...]
-    ops: tuple[Op, ...]
-    result: Value
+_MOST_COPIES = 2
 
 
 def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
@@ -38,11 +34,25 @@ def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
         fast: True to keep those for which the device has an instruction.
     """
     found = {op for op in walk(function.body) if _is_replaced(op, fast)}
-    if found:
-        expand(function, found.__contains__, _lowered)
-    if len(found) > 1:
+    if not found:
+        return function
+    called = _called(found)
+    function.routines = {(op.code, _wide(op)): _routine(op.code, _wide(op)) for op in called}
+    expand(function, found.__contains__, lambda builder, op: (_call if op in called else _copy)(builder, op))
+    if len(found) - len(called) > 1:
         eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
     return function
+
+
+def _called(found: Set[Op]) -> set[Op]:
+    """Returns the operations that become calls: many of one function, of values that no other one takes.
+
+    Copies have operations in common with those of the same value, and are simplified for constants.
+    """
+    n_uses = Counter([arg for op in found for arg in {*op.args}])
+    candidates = [op for op in found if not any(type(arg) is Constant or n_uses[arg] > 1 for arg in op.args)]
+    counts = Counter([(op.code, _wide(op)) for op in candidates])
+    return {op for op in candidates if counts[op.code, _wide(op)] > _MOST_COPIES}
 
 
 def without_contraction(function: ir.Function) -> ir.Function:
@@ -60,17 +70,27 @@ def _is_replaced(op: Op, fast: bool) -> bool:
     return not fast or not has_instruction or op.args[0].type.bits == 64
 
 
-def _lowered(builder: ir.Builder, op: Op) -> Value:
-    wide = FLOAT32 if op.type is FLOAT16 else op.type
-    template = _template(op.code, wide)
-    env = dict[Value, Value](zip(template.params, [builder.cast(each, wide) for each in op.args], strict=True))
-    for each in template.ops:
+def _wide(op: Op) -> Scalar:
+    """Returns the type in which an operation is computed."""
+    return FLOAT32 if op.type is FLOAT16 else op.type  # type: ignore[return-value]
+
+
+def _call(builder: ir.Builder, op: Op) -> Value:
+    found = builder.compute(op.code, *[builder.cast(each, _wide(op)) for each in op.args])
+    return builder.cast(found, op.type)
+
+
+def _copy(builder: ir.Builder, op: Op) -> Value:
+    params, body = _routine(op.code, _wide(op))
+    env = dict[Value, Value](zip(params, [builder.cast(each, _wide(op)) for each in op.args], strict=True))
+    *ops, end = body.ops
+    for each in ops:
         builder.copy(each, env)
-    return builder.cast(env.get(template.result, template.result), op.type)
+    return builder.cast(env.get(end.args[0], end.args[0]), op.type)
 
 
 @functools.cache
-def _template(code: str, kind: Scalar) -> Template:
+def _routine(code: str, kind: Scalar) -> Routine:
     """Compiles the implementation of a function; the device must not contract its operations."""
     function = ir.Function(code)
     compiler = Compiler(function, kind)
@@ -80,5 +100,5 @@ def _template(code: str, kind: Scalar) -> Template:
     found = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
     memory = function.buffer("result", kind)
     compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(found, kind))
-    *ops, store = ir.optimize(without_contraction(function)).body.ops
-    return Template(params, tuple(ops), store.args[1])
+    *ops, store = ir.legalize(ir.optimize(without_contraction(function))).body.ops
+    return Routine(params, Region([*ops, Op("yield", None, (store.args[1],))]))
