@@ -30,7 +30,7 @@ def flatten_chains(function: Function) -> Function:
     """Flattens the chains of branches that are deeper than `_STEP`, in place."""
     if _depth(function.body)[0] > _STEP:
         _absorb(function.body, "return")
-        for op in [*walk(function.body)]:
+        for op in walk(function.body):
             if op.code == "loop":
                 _absorb(op.regions[0], "continue", op)
         _cut_chains(function, function.body)

@@ -204,14 +204,14 @@ def _converted(value: Any, kind: Scalar) -> np.generic:
     return found
 
 
-def walk(region: Region) -> Iterator[Op]:
+def walk(region: Region) -> list[Op]:
     """All operations in preorder."""
-    pending = region.ops[::-1]
-    while pending:
-        op = pending.pop()
-        yield op
-        for inner in reversed(op.regions):
-            pending += reversed(inner.ops)
+    found: list[Op] = []
+    for op in region.ops:
+        found.append(op)
+        for inner in op.regions:
+            found += walk(inner)
+    return found
 
 
 def terminators(region: Region) -> Iterator[Op]:

@@ -61,7 +61,7 @@ class _Lowering:
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
         self._routines: dict[tuple[str, Type], int] = {}  # those that are called so far
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
-        self._ops = ops = list(walk(function.body))
+        self._ops = ops = walk(function.body)
         self._parameters: tuple[int, int] | None = None  # set and binding of the buffer of parameters
         self._has_matrices = any(op.has_result and isinstance(op.type, Matrix) for op in ops)
         self._device_scope = Scope.QueueFamily if self._has_matrices else Scope.Device

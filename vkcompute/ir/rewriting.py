@@ -21,7 +21,8 @@ def rewrite(function: Function, replace: Replace) -> None:
     def visit(region: Region) -> None:
         kept: list[Op] = []
         for op in region.ops:
-            op.args = tuple([replaced.get(value, value) for value in op.args])
+            if replaced:
+                op.args = tuple([replaced.get(value, value) for value in op.args])
             for inner in op.regions:
                 visit(inner)
             ops = replace(op, replaced)

@@ -37,7 +37,7 @@ class Placement:
     """
 
     def __init__(self, function: Function, target: Target, n_warps: int) -> None:
-        self._target, ops = target, list(walk(function.body))
+        self._target, ops = target, walk(function.body)
         self.lanes = log2(target.subgroup_size)
         self.n_threads = self._size(ops, n_warps)
         self.layouts: dict[Value, list[Layout]] = {}
