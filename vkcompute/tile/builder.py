@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from vkcompute import ir
 from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Memory, Value
-from vkcompute.ir.function import Op, Param, Region, Result
+from vkcompute.ir.dead_code import remove_unused
+from vkcompute.ir.function import Op, Param, Region, Result, walk
 from vkcompute.ir.types import Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type
 from vkcompute.tile.types import BFLOAT16, Block, block, rounded, shape_of, typed
@@ -207,6 +208,9 @@ class Builder(ir.Builder):
                     f"the function of a {code} returns what it takes, {', '.join(map(str, kinds))}; got {got}"
                 )
             self.yield_(*found)
+        remove_unused(region)
+        if any(isinstance(each, BlockOp) for each in walk(region)):
+            raise IrError(f"the function of a {code} combines numbers, and has no blocks; make them before the {code}")
         op.results = tuple(Result(typed(kind, shape)) for kind in kinds)
         self._add(op)
         return op.results

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 from typing import Any
 
-from vkcompute.ir import INT32, UINT32, Constant, Value
+from vkcompute.ir import INT32, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op
 
 Polynomial = dict[tuple[Value, ...], int]
@@ -25,7 +25,7 @@ class Offsets:
     """
 
     def __init__(self, divisors: MutableMapping[Value, int], naturals: Collection[Value]) -> None:
-        self._divisors, self._naturals = divisors, naturals
+        self._divisors, self._naturals = Divisors(divisors), _Naturals(naturals)
         self._remainders: dict[tuple[Any, ...], Value] = {}
         self._parts: dict[Value, Value] = {}
         self._known: dict[Value, Polynomial] = {}
@@ -84,8 +84,8 @@ class Offsets:
         dividend, n = op.args
         found = self.polynomial(dividend)
         constant, rest = found.get((), 0), {each: factor for each, factor in found.items() if each}
-        step = math.gcd(divisor(n, self._divisors), *[self._divisor_of(*each) for each in rest.items()])
-        if not natural(dividend, self._naturals):
+        step = math.gcd(self._divisors.of(n), *[self._divisor_of(*each) for each in rest.items()])
+        if dividend not in self._naturals:
             return None
         key = n, tuple(sorted((tuple(map(id, each)), factor) for each, factor in rest.items())), constant // step
         first = self._remainders.setdefault(key, op)
@@ -95,11 +95,11 @@ class Offsets:
         """Returns the part of a remainder that is a multiple of a step, as a value of its own."""
         if op not in self._parts:
             part = self._parts[op] = Value(op.type)
-            self._divisors[part] = step
+            self._divisors.known[part] = step
         return {(self._parts[op],): 1}
 
     def _divisor_of(self, monomial: tuple[Value, ...], factor: int) -> int:
-        return math.prod([divisor(each, self._divisors) for each in monomial]) * (factor & -factor or 1 << 32)
+        return math.prod(map(self._divisors.of, monomial)) * (factor & -factor or 1 << 32)
 
 
 def _sum(one: Polynomial, other: Polynomial) -> Polynomial:
@@ -120,48 +120,72 @@ def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
     return found
 
 
-def natural(value: Value, known: Collection[Value]) -> bool:
-    """True if an integer is not negative, unless it has overflowed."""
-    if value in known or value.type.kind == "u":  # type: ignore[union-attr]
-        return True
-    if isinstance(value, Constant):
-        return int(value.value) >= 0
-    if not isinstance(value, Op):
-        return False
-    if value.code in ("add", "mul", "div", "min"):
-        return all(natural(each, known) for each in value.args)
-    if value.code in ("rem", "shl", "shr"):
-        return natural(value.args[0], known)
-    if value.code in ("and", "max"):
-        return any(natural(each, known) for each in value.args)
-    if value.code == "select":
-        return all(natural(each, known) for each in value.args[1:])
-    return value.code in ("cast", "bitcast") and isinstance(value.args[0], Op) and value.args[0].code == "builtin"
+class Divisors:
+    """Powers of two that divide integers.
 
+    Attributes:
+        known: those of some values; more may be added, of new values.
+    """
 
-def divisor(value: Value, known: Mapping[Value, int]) -> int:
-    """Returns a power of two that divides an integer; 1 << 32 for 0."""
-    if value in known:
-        return known[value]
-    if isinstance(value, Constant):
-        number = int(value.value)
-        return number & -number or 1 << 32
-    if not isinstance(value, Op):
+    def __init__(self, known: MutableMapping[Value, int]) -> None:
+        self.known = known
+        self._found: dict[Value, int] = {}  # expressions share parts
+
+    def of(self, value: Value) -> int:
+        """Returns a power of two that divides an integer; 1 << 32 for 0."""
+        if value in self.known:
+            return self.known[value]
+        if isinstance(value, Constant):
+            number = int(value.value)
+            return number & -number or 1 << 32
+        if not isinstance(value, Op):
+            return 1
+        if value not in self._found:
+            self._found[value] = self._of_operation(value)
+        return self._found[value]
+
+    def _of_operation(self, op: Op) -> int:
+        if op.code in ("add", "sub", "min", "max"):
+            return math.gcd(*map(self.of, op.args))
+        if op.code == "mul":
+            return min(math.prod(map(self.of, op.args)), 1 << 32)
+        if op.code == "shl" and isinstance(op.args[1], Constant):
+            return min(self.of(op.args[0]) << (int(op.args[1].value) & 31), 1 << 32)
+        if op.code == "and":
+            return max(map(self.of, op.args))
+        if op.code == "select":
+            return math.gcd(*map(self.of, op.args[1:]))
+        kind = op.args[0].type if op.code in ("bitcast", "cast") else None
+        if isinstance(kind, Scalar) and kind.kind in "iu" and kind.bits >= 32:
+            return self.of(op.args[0])
         return 1
-    return _divisor_of_operation(value, known)
 
 
-def _divisor_of_operation(op: Op, known: Mapping[Value, int]) -> int:
-    if op.code in ("add", "sub", "min", "max"):
-        return math.gcd(*[divisor(each, known) for each in op.args])
-    if op.code == "mul":
-        return min(math.prod([divisor(each, known) for each in op.args]), 1 << 32)
-    if op.code == "shl" and isinstance(op.args[1], Constant):
-        return min(divisor(op.args[0], known) << (int(op.args[1].value) & 31), 1 << 32)
-    if op.code == "and":
-        return max(divisor(each, known) for each in op.args)
-    if op.code == "select":
-        return math.gcd(*[divisor(each, known) for each in op.args[1:]])
-    if op.code in ("bitcast", "cast") and op.args[0].type.kind in "iu" and op.args[0].type.bits >= 32:  # type: ignore[union-attr]
-        return divisor(op.args[0], known)
-    return 1
+class _Naturals:
+    """Integers that are not negative, unless they have overflowed; `known` has some of them."""
+
+    def __init__(self, known: Collection[Value]) -> None:
+        self._known = known
+        self._found: dict[Value, bool] = {}
+
+    def __contains__(self, value: Value) -> bool:
+        if value in self._known or value.type.kind == "u":  # type: ignore[union-attr]
+            return True
+        if isinstance(value, Constant):
+            return int(value.value) >= 0
+        if not isinstance(value, Op):
+            return False
+        if value not in self._found:
+            self._found[value] = self._has_result(value)
+        return self._found[value]
+
+    def _has_result(self, op: Op) -> bool:
+        if op.code in ("add", "mul", "div", "min"):
+            return all(each in self for each in op.args)
+        if op.code in ("rem", "shl", "shr"):
+            return op.args[0] in self
+        if op.code in ("and", "max"):
+            return any(each in self for each in op.args)
+        if op.code == "select":
+            return all(each in self for each in op.args[1:])
+        return op.code in ("cast", "bitcast") and isinstance(op.args[0], Op) and op.args[0].code == "builtin"

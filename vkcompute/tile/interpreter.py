@@ -178,8 +178,16 @@ class _Machine:
     # -- along axes ---------------------------------------------------------------------------------------------------
 
     def _combined(self, op: Op, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        self._values.update(zip(op.params, (*one, *other), strict=True))
-        return self.region(op.regions[0])
+        """Combines all elements at once, or one by one if that takes branches."""
+        if not np.ndim(one[0]) or not any(each.regions for each in op.regions[0].ops):
+            self._values.update(zip(op.params, (*one, *other), strict=True))
+            return self.region(op.regions[0])
+        found = [np.empty_like(each) for each in one]
+        for at in np.ndindex(found[0].shape):
+            self._values.update(zip(op.params, [each[at] for each in (*one, *other)], strict=True))
+            for whole, number in zip(found, self.region(op.regions[0]), strict=True):
+                whole[at] = number
+        return found
 
     def _reduce(self, op: Op) -> None:
         """Combines halves, so that sums round as little as on a device."""

@@ -13,7 +13,7 @@ from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edge
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.report import Reports, Site
 from vkcompute.tile.access import Accesses
-from vkcompute.tile.contiguity import Offsets, divisor
+from vkcompute.tile.contiguity import Divisors, Offsets
 from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
@@ -84,7 +84,7 @@ def _with_params(function: Function, divisors: Mapping[Value, int]) -> dict[Valu
                 if param not in known:
                     continue
                 sources = [op.args[at], *[end.args[at] for end in back_edges(op)]]
-                least = min([divisor(each, known) for each in sources])
+                least = min(map(Divisors(known).of, sources))
                 changed, known[param] = changed or least < known[param], min(least, known[param])
     return known
 

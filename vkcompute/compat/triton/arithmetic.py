@@ -7,11 +7,13 @@ one width the unsigned one. Integer division truncates, and the remainder has th
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
+from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Dtype, Pointer
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -233,6 +235,8 @@ class BlockArithmetic(Compiler):
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`."""
+        if sign in ("is", "is not") and isinstance(one, Dtype) and isinstance(other, Dtype):
+            return (one == other) == (sign == "is")
         numbers = isinstance(one, Number) or isinstance(other, Number)
         if not numbers or sign not in _COMPARISONS:
             return super().compare(sign, one, other)
@@ -244,6 +248,8 @@ class BlockArithmetic(Compiler):
 
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`."""
+        if sign == "not" and self._is_block(value):
+            return self.compare("==", value, 0)
         if not isinstance(value, Number) or sign == "not":
             return super().unary(sign, value)
         kind = self.kind(value)
@@ -254,12 +260,25 @@ class BlockArithmetic(Compiler):
             return self.binary("-", 0, value)
         return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
 
+    def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
+        """Builds `first and second()` or `first or second()`; of blocks, from each element's truth."""
+        if self._is_block(first) or (isinstance(first, Number) and cheap):
+            other = second()
+            if self._is_block(first) or self._is_block(other):
+                return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
+            return super()._connect(is_and, first, lambda: other, cheap, node)
+        return super()._connect(is_and, first, second, cheap, node)
+
+    def _is_block(self, value: Any) -> bool:
+        """True for a block of several elements, which has no truth value."""
+        return isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n > 1
+
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a scalar: a device value, or a constant."""
         if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
             flat = self.builder.reshape(value.value, (1,))
             value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
-        if isinstance(value, Number) and isinstance(value.kind.type, Block):
+        if self._is_block(value):
             raise UnsupportedError(
                 f"{told(value)} has no truth value; combine conditions with & and |, choose with tl.where, or reduce "
                 "it, as tl.max(mask, 0)"

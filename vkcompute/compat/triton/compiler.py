@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
@@ -91,6 +91,8 @@ class BlockCompiler(BlockArithmetic):
 
     def _block_attribute(self, node: ast.Attribute) -> Any:
         base, name = self.value(node.value), node.attr
+        if name == "value" and type(base) in (bool, int, float, str, NoneType, Dtype):  # the constant of a constexpr
+            return base
         if isinstance(base, Number):
             return self._of_block(base, name)
         if isinstance(base, (Pointer, BlockPointer, Descriptor)):
@@ -113,6 +115,8 @@ class BlockCompiler(BlockArithmetic):
             kind = PointerType(OF_SCALAR[base.array.element])
             has = {"dtype": kind, "type": kind, "shape": self.shape(base)}
             has |= {each: Method(METHODS[each], base) for each in METHODS if each in _OF_POINTERS}
+            if name == "T":
+                return METHODS["trans"].expand(self, [base], {})
         if name not in has:
             raise UnsupportedError(f"{told(base)} has no attribute {name}; it has {', '.join(has)}")
         return has[name]
@@ -133,12 +137,14 @@ class BlockCompiler(BlockArithmetic):
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.value(node.value)
         if isinstance(base, Number):
-            return self._with_axes(base, self.value(node.slice))
+            return self._with_axes(base, self.value(node.slice), "a block takes", "use masks and tl.where")
         if isinstance(base, Pointer):
-            raise UnsupportedError("a pointer is not indexed; write tl.load(pointer + offsets)")
+            offset = self.number(self.cast(base.offset or 0, self.index_type(base.offset)))
+            rule = "a block of pointers takes", "write tl.load(pointer + offsets)"
+            return base._replace(offset=self._with_axes(offset, self.value(node.slice), *rule))
         return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
 
-    def _with_axes(self, base: Number, index: Any) -> Number:
+    def _with_axes(self, base: Number, index: Any, rule: str, remedy: str) -> Number:
         """Inserts axes of length 1 where the index has None."""
         entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
         found: list[int] = []
@@ -148,9 +154,7 @@ class BlockCompiler(BlockArithmetic):
             elif isinstance(each, slice) and each == slice(None) and shape:
                 found.append(shape.pop(0))
             else:
-                raise UnsupportedError(
-                    f"a block takes : and None in brackets; got {told(each)}; use masks and tl.where"
-                )
+                raise UnsupportedError(f"{rule} : and None in brackets; got {told(each)}; {remedy}")
         return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
 
     def as_block(self, base: Number) -> Any:
@@ -328,9 +332,10 @@ _OF_POINTERS = (
     "store",
     "advance",
     "to",
+    *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
     *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
 )
-_CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
+_CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
 _EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: BlockCompiler._block_attribute,
     ast.Subscript: BlockCompiler._block_subscript,

@@ -8,6 +8,7 @@ from typing import Any
 from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.compat.triton.places import offsets_of
 from vkcompute.compat.triton.types import OF_SCALAR, Pointer, PointerType, scalar_of
 from vkcompute.ir import BOOL, UINT32, Value
 from vkcompute.ir.types import element_of
@@ -49,11 +50,23 @@ method(cast)
 @block_function
 def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition is True, else `y`; both are computed."""
+    if isinstance(x, Pointer) and isinstance(y, Pointer):
+        return _chosen(c, condition, x, y)
     kind = c.common_type(x, y)
     shape = c.common_shape(condition, x, y)
     one, other = (c.spread(c.cast(each, kind.type), shape) for each in (x, y))
     chosen = c.spread(c.cast(condition, BOOL), shape)
     return c.number(c.builder.select(chosen, one, other))
+
+
+def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer:
+    """Returns the pointers of `x` where the condition is True, else those of `y`."""
+    if x.array is not y.array:
+        raise UnsupportedError(
+            f"a block of pointers is to one array; got {told(x)} and {told(y)}; choose loaded numbers"
+        )
+    offset = where.emit(c, condition, *[c.number(offsets_of(c, each)) for each in (x, y)])
+    return Pointer(x.array, 0, offset) if c.shape(offset) else Pointer(x.array, offset)
 
 
 def _extreme(c: BlockCompiler, code: str, x: Any, y: Any, propagate_nan: Any) -> Number:

@@ -42,11 +42,12 @@ def pointer_places(c: BlockArithmetic, pointer: Any, mask: Any, what: str) -> Pl
     """
     if not isinstance(pointer, Pointer):
         raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {told(pointer)}")
-    offsets = _offsets(c, pointer)
+    offsets = offsets_of(c, pointer)
     return Places(pointer.array, offsets, _mask(c, mask, shape_of(offsets.type), what))
 
 
-def _offsets(c: BlockArithmetic, pointer: Pointer) -> Value:
+def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
+    """Returns the offsets of the elements at a pointer, int32 or int64."""
     kind = c.index_type(pointer.base, pointer.offset)
     base = c.cast(pointer.base, kind)
     if pointer.offset is None:

@@ -9,6 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from vkcompute.compat.triton import driver, language, libdevice, math, program, testing, tuning
+from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.compat.triton.types import get_int_dtype
 from vkcompute.errors import KernelError
 
 
@@ -28,11 +30,16 @@ def install_as_triton() -> None:
         "driver": driver,
     }  # fmt: skip
     errors = {"CompilationError": KernelError, "OutOfResources": KernelError}
+    names = {name: getattr(language, name) for name in language.__all__}
     modules = {
         "triton": package,
         "triton.language": language,
-        "triton.language.core": language,
-        "triton.language.standard": language,
+        "triton.language.core": _module(
+            "triton.language.core", **names, CONSTEXPR_0=language.constexpr(0), get_int_dtype=_get_int_dtype
+        ),
+        "triton.language.standard": _module(
+            "triton.language.standard", **names, _log2=_log2, _is_power_of_two=_is_power_of_two
+        ),
         "triton.language.math": math,
         "triton.language.extra": _module("triton.language.extra", libdevice=libdevice, cuda=of_cuda),
         "triton.language.extra.libdevice": libdevice,
@@ -54,6 +61,21 @@ def install_as_triton() -> None:
         parent, _, child = name.rpartition(".")
         if parent and not hasattr(modules[parent], child):
             setattr(modules[parent], child, module)
+
+
+_get_int_dtype = constexpr_function(get_int_dtype)
+
+
+@constexpr_function
+def _log2(i: int) -> int:
+    """Returns the logarithm of a power of two."""
+    return i.bit_length() - 1
+
+
+@constexpr_function
+def _is_power_of_two(i: int) -> bool:
+    """True for a power of two."""
+    return i > 0 and i & (i - 1) == 0
 
 
 def _module(name: str, **names: Any) -> ModuleType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.compat.triton.types import Pointer
 from vkcompute.ir import Value
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
@@ -21,8 +24,21 @@ def as_block(c: BlockArithmetic, value: Any) -> Value:
     return found if shape_of(found.type) else c.builder.full(found, (1,))
 
 
+def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function of blocks also one of blocks of pointers, to whose offsets it applies."""
+
+    @functools.wraps(emit)
+    def applied(c: BlockCompiler, pointer: Any, *args: Any, **named: Any) -> Any:
+        if not isinstance(pointer, Pointer):
+            return emit(c, pointer, *args, **named)
+        return pointer._replace(offset=emit(c, pointer.offset or 0, *args, **named))
+
+    return applied
+
+
 @method
 @block_function
+@_of_pointers
 def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False) -> Any:
     """The elements, in row-major order, in another shape."""
     wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
@@ -39,6 +55,7 @@ method(view)
 
 @method
 @block_function
+@_of_pointers
 def ravel(c: BlockCompiler, x: Any) -> Any:
     """The elements in row-major order along one axis."""
     found = as_block(c, x)
@@ -47,6 +64,7 @@ def ravel(c: BlockCompiler, x: Any) -> Any:
 
 @method
 @block_function
+@_of_pointers
 def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     """Inserts axes of length 1."""
     shape = list(c.shape(input))
@@ -61,6 +79,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
 
 @method
 @block_function
+@_of_pointers
 def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
     """Repeats a block along its axes of length 1."""
     wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
@@ -76,6 +95,7 @@ def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
 
 @method
 @block_function
+@_of_pointers
 def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     """Reorders the axes."""
     order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
@@ -87,6 +107,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
 
 @method
 @block_function
+@_of_pointers
 def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     """Swaps the last two axes, or reorders the axes."""
     if dims:
@@ -98,6 +119,7 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
 
 
 @block_function
+@_of_pointers
 def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     """Removes an axis of length 1."""
     shape = c.shape(x)

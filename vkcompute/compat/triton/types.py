@@ -115,6 +115,18 @@ DTYPES = {name: Dtype(name) for name in _NAMES}
 OF_SCALAR = {dtype.scalar_type: dtype for dtype in DTYPES.values()}
 
 
+def get_int_dtype(bitwidth: int, signed: bool) -> Dtype:
+    """Returns the dtype of integers with this many bits, 1 to 64.
+
+    Raises:
+        ValueError: there is none.
+    """
+    name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
+    if name not in DTYPES:
+        raise ValueError(f"integers have 1, 8, 16, 32 or 64 bits; got {bitwidth}")
+    return DTYPES[name]
+
+
 class PointerType(NamedTuple):
     """The type of a pointer, of which programs ask `element_ty`."""
 

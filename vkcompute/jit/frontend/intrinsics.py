@@ -113,6 +113,6 @@ def folded(function: Any, args: list[Any]) -> Any:
 
 
 def _as_python(found: Any) -> Any:
-    if isinstance(found, tuple):
+    if type(found) is tuple:
         return tuple(map(_as_python, found))
     return found.item() if isinstance(found, np.generic) else found
