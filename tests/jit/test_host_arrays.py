@@ -66,6 +66,12 @@ def test_what_cannot_be_copied_back() -> None:
             saxpy(1.0, x, y)
     with pytest.raises(ValueError, match=r"writes one of two arrays that share memory.*one has gaps"):
         saxpy(1.0, x[1:5], x[:-1:2])
+    for strides in (2, 0):  # elements that overlap, and one element
+        y, z = np.lib.stride_tricks.as_strided(x, (4,), (strides,)), np.zeros(4, np.float32)
+        with pytest.raises(ValueError, match="saxpy writes an array in which several elements share memory"):
+            saxpy(1.0, z, y)
+        saxpy(1.0, y, z)
+        assert np.array_equal(y, z)
     assert x.tolist() == [2] * 8
 
 
