@@ -22,8 +22,8 @@ pytestmark = pytest.mark.pure
 REFUSED = [
     ("y = {i: 2}", "a dict; use variables", "{i"),
     ("y = [j for j in range(3)]", "a comprehension; write a for loop", "[j"),
-    ("y = max(j for j in range(3))", "but as the argument of sum, any or all, and with no := in it", "(j for"),
-    ("y = sum(z := j for j in range(3))", "and with no := in it; write a for loop", "(z :="),
+    ("y = max(j for j in range(3))", "but as the only argument of sum, any or all, with no := in it", "(j for"),
+    ("y = sum(z := j for j in range(3))", "with no := in it; write a for loop", "(z :="),
     ("y = sum(j for j in i)", "int32 has no length; tuples, vectors, arrays and their rows have", "i)"),
     ("sum = min; y = sum(j for j in range(3))", "sum is not Python's own here", "sum(j"),
     ("y = f'{i}'", "an f-string of device values is for print() only", "f'"),
@@ -55,6 +55,10 @@ REFUSED = [
     ("y = i in x", "'in' takes a tuple or a vector in kernels; got the array x", "i in"),
     ("y = x[i].astype(np.int32)", "that a kernel can use; call functions, as vc.int32(x)", "x[i].as"),
     ("y = several[i]", "got a list; make it a tuple", "several[i]"),
+    ("y = pair.total()", "Pair.total is a method; write a function of its fields", "pair.total"),
+    ("y = np.zeros(4)", "np.zeros cannot be called in a kernel; write vc.local(shape, dtype) or [0] * n", "np.zeros"),
+    ("y = np.iinfo(np.float32).max", "iinfo: Invalid integer data type 'f'", "np.iinfo"),
+    ("y = np.iinfo(i).max", "np.iinfo cannot be called", "np.iinfo"),
     ("y = nothing", "the name nothing is not defined", "nothing"),
     ("y = z; z = 1", "z is used before it is assigned", "z;"),
     ("for j in sorted((1, 2)): pass", "iterates over range(…), enumerate(…), zip(…), a tuple", "sorted"),
@@ -104,14 +108,14 @@ REFUSED = [
     ("y = two(i)", "two: missing a required argument: 'b'", "two(i)"),
     ("y = two(*i)", "* takes a tuple, a vector or a list; got int32", "*i"),
     ("y = wrong(i)", "& takes integers; got int32 and a Python float", "a & 0.5"),
-    ("y = table[i]", "table is an array from outside of the kernel; pass it as an argument", "table"),
+    ("y = table[i]", "table is an array of complex128 from outside of the kernel, which has no such elements", "table"),
     ("x.y = i", "a kernel assigns to variables and to elements of arrays", "x.y"),
     ("i[0] = 2", "only arrays, vectors and tuples are indexed; got int32", "i[0]"),
     ("x[i] = (1, 2)", "this takes numbers; got a tuple of 2", "x[i]"),
 ]  # fmt: skip
 
 MODULE = """
-import functools, math, random
+import functools, math, random, typing
 import numpy as np
 import vkcompute as vc
 table = np.zeros(3, complex)
@@ -133,6 +137,11 @@ def decorated(a):
 def kernel(x):
     i = vc.global_id(0)
     {statement}
+class Pair(typing.NamedTuple):
+    x: float
+    def total(self):
+        return self.x
+pair = Pair(1.0)
 """
 
 

@@ -100,6 +100,8 @@ COMPUTED = [
     ("int32", "int32", "out[i] = (i in (1, 2, x[i])) + 2 * (i not in TABLE) + 4 * (3 in TABLE)"),
     ("int32", "int32", "...\n'a text'\nout[i] = np.negative(np.bitwise_and(x[i], 5)) + np.left_shift(i, 2)"),
     ("float32", "bool", "out[i] = np.logical_or(np.less(x[i], -1), np.logical_not(np.greater_equal(x[i], 1)))"),
+    ("int32", "int32", "out[i] = np.iinfo(np.int16).max + np.iinfo(x.dtype).bits"),
+    ("float32", "float32", "out[i] = x[i] * np.finfo(np.float32).eps + np.finfo('f4').tiny"),
     ("int32", "int32", "if np.int32(0.25) < 5:\n    w = 3\nout[i] = w"),
 ]  # fmt: skip
 

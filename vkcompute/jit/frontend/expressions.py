@@ -17,6 +17,8 @@ from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from vkcompute.ir import BOOL, SCALARS, Value
 from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.control import ControlFlow
@@ -40,6 +42,7 @@ from vkcompute.jit.frontend.values import (
     describe,
     is_named,
     is_python,
+    is_static,
     sliced,
     swizzled,
 )
@@ -218,7 +221,11 @@ class Expressions(ControlFlow):
             return base.ndim if name == "ndim" else base.element.numpy
         if isinstance(base, Vector):
             return swizzled(base, name)
+        if isinstance(base, (np.iinfo, np.finfo)) and hasattr(base, name):
+            return getattr(base, name)
         if is_named(type(base)):
+            if name not in base._fields and callable(getattr(base, name, None)):
+                raise UnsupportedError(f"{type(base).__name__}.{name} is a method; write a function of its fields")
             if name not in base._fields:
                 fields = ", ".join(base._fields)
                 raise UnsupportedError(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
@@ -275,6 +282,8 @@ class Expressions(ControlFlow):
             self.sources[function] = defined.source
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
+        if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):
+            return folded(function, args)
         if isinstance(function, type) and is_named(function):
             try:
                 return function(*args, **named)

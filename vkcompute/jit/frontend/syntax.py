@@ -23,7 +23,7 @@ UNSUPPORTED: dict[type[ast.AST], str] = {
     ast.Await: "await; a kernel runs on the device",
     **dict.fromkeys((ast.Yield, ast.YieldFrom), "a generator; write values to an array"),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp), "a comprehension; write a for loop"),
-    ast.GeneratorExp: "a generator, but as the argument of sum, any or all, and with no := in it; write a for loop",
+    ast.GeneratorExp: "a generator, but as the only argument of sum, any or all, with no := in it; write a for loop",
     **dict.fromkeys((ast.Assert, ast.Raise), "assert and raise; write to an array, and check it on the host"),
     ast.Try: "try; nothing raises on the device",
     ast.With: "with",

@@ -230,7 +230,8 @@ def kind_of(arg: Any, name: str = "") -> Any:
     if isinstance(arg, (np.ndarray, list)):
         instead = "; copy it to the device, by runtime.array(data)"
         if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
-            got, instead = f"a NumPy array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.float32)"
+            dtype = {"i": "int32", "u": "uint32"}.get(arg.dtype.kind, "float32")
+            got, instead = f"a NumPy array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.{dtype})"
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"

@@ -366,5 +366,7 @@ for _name, _remedy in {
 }.items():
     if hasattr(math, _name):  # depends on Python's version
         REMEDIES[getattr(math, _name)] = _remedy
+_MAKERS: tuple[Callable[..., Any], ...] = np.zeros, np.ones, np.empty, np.full
+REMEDIES |= dict.fromkeys(_MAKERS, "write vc.local(shape, dtype) or [0] * n; arrays of the device are arguments")
 for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):
     REMEDIES[_function] = f"write {_own} of a vector or a tuple; for arrays, vc.reduce outside of the kernel"
