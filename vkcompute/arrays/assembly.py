@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from vkcompute.arrays import gather, reductions, selection
 from vkcompute.arrays.creation import Casting, asarray
 from vkcompute.arrays.lines import Axis, axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, moveaxis, ravel, reshape, swapaxes
+from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
@@ -71,25 +72,38 @@ def column_stack(tup: Sequence[Array]) -> Array:
 
 
 def block(arrays: Any) -> Array:
-    """Returns blocks joined: the innermost lists along the last axis, the next along the one before."""
-    depth = _depth(arrays)
-    least = np.max([depth, *_axes(arrays)])
-    found = _joined(arrays, depth, int(least))
+    """Returns blocks joined: the innermost lists along the last axis, the next along the one before.
+
+    Raises:
+        ValueError: a list is empty, or the lists are nested to different depths.
+    """
+    leaves = [*_leaves(arrays)]
+    depths = {depth for depth, _ in leaves}
+    if len(depths) > 1 or any(isinstance(each, list) for _, each in leaves):
+        raise ValueError(f"block takes lists of one depth, none of them empty; got the depths {sorted(depths)}")
+    (depth,) = depths
+    given = on_device("block", [each for _, each in leaves])
+    runtime = runtime_of(next(each for each in given if type(each) is Array))
+    placed = {id(leaf): asarray(each, device=runtime) for (_, leaf), each in zip(leaves, given, strict=True)}
+    least = builtins.max(depth, *[each.ndim for each in placed.values()])
+    found = _joined(arrays, placed, depth, least)
     return found if depth else found.copy()
 
 
-def _depth(arrays: Any) -> int:
-    return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
+def _leaves(arrays: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
+    """Yields the blocks in nested lists, and empty lists, with their depth."""
+    if not isinstance(arrays, list) or not arrays:
+        yield depth, arrays
+        return
+    for each in arrays:
+        yield from _leaves(each, depth + 1)
 
 
-def _axes(arrays: Any) -> list[int]:
-    return [n for each in arrays for n in _axes(each)] if isinstance(arrays, list) else [arrays.ndim]
-
-
-def _joined(arrays: Any, depth: int, least: int) -> Array:
+def _joined(arrays: Any, placed: Mapping[int, Array], depth: int, least: int) -> Array:
     if not isinstance(arrays, list):
-        return reshape(arrays, (1,) * (least - arrays.ndim) + arrays.shape)
-    return concat([_joined(each, depth - 1, least) for each in arrays], -depth)
+        found = placed[id(arrays)]
+        return reshape(found, (1,) * (least - found.ndim) + found.shape)
+    return concat([_joined(each, placed, depth - 1, least) for each in arrays], -depth)
 
 
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -168,7 +182,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
         IndexError: an index is out of range.
     """
     x, at = (ravel(arr), 0) if axis is None else (arr, axis_of("delete", arr.ndim, axis))
-    chosen = obj.numpy() if type(obj) is Array else obj
+    chosen = obj.numpy() if type(obj) is Array else [*obj] if isinstance(obj, tuple) else obj
     _refuse_truth("delete", chosen)
     kept = np.ones(x.shape[at], np.bool_)
     kept[np.asarray(chosen, np.intp) if isinstance(chosen, list) and not chosen else chosen] = False
@@ -207,7 +221,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     flat = np.atleast_1d(np.where(places < 0, places + n, places))
     new = astype(_like(values, x), x.dtype)
     if flat.size == 1:  # before one index, any number of values is inserted
-        new = _padded_shape(new, x.ndim)
+        new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
         new = moveaxis(new, 0, at) if places.ndim == 0 else new
         flat = np.repeat(flat, new.shape[at])
     lengths = (*x.shape[:at], flat.size, *x.shape[at + 1 :])

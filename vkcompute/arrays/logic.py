@@ -150,7 +150,7 @@ def isscalar(element: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Returns True for a complex number, or an array of such."""
-    return np.dtype(getattr(x, "dtype", type(x))).kind == "c"
+    return bool(np.dtype(x.dtype).kind == "c" if hasattr(x, "dtype") else np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:

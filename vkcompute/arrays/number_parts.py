@@ -104,9 +104,10 @@ def fix(x: Array, out: Array | None = None) -> Array:
 
 
 def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
-    """Returns x1 to the power x2, of floats: of the common float dtype, or the default one for integers."""
-    one, other = (astype(each, floating(each.dtype)) if type(each) is Array else float(each) for each in (x1, x2))
-    found = apply("power", one, other)
+    """Returns x1 to the power x2, computed in float64, or complex128."""
+    kinds = [each.dtype.kind if type(each) is Array else np.asarray(each).dtype.kind for each in (x1, x2)]
+    wide = np.dtype(np.complex128 if "c" in kinds else np.float64)
+    found = apply("power", *[astype(each, wide) if type(each) is Array else wide.type(each) for each in (x1, x2)])
     return found if out is None else assign(out, found)
 
 

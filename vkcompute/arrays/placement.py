@@ -13,6 +13,7 @@ from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import Casting, asarray, beside, on, ones, zeros
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
+from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import diagonal
 from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
@@ -136,6 +137,7 @@ def ix_(*args: Array) -> tuple[Array, ...]:
     if wrong := [each.shape for each in args if each.ndim != 1]:
         raise ValueError(f"ix_ takes vectors; got the shape {wrong[0]}")
     given = [selection.flatnonzero(each) if each.dtype == BOOL else each for each in args]
+    given = [each if each.size else astype(each, default_int(each.runtime)) for each in given]
     shapes = [tuple([-1 if at == k else 1 for at in range(len(given))]) for k in range(len(given))]
     return tuple([reshape(each, shape) for each, shape in zip(given, shapes, strict=True)])
 
@@ -151,7 +153,10 @@ def ravel_multi_index(
     Raises:
         ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C" or "F".
     """
-    parts, order = list(multi_index), order or "C"
+    given, order = on_device("ravel_multi_index", [*multi_index]) if len(multi_index) else [], order or "C"
+    runtime = next((each.runtime for each in given if type(each) is Array), None)
+    parts = [asarray(each, device=runtime) for each in given]
+    _require_integers("ravel_multi_index", parts)
     if len(parts) != len(dims) or order not in ("C", "F") or mode not in ("raise", "wrap", "clip"):
         raise ValueError(
             f"ravel_multi_index takes an index per axis of {tuple(dims)}, the mode raise, wrap or clip, and the order "
@@ -171,6 +176,14 @@ def ravel_multi_index(
     return astype(total, default_int(total.runtime))
 
 
+def _require_integers(name: str, indices: Sequence[Any]) -> None:
+    """Raises TypeError if an index is a float, unless it is empty."""
+    for each in indices:
+        dtype = each.dtype if type(each) is Array else np.asarray(each).dtype
+        if dtype.kind not in "iub" and np.prod(np.shape(each)):
+            raise TypeError(f"{name} takes integers as indices; got {dtype}; convert with .astype()")
+
+
 def _is_any(x: Array) -> bool:
     return bool(reductions.any(x))
 
@@ -185,6 +198,7 @@ def unravel_index(indices: Array, shape: int | Sequence[int], order: str | None 
     if order not in ("C", "F"):
         raise ValueError(f"the order is 'C' or 'F'; got {order!r}")
     n = int(np.prod(lengths, dtype=np.int64))
+    _require_integers("unravel_index", [indices])
     if _is_any(apply("logical_or", apply("less", indices, 0), apply("greater_equal", indices, n))):
         raise ValueError(f"an index is out of range of an array of shape {lengths}, which has {n} elements")
     found = []

@@ -132,9 +132,9 @@ def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
 
 
 def roots(p: Array) -> Array:
-    """Returns the roots of a polynomial, which are complex; computed on the host, by LAPACK."""
-    found = np.roots(p.numpy())
-    return asarray(found.astype(complex_of(floating(p.dtype))), device=p.runtime)
+    """Returns the roots of a polynomial, complex ones if one is not real; computed on the host, by LAPACK."""
+    found, wanted = np.roots(p.numpy()), floating(p.dtype)
+    return asarray(found.astype(complex_of(wanted) if found.dtype.kind == "c" else part_of(wanted)), device=p.runtime)
 
 
 def poly(seq_of_zeros: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import lazy
+from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
 from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
@@ -182,12 +183,18 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
 
 
+def _placed_condition(condition: Any, array: Array) -> Any:
+    """Returns the argument `where=` of a reduction: True, or an array beside another."""
+    return condition if condition is True else asarray(condition, device=array.runtime)
+
+
 def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
     """Returns an array with the neutral element of a reduction where a condition is false.
 
     Raises:
         ValueError: the condition does not broadcast to the array.
     """
+    condition = _placed_condition(condition, array)
     if condition is True:
         return array
     found = _where(condition, astype(array, dtype), dtype.type(_ROWS[row].identity(dtype)))
@@ -305,6 +312,7 @@ def mean(
     a = astype(a, wide) if a.dtype != wide else a
     total = reduce("add", _chosen(a, where, "add", wide), axes, wide, keepdims)
     count: Any = wide.type(n)
+    where = _placed_condition(where, a)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
     quotient = apply("divide", total, count)
@@ -338,6 +346,7 @@ def var(
     difference = apply("subtract", a, centre)
     wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
     total = reduce("add", _chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
+    where = _placed_condition(where, a)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.creation import linspace, on
-from vkcompute.arrays.promotion import default_float
+from vkcompute.arrays.promotion import complex_of, default_float
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 
@@ -33,16 +33,24 @@ def logspace(
         found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis))
         return found if dtype is None else astype(found, dtype)
     _require_numbers("logspace", start, stop, base)
-    return on(device).array(np.logspace(start, stop, num, endpoint, base).astype(_dtype(dtype)))
+    return on(device).array(_spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
 
 
 def geomspace(
-    start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: npt.DTypeLike | None = None, *,
+    start: complex, stop: complex, num: int = 50, endpoint: bool = True, dtype: npt.DTypeLike | None = None, *,
     device: Any = None,
 ) -> Array:  # fmt: skip
-    """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`."""
+    """Returns `num` numbers evenly spaced on a logarithmic scale, from `start` to `stop`; complex ones on a spiral."""
     _require_numbers("geomspace", start, stop)
-    return on(device).array(np.geomspace(start, stop, num, endpoint).astype(_dtype(dtype)))
+    return on(device).array(_spaced(np.geomspace, start, stop, num, endpoint, dtype=dtype))
+
+
+def _spaced(make: Callable[..., Any], *args: Any, dtype: npt.DTypeLike | None) -> Any:
+    """Returns numbers of a function of NumPy, computed in float64 or complex128, in a dtype or the default one."""
+    is_complex = dtype is not None and np.dtype(dtype).kind == "c"
+    found = make(*args, dtype=np.complex128) if is_complex else make(*args)
+    default = complex_of(default_float()) if found.dtype.kind == "c" else default_float()
+    return found.astype(default if dtype is None else dtype)
 
 
 def _require_numbers(name: str, *given: Any) -> None:
@@ -67,7 +75,7 @@ bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackm
 
 
 def frombuffer(
-    buffer: Any, dtype: npt.DTypeLike = np.float32, count: int = -1, offset: int = 0, *, device: Any = None
+    buffer: Any, dtype: npt.DTypeLike = np.float64, count: int = -1, offset: int = 0, *, device: Any = None
 ) -> Array:
     """Returns a copy of the bytes of an object as an array of one axis."""
     return on(device).array(np.frombuffer(buffer, dtype, count, offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,7 +161,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introse
     return argsort(a, axis)
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
     """Returns the indices that sort by several keys; the last key is the first criterion.
 
     Args:

@@ -135,6 +135,7 @@ class BinaryUfunc(Ufunc):
         Raises:
             TypeError: the function has no reduction.
         """
+        (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
             axes = reduced_axes(self.__name__, array.ndim, axis)
             if array.dtype.kind not in "iu" or selection:
@@ -157,6 +158,7 @@ class BinaryUfunc(Ufunc):
         """
         if self._row not in _SCANS:
             raise self._refused("accumulate", _SCANS)
+        (array,) = on_device(self.__name__, (array,))
         if array.dtype.kind == "c" and self._row in ("maximum", "minimum"):
             raise TypeError(f"{self.__name__} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
         found = scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype_of_result(dtype, out))
@@ -164,6 +166,7 @@ class BinaryUfunc(Ufunc):
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""
+        a, b = on_device(self.__name__, (a, b))
         if type(a) is Array and type(b) is Array:
             a = reshape(a, a.shape + (1,) * b.ndim)
         return self(a, b, **named)
@@ -196,11 +199,12 @@ class BinaryUfunc(Ufunc):
             IndexError: an index is out of range.
             TypeError: the function has no reduction.
         """
+        (array,) = on_device(self.__name__, (array,))
         at = axis_of("reduceat", array.ndim, axis)
         n, starts = array.shape[at], [index(each) for each in (indices.tolist() if type(indices) is Array else indices)]
         if wrong := [each for each in starts if not 0 <= each < n]:
             raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")
-        ends = [max(stop, start + 1) for start, stop in zip(starts, [*starts[1:], n], strict=True)]
+        ends = [max(stop, start + 1) for start, stop in zip(starts, [*starts[1:], n], strict=False)]
         parts = [
             self.reduce(array[_at_axis(at, slice(start, end))], at, dtype, keepdims=True)
             for start, end in zip(starts, ends, strict=True)

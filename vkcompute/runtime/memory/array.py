@@ -278,6 +278,22 @@ class Array(StridedView, Mathematics):
             return self.copy().reshape(new)
         return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 
+    def _assign_shape(self, shape: int | tuple[int, ...]) -> None:
+        """Gives the array another shape in place, which keeps its bytes.
+
+        Raises:
+            ValueError: the shape has another number of elements.
+            AttributeError: no strides give it.
+        """
+        self.buffer.compute_readers()  # they refer to this array, with its shape
+        view = self.reshape(tuple(shape) if isinstance(shape, Sequence) else shape)
+        if view.buffer is not self.buffer:
+            raise AttributeError(f"no strides give this array the shape {view.shape} in place; call x.reshape(shape)")
+        self._shape, self._strides, self.contiguous = view.shape, view.strides, view.contiguous
+        self.launch_key, self.span = view.launch_key, view.span
+
+    shape: layout.Shape = StridedView.__dict__["shape"].setter(_assign_shape)
+
     def transpose(self, *axes: int | tuple[int, ...]) -> Array:
         """Returns a view with the axes in another order, by default reversed, as in numpy.
 
@@ -413,6 +429,16 @@ class Array(StridedView, Mathematics):
             raise IndexError(f"an element has one index per axis; got {len(given)} for {self.ndim} axes")
         return self[given]
 
+    def compress(self, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
+        """Returns `vkcompute.numpy.compress` of the array."""
+        found: Array = namespace().compress(condition, self, axis, out)
+        return found
+
+    def choose(self, *choices: Any, out: Array | None = None, mode: str = "raise") -> Array:
+        """Returns `vkcompute.numpy.choose` of the array and choices, given one by one or as a sequence."""
+        found: Array = namespace().choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
+        return found
+
     def flatten(self, order: str = "C") -> Array:
         """Returns a copy of the elements along one axis; `order` is as of `vkcompute.numpy.ravel`."""
         found: Array = namespace().ravel(self, order)
@@ -527,7 +553,7 @@ _COMPARISONS = {
 }  # fmt: skip
 _UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
 _METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "clip", "conj",
     "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel",
     "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
