@@ -138,6 +138,15 @@ def test_numbers_out_of_range(a: Make) -> None:
         vnp.full_like(a([1], np.uint32), -1)
 
 
+def test_floats_are_not_cut_off_in_any_assignment(a: Make) -> None:
+    x = a([0, 1, 2], np.int32)
+    for index in (0, ..., [0], [True, False, False], a([0], np.int32)):
+        with pytest.raises(TypeError, match="float"):
+            x[index] = 1.5
+        x[index] = 7
+    same(x, [7, 7, 7])
+
+
 def test_indices_that_are_tuples_or_floats(a: Make) -> None:
     x = a([0, 1, 2], np.int32)
     same(vnp.delete(x, ()), [0, 1, 2])
@@ -162,3 +171,49 @@ def test_dtypes_of_results(a: Make, gpu: vc.Runtime) -> None:
         same(vnp.float_power(a([1e30], np.float32), 2), [1e60])
         assert vnp.float_power(a([2], np.complex64), 2).dtype == np.complex128
         same(vnp.frombuffer(np.arange(3.0).tobytes()), [0.0, 1.0, 2.0])
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_indices_of_the_host_are_checked_at_once(a: Make, gpu: vc.Runtime) -> None:
+    x = a(np.arange(10, dtype=np.int32).reshape(2, 5))
+    for index in ([1, 5], np.array([-6]), [1 << 40]):
+        with pytest.raises(IndexError, match="is out of bounds for axis 1 with size 5"):
+            x[:, index] = 7
+        with pytest.raises(IndexError, match=f"index {max(index, key=abs)} is out of bounds for axis 1 with size 5"):
+            x[:, index]
+    same(x, np.arange(10).reshape(2, 5))
+    x[:, gpu.array(np.array([5], np.int32))] = 7  # on the device, it is found where the result is read
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 1 with size 5"):
+        x.numpy()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: vnp.gradient(x, [1.0, 2.0]), ValueError, "a distance for all or for each of 2 axes"),
+        (lambda x: vnp.interp(0, x[0], x[1], period=0), ValueError, "the period of interp is not 0"),
+        (lambda x: vnp.linalg.norm(x[None], None, (0, 1, 2)), ValueError, "norms along axes are of one axis or two"),
+        (lambda x: vnp.linalg.pinv(x, rcond=0.5, rtol=0.5), ValueError, "pinv takes rtol or rcond"),
+        (lambda x: vnp.select([x[0]], [x[1]]), TypeError, "select takes bools as conditions; got float32"),
+        (lambda x: vnp.ediff1d(vnp.astype(x, np.int32), to_end=[2.5]), TypeError, "takes ends of its kind"),
+        (lambda x: vnp.put([1, 2, 3], [0], 5), TypeError, "put writes to its first argument, a device array; got list"),
+        (lambda x: vnp.copyto(src=x, dst=[1]), TypeError, "copyto writes to its first argument"),
+    ],
+)
+def test_errors(a: Make, call: Callable[[vc.Array], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(a([[1, 2], [3, 4]], np.float32))
+
+
+def test_histograms_of_unequal_edges(a: Make) -> None:
+    x, edges = np.array([0.0, 0.5, 0.7], np.float32), (0, 0.5, 1)
+    for bins in ((edges, 4), ([0.0, 1.0], [0, 0.25, 0.5, 1])):
+        found, expected = vnp.histogram2d(a(x), a(x), bins), np.histogram2d(x, x, bins)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+    same(vnp.histogram(a(x), bins=2, range=a([0, 1], np.float32))[0], np.histogram(x, 2, (0, 1))[0])
+    same(vnp.histogramdd([x, x], bins=2)[0], np.histogramdd([x, x], bins=2)[0])
+    same(vnp.einsum(a([[1, 2], [3, 4]], np.float32), a([0, 0], np.int32)), np.float32(5))
+    same(vnp.select([a([True])], [a([1], np.int32)], default=[0]), [1])

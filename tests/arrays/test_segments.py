@@ -71,6 +71,6 @@ def test_errors(gpu: vc.Runtime) -> None:
     with pytest.raises(TypeError, match="bools are not summed"):
         indexing.add(gpu.zeros(3, bool), [0], gpu.zeros(1, bool))
     x = gpu.zeros(3)
-    indexing.add(x, [3], gpu.zeros(1))
+    indexing.add(x, gpu.array(np.array([3], np.int32)), gpu.zeros(1))
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
         x.numpy()

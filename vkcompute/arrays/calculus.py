@@ -34,7 +34,8 @@ def gradient(f: Array, *varargs: Any, axis: int | tuple[int, ...] | None = None,
     """
     axes = axes_of("gradient", f.ndim, axis)
     spacings = list(varargs) if len(varargs) == len(axes) else list(varargs or (1.0,)) * len(axes)
-    if len(spacings) != len(axes) or edge_order not in (1, 2):
+    is_one_vector = len(varargs) == 1 < len(axes) and np.ndim(varargs[0]) > 0
+    if len(spacings) != len(axes) or edge_order not in (1, 2) or is_one_vector:
         raise ValueError(f"gradient takes a distance for all or for each of {len(axes)} axes, and edge_order 1 or 2")
     found = [_gradient(astype(f, floating(f.dtype)), at, h, edge_order) for at, h in zip(axes, spacings, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
@@ -112,8 +113,16 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, axis: int = -1)
 
 
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Returns the differences of neighbours of the flattened array, with elements added at both ends."""
+    """Returns the differences of neighbours of the flattened array, with elements added at both ends.
+
+    Raises:
+        TypeError: elements that are added are of a higher kind than the array.
+    """
     found = diff(ravel(ary))
+    for each in (to_begin, to_end):
+        dtype = each.dtype if type(each) is Array else np.asarray(each).dtype
+        if each is not None and not np.can_cast(dtype, ary.dtype, "same_kind"):
+            raise TypeError(f"ediff1d of {ary.dtype} takes ends of its kind or a lower one; got {dtype}")
     ends = [ravel(asarray(each, ary.dtype, device=ary.runtime)) for each in (to_begin, to_end) if each is not None]
     parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]
     return concat(parts) if len(parts) > 1 else found
@@ -156,6 +165,8 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
         return joined(real, imag)
     dtype = floating(promoted(x.runtime, x.dtype, xp.dtype, fp.dtype))
     wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
+    if period == 0:
+        raise ValueError("the period of interp is not 0")
     if period is not None:
         wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
         order = sorting.argsort(places)

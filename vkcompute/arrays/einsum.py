@@ -75,8 +75,12 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[list[Any]], list[Any] | None,
     n = len(operands) // 2
     if not n:
         raise ValueError("einsum takes subscripts and arrays, or arrays with lists of labels; got neither")
-    output = list(operands[-1]) if len(operands) % 2 else None
-    return [list(each) for each in operands[1 : 2 * n : 2]], output, list(operands[0 : 2 * n : 2])
+    output = _labels(operands[-1]) if len(operands) % 2 else None
+    return [_labels(each) for each in operands[1 : 2 * n : 2]], output, list(operands[0 : 2 * n : 2])
+
+
+def _labels(given: Any) -> list[Any]:
+    return given.tolist() if type(given) is Array else list(given)
 
 
 def _parsed_text(text: str, arrays: list[Array]) -> tuple[list[list[Any]], list[Any] | None, list[Array]]:

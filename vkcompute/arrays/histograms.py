@@ -89,7 +89,7 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     if limits is None and x.size:
         low, high = (each.numpy()[()] for each in (reductions.min(x), reductions.max(x)))
     else:
-        low, high = map(float, limits or (0.0, 1.0))
+        low, high = map(float, (0.0, 1.0) if limits is None else limits)
     if not (np.isfinite(low) and np.isfinite(high)) or low > high:
         raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
     if low == high:
@@ -180,11 +180,13 @@ def histogramdd(
         bins: a number for all coordinates, or a number or edges for each.
         range: the first and the last edge of each coordinate, or None for its least and largest value.
     """
+    if isinstance(sample, (list, tuple)) and not any(type(each) is Array for each in sample):
+        sample = [asarray(each) for each in sample]
     if type(sample) is Array and sample.ndim > 2:
         raise ValueError(f"histogramdd takes a row per point; got the shape {sample.shape}")
     points = sample.reshape(-1, 1) if type(sample) is Array and sample.ndim < 2 else sample
     columns = [points[:, k] for k in _range(points.shape[1])] if type(points) is Array else list(points)
-    each_bins = [bins] * len(columns) if np.ndim(bins) == 0 else list(bins)
+    each_bins = list(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * len(columns)
     limits = [None] * len(columns) if range is None else list(range)
     if not len(each_bins) == len(limits) == len(columns):
         raise ValueError(f"bins and ranges are one per coordinate, of which there are {len(columns)}")
@@ -233,7 +235,7 @@ def histogram2d(
     """
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"histogram2d takes vectors of one length; got the shapes {x.shape} and {y.shape}")
-    if np.ndim(bins) == 1 and len(bins) not in (1, 2):
+    if (isinstance(bins, (list, tuple)) or np.ndim(bins) == 1) and len(bins) not in (1, 2):
         bins = [bins, bins]
     counts, edges = histogramdd([x, y], bins, range, density, weights)
     return counts, edges[0], edges[1]

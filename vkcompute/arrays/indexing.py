@@ -55,10 +55,11 @@ class _Plan(NamedTuple):
 def get(x: Array, index: Any) -> Array:
     """Returns the elements that an advanced index selects, as a new array: `x[index]` of NumPy.
 
-    It waits for the number of true elements of a mask. An index out of range fails the launch.
+    It waits for the number of true elements of a mask. An index on the device that is out of range fails the launch.
 
     Raises:
-        IndexError: an index is no integer or bool, there are too many, or a mask has another shape.
+        IndexError: an index is no integer or bool, or out of range on the host; there are too many, or a mask has
+            another shape.
     """
     if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape:
         return masked(x, index) if x.shape else masked(x.reshape(1), index.reshape(1))
@@ -194,6 +195,9 @@ def _expanded(x: Array, index: tuple[Any, ...]) -> list[list[Any]]:
         elif isinstance(part, Array) and part.dtype == bool:
             expanded.append(_of_mask(x, part, axis))
             axis += part.ndim
+        elif isinstance(part, np.ndarray):
+            expanded.append([_checked(x, part, axis)])
+            axis += 1
         else:
             expanded.append([part])
             axis += _n_axes(part)
@@ -208,7 +212,7 @@ def _n_axes(part: Any) -> int:
 
 
 def _item(x: Array, part: Any) -> Any:
-    """Converts an item of an index to an int, a bool, a device array, or what basic indexing takes."""
+    """Converts an item of an index to an int, a bool, integers of the host, a device array, or a basic index."""
     if part is None or part is Ellipsis or isinstance(part, (slice, bool)):
         return part
     if isinstance(part, Array):
@@ -224,12 +228,21 @@ def _item(x: Array, part: Any) -> Any:
         host = host.astype(np.int32)
     if host.dtype != bool and host.dtype.kind not in "iu":
         raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {host.dtype}")
-    return x.runtime.array(host if host.dtype == bool else _as_int32(host))  # type: ignore[attr-defined]
+    return x.runtime.array(host) if host.dtype == bool else host  # type: ignore[attr-defined]
 
 
-def _as_int32(host: Any) -> Any:
-    """Returns indices as int32, which any device takes; those beyond stay beyond all axes."""
-    return (np.clip(host, -(2**31), 2**31 - 1) if host.dtype.itemsize > 2 else host).astype(np.int32)
+def _checked(x: Array, host: Any, axis: int) -> Array:
+    """Returns indices of the host along an axis as a device array of int32, which any device takes.
+
+    Raises:
+        IndexError: one is out of bounds.
+    """
+    n = x.shape[axis]
+    wrong = host[(host < -n) | (host >= n)]
+    if wrong.size:
+        raise IndexError(f"index {wrong.flat[0]} is out of bounds for axis {axis} with size {n}")
+    found: Array = x.runtime.array(host.astype(np.int32))  # type: ignore[attr-defined]
+    return found
 
 
 def _of_mask(x: Array, mask: Array, axis: int) -> list[Array]:

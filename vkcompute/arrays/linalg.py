@@ -274,6 +274,8 @@ def pinv(
         hermitian: True if the matrices are Hermitian, for a faster method.
         rtol: as of `matrix_rank`.
     """
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv takes rtol or rcond, its older name; got both")
     limit = rtol if rcond is None else rcond
     return _by_lapack("pinv", lambda host: np.linalg.pinv(host, _relative(host, limit), hermitian), a)[0]
 
@@ -387,10 +389,10 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
     """
     products.taken("norm", x)
     axes = axes_of("norm", x.ndim, axis)
-    if ord is None or len(axes) == 1:
+    if (ord is None and (axis is None or len(axes) == 2)) or len(axes) == 1:
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
-        raise ValueError(f"norms with an order are of one axis or two; got axis {axis} of shape {x.shape}")
+        raise ValueError(f"norms along axes are of one axis or two; got axis {axis} of shape {x.shape}")
     found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
     if not keepdims:
         return found

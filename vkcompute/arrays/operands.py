@@ -49,7 +49,8 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     variadic = {each.name for each in signature.parameters.values() if each.kind == each.VAR_POSITIONAL} & arrays
     arrays, several = arrays - variadic, several | variadic
     names = arrays | several | numbers
-    if not names:
+    target = _written(signature)
+    if not names and target is None:
         return function
     leading = [*takewhile(names.__contains__, signature.parameters)]
     fitting = [NUMBERS | {Array} if name in numbers else {Array} for name in leading]
@@ -65,6 +66,9 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
+        if target is not None and (kinds[0] if kinds else type(named.get(target))) is not Array:
+            got = type(args[0] if args else named.get(target)).__name__
+            raise TypeError(f"{function.__name__} writes to its first argument, a device array; got {got}")
         fits = is_quick and Array in kinds and all(type(named[each]) in _PLACED for each in names & named.keys())
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
             return function(*args, **named)
@@ -85,6 +89,13 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _written(signature: inspect.Signature) -> str | None:
+    """Returns the name of the array that a function writes: the first one, if it returns nothing."""
+    first = next(iter(signature.parameters.values()), None)
+    is_written = first is not None and first.annotation in _ARRAY and signature.return_annotation == "None"
+    return first.name if first is not None and is_written else None
 
 
 def _annotated(signature: inspect.Signature, annotations: Collection[str]) -> set[str]:

@@ -11,7 +11,7 @@ from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
 
 _COMPARISONS = {
@@ -61,7 +61,9 @@ def get_item(array: Array, index: Any) -> Array:
 def set_item(array: Array, index: Any, value: Any) -> None:
     """Writes a value, broadcast and converted within its kind, to the elements at an index."""
     if not is_basic(index):
-        indexing.put(array, index, value if type(value) is Array else asarray(value, array.dtype, device=array.runtime))
+        if type(value) is not Array:
+            value = asarray(converted(value, array.dtype), device=array.runtime)
+        indexing.put(array, index, value)
         return
     array.compute()
     target = array[... if is_empty(index) else index]

@@ -326,7 +326,10 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
     """Returns the element of the first choice whose condition is true, else the default."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"select takes a choice per condition; got {len(condlist)} and {len(choicelist)}")
+    if wrong := [each.dtype for each in condlist if each.dtype != BOOL]:
+        raise TypeError(f"select takes bools as conditions; got {wrong[0]}; write x != 0")
     context = runtime_of(next(each for each in (*condlist, *choicelist) if type(each) is Array))
+    default = default if np.ndim(default) == 0 else beside(default, choicelist, context)
     choicelist = [each if np.ndim(each) == 0 else beside(each, (*choicelist, default), context) for each in choicelist]
     kinds = [kind_of(each) for each in (*choicelist, default)]
     found: Any = default

@@ -119,7 +119,7 @@ class Array(StridedView, Mathematics):
         recorder = self.runtime.scheduler.recording()
         if recorder is None:
             settle(data)
-        source = _converted(data, self.dtype)
+        source = converted(data, self.dtype)
         if recorder is not None:
             source = _broadcast(source, self.shape)
             if self.size:
@@ -222,7 +222,7 @@ class Array(StridedView, Mathematics):
         """
         if np.ndim(value):
             raise ValueError(f"fill takes one value; got an array of shape {np.shape(value)}; use write()")
-        element = _converted(value, self.dtype)
+        element = converted(value, self.dtype)
         if self.size and not fill_view(self, element.tobytes()):
             self.write(element[()])  # a scalar: a graph would read the caller's array anew in each run
         return self
@@ -633,7 +633,7 @@ def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
-def _converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
+def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
     refuse_mask(data)
     source = np.asarray(data)
