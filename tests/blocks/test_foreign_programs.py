@@ -159,6 +159,13 @@ def test_offsets_that_share_many_parts(machine: vkcompute.Runtime | None) -> Non
     np.testing.assert_array_equal(found[2:], expected[2:])
 
 
+def test_offsets_nested_too_deeply(machine: vkcompute.Runtime | None) -> None:
+    if machine is None:
+        pytest.skip("the interpreter does not nest")
+    with pytest.raises(KernelError, match="nested too deeply; chains of"):
+        result(machine, doubled, np.zeros(N, np.int32), N, 400, dtype=np.int32)
+
+
 # -- constants --------------------------------------------------------------------------------------------------------
 
 

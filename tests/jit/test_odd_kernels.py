@@ -113,7 +113,7 @@ REFUSED = [
     ("out[i] = coroutine(i)", "coroutine is not a plain function"),
     ("t = (i, 2)\nt[0] = 1", "the elements of a tuple cannot be assigned; make another tuple"),
     ("t = (i, 2)\nt[0] += 1", "the elements of a tuple cannot be assigned; make another tuple"),
-    ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply"),
+    ("out[i] = " + " + ".join(["x[i]"] * 400), "nested too deeply; chains of elif, cases and operators count, too"),
     ("out[i] = " + "-" * 495 + "x[i]", "nested too deeply"),
     ("if " + " and ".join(["x[i] > i"] * 5000) + ": out[i] = 1", "nested too deeply"),
     ("\n".join(f"{'el' * (n > 0)}if i == {n}: out[i] = {n}" for n in range(300)), "nested too deeply"),
@@ -137,6 +137,12 @@ def test_what_is_refused(gpu: vc.Runtime, statements: str, message: str) -> None
     with pytest.raises(KernelError, match=message) as raised:
         written(statements)[1, N](gpu.zeros(N), gpu.zeros(N), 1)
     assert str(raised.value).split("\n")[2].strip() == "^"
+
+
+@pytest.mark.pure
+def test_what_python_itself_compiles_only_as_text() -> None:
+    with pytest.raises(KernelError, match=r"mine.py:\d+: kernel is nested too deeply; chains of elif"):
+        written("out[i] = " + " + ".join(["x[i]"] * 2000)).simulate(np.zeros(1), np.zeros(1), 1)
 
 
 def noted(function: Any) -> Any:

@@ -186,12 +186,16 @@ def specialize(
         KernelError: the function does something that block programs do not support.
     """
     built = build(definition, constants, signature)
-    kernel = lowered(definition, built, options)
+    try:
+        kernel = lowered(definition, built, options)
+        module = ir.lower(kernel.function, options.compilation.target)
+    except RecursionError:
+        raise definition.source.too_deep() from None
     compiler, arrays = built.compiler, list(built.memories)
     scalars = [(at, TRUTH if signature[at] in (bool, np.bool_) else VALUE) for at in built.numbers]
     pushes = (*scalars, *compiler.extents)
     return Specialization(
-        ir.lower(kernel.function, options.compilation.target),
+        module,
         compiler.captured.all(),
         iterations_of(kernel.function),
         pushes,

@@ -29,6 +29,7 @@ PROGRAM = "__vkcompute_program__"
 """Attribute of a function: a text that has it, for one that is in no file of this process."""
 _PARAMETERS = "posonlyargs", "args", "kwonlyargs"
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_TOO_DEEP = "; chains of elif, cases and operators count, too; divide it into functions, loops and variables"
 _LINES: WeakKeyDictionary[FunctionType, list[str]] = WeakKeyDictionary()
 _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
@@ -74,7 +75,7 @@ class Source:
 
     def too_deep(self) -> KernelError:
         """The error for a function whose nesting exceeds Python's recursion limit."""
-        return self.error(self.tree, "this is nested too deeply; divide it into loops and variables")
+        return self.error(self.tree, f"this is nested too deeply{_TOO_DEEP}")
 
     def _text(self, line: int) -> str:
         return self.lines[line - 1 - self.shift].rstrip()
@@ -206,6 +207,15 @@ def read(function: FunctionType, program: str | None = None) -> Source:
     """
     if hasattr(function, "__wrapped__"):
         raise _decorated(function)
+    try:
+        return _read(function, program)
+    except RecursionError:
+        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        raise KernelError(f"{place}: {function.__name__} is nested too deeply{_TOO_DEEP}") from None
+
+
+def _read(function: FunctionType, program: str | None) -> Source:
+    """Returns the source of a function that no decorator replaced; raises as `read`."""
     for text in (program, vars(function).get(PROGRAM)):
         source = None if text is None else _found(function, text)
         if source is not None:
