@@ -116,6 +116,9 @@ def test_methods_of_arrays(a: Make) -> None:
     same(a([0, 1], np.int32).choose(first, second), [10, 21])
     same(a([0, 1], np.int32).choose([first, second]), [10, 21])
     same(second, [20, 21])
+    assert vnp.choose(a([0, 1], np.int32), (first, 4)).dtype == np.int32  # a number adapts
+    same(vnp.choose(a([0, 1], np.int32), (first, 4.5)), [10.0, 4.5])
+    same(vnp.choose(a([1, 0], np.int32), (1, 2)), [2, 1])
     assert a([1.5], np.float32).astype(dtype="i4").dtype == np.int32
 
 

@@ -312,10 +312,11 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
         a = apply("remainder", a, n)
     elif mode == "raise" and _is_any(apply("logical_or", apply("less", a, 0), apply("greater_equal", a, n))):
         raise ValueError(f"choose takes indices of {n} arrays, 0 to {n - 1}; got another")
-    dtype = common(a.runtime, [each.dtype for each in given])
+    kinds = [kind_of(each) if np.ndim(each) == 0 else made.dtype for each, made in zip(choices, given, strict=True)]
+    dtype = common(a.runtime, kinds)
     found = astype(given[0].broadcast_to(broadcast_arrays(a, *given)[0].shape), dtype)
     for k, each in enumerate(given[1:], 1):
-        found = where(apply("greater_equal", a, k), each, found)
+        found = where(apply("greater_equal", a, k), astype(each, dtype), found)
     if out is None:
         return found
     out[...] = found
