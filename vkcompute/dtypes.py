@@ -83,3 +83,13 @@ def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
         known = ", ".join(row.name for row in (TABLE if in_kernels else TABLE + COMPLEX))
         raise TypeError(f"an array's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row
+
+
+def conversion(dtype: np.dtype[np.generic], name: str) -> str:
+    """The remedy of an error for the NumPy array `name`, whose dtype kernels lack; "" if none converts it."""
+    nearest = {"i": "int64", "u": "uint64", "f": "float64"}.get(dtype.kind, "")
+    if dtype.newbyteorder("=") in BY_NUMPY:
+        nearest = dtype.name
+    if dtype.kind == "c":
+        return f"; pass {name}.real and {name}.imag"
+    return f"; convert it, as {name}.astype(np.{nearest})" if nearest else ""

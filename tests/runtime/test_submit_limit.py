@@ -268,7 +268,7 @@ def test_a_long_launch_of_a_graph_is_divided() -> None:
 
 
 def test_a_run_that_is_known_to_be_short_is_one_submit() -> None:
-    with watched() as faults, vc.Runtime(submit_limit_s=60.0) as runtime:
+    with watched() as faults, vc.Runtime(submit_limit_s=3600.0) as runtime:
         a, b, kernel = runtime.zeros(1000, np.int32), runtime.zeros(1000, np.int32), runtime.kernel(vc.glsl(BUMP))
         with runtime.record() as graph:
             for _ in range(100):

@@ -91,7 +91,9 @@ def block(arrays: Any) -> Array:
 
 
 def _leaves(arrays: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yields the blocks in nested lists, and empty lists, with their depth."""
+    """Yields the blocks in nested lists, and empty lists, with their depth. Raises TypeError for a tuple."""
+    if isinstance(arrays, tuple):
+        raise TypeError("block takes nested lists; got a tuple; write a list")
     if not isinstance(arrays, list) or not arrays:
         yield depth, arrays
         return

@@ -116,13 +116,14 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Returns the differences of neighbours of the flattened array, with elements added at both ends.
 
     Raises:
-        TypeError: elements that are added are of a higher kind than the array.
+        TypeError: `to_begin` or `to_end` has a dtype that does not cast to the array's by "same_kind".
     """
     found = diff(ravel(ary))
     for each in (to_begin, to_end):
         dtype = each.dtype if type(each) is Array else np.asarray(each).dtype
         if each is not None and not np.can_cast(dtype, ary.dtype, "same_kind"):
-            raise TypeError(f"ediff1d of {ary.dtype} takes ends of its kind or a lower one; got {dtype}")
+            rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype}"
+            raise TypeError(f"{rule}; convert them with .astype()")
     ends = [ravel(asarray(each, ary.dtype, device=ary.runtime)) for each in (to_begin, to_end) if each is not None]
     parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]
     return concat(parts) if len(parts) > 1 else found
@@ -166,7 +167,7 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
     dtype = floating(promoted(x.runtime, x.dtype, xp.dtype, fp.dtype))
     wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
     if period == 0:
-        raise ValueError("the period of interp is not 0")
+        raise ValueError("interp takes a period other than 0; got 0; pass None for none")
     if period is not None:
         wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
         order = sorting.argsort(places)

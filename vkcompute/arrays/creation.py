@@ -232,7 +232,7 @@ def full(
         return in_order(asarray(fill_value, dtype, device=device).broadcast_to(shape).copy(), order)
     runtime = on(device)
     found = _of_value(runtime, fill_value, dtype)
-    value = np.asarray(fill_value, found)[()]  # raises for an int out of range
+    value = np.full((), fill_value, found)[()]  # raises for an int out of range
     return _shaped(lambda shape: runtime.full(shape, value, found), shape, order)
 
 

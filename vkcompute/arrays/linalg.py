@@ -275,7 +275,7 @@ def pinv(
         rtol: as of `matrix_rank`.
     """
     if rtol is not None and rcond is not None:
-        raise ValueError("pinv takes rtol or rcond, its older name; got both")
+        raise ValueError("pinv takes rtol or rcond, its older name; got both; pass rtol")
     limit = rtol if rcond is None else rcond
     return _by_lapack("pinv", lambda host: np.linalg.pinv(host, _relative(host, limit), hermitian), a)[0]
 

@@ -66,9 +66,11 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
-        if target is not None and (kinds[0] if kinds else type(named.get(target))) is not Array:
-            got = type(args[0] if args else named.get(target)).__name__
-            raise TypeError(f"{function.__name__} writes to its first argument, a device array; got {got}")
+        if target is not None and (args or target in named):
+            got = type(args[0] if args else named[target])
+            if got is not Array:
+                rule = f"{function.__name__} writes to {target}, a device array; got {got.__name__}"
+                raise TypeError(f"{rule}; upload it before, with gpu.array(data)")
         fits = is_quick and Array in kinds and all(type(named[each]) in _PLACED for each in names & named.keys())
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
             return function(*args, **named)
@@ -99,13 +101,9 @@ def _written(signature: inspect.Signature) -> str | None:
 
 
 def _annotated(signature: inspect.Signature, annotations: Collection[str]) -> set[str]:
-    """Returns the names of parameters with these annotations, without those that the function writes.
-
-    A function that returns nothing writes its first array, which cannot be a copy.
-    """
-    first = 1 if signature.return_annotation == "None" else 0
-    parameters = [*signature.parameters.values()][first:]
-    return {each.name for each in parameters if each.annotation in annotations and each.name != "out"}
+    """Returns the names of parameters with these annotations, without those that the function writes."""
+    parameters, written = signature.parameters.values(), {"out", _written(signature)}
+    return {each.name for each in parameters if each.annotation in annotations and each.name not in written}
 
 
 def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> Array:

@@ -306,8 +306,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     n = len(given)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose has the modes raise, wrap and clip; got {mode!r}")
-    if a.dtype.kind not in "biu":
-        raise TypeError(f"choose takes integers as indices; got {a.dtype}; convert with .astype()")
+    _require_integers("choose", [a])
     if mode == "wrap":
         a = apply("remainder", a, n)
     elif mode == "raise" and _is_any(apply("logical_or", apply("less", a, 0), apply("greater_equal", a, n))):

@@ -183,8 +183,8 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
 
 
-def _placed_condition(condition: Any, array: Array) -> Any:
-    """Returns the argument `where=` of a reduction: True, or an array beside another."""
+def _mask(condition: Any, array: Array) -> Any:
+    """Returns the mask of a reduction on the device, or True for all elements."""
     return condition if condition is True else asarray(condition, device=array.runtime)
 
 
@@ -194,7 +194,7 @@ def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Arr
     Raises:
         ValueError: the condition does not broadcast to the array.
     """
-    condition = _placed_condition(condition, array)
+    condition = _mask(condition, array)
     if condition is True:
         return array
     found = _where(condition, astype(array, dtype), dtype.type(_ROWS[row].identity(dtype)))
@@ -305,6 +305,7 @@ def mean(
         where: a bool array; elements where it is false are left out.
     """
     a = _checked("mean", a)
+    where = _mask(where, a)
     found = np.dtype(dtype) if dtype is not None else floating(a.dtype)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
@@ -312,7 +313,6 @@ def mean(
     a = astype(a, wide) if a.dtype != wide else a
     total = reduce("add", _chosen(a, where, "add", wide), axes, wide, keepdims)
     count: Any = wide.type(n)
-    where = _placed_condition(where, a)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
     quotient = apply("divide", total, count)
@@ -338,6 +338,7 @@ def var(
     """
     ddof = correction_of(ddof, correction)
     a = _checked("var", a)
+    where = _mask(where, a)
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
     axes = axes_of("var", a.ndim, axis)
@@ -346,7 +347,6 @@ def var(
     difference = apply("subtract", a, centre)
     wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
     total = reduce("add", _chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
-    where = _placed_condition(where, a)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from inspect import Parameter, Signature
+from itertools import pairwise
 from operator import index
 from typing import Any
 
@@ -204,7 +205,7 @@ class BinaryUfunc(Ufunc):
         n, starts = array.shape[at], [index(each) for each in (indices.tolist() if type(indices) is Array else indices)]
         if wrong := [each for each in starts if not 0 <= each < n]:
             raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")
-        ends = [max(stop, start + 1) for start, stop in zip(starts, [*starts[1:], n], strict=False)]
+        ends = [max(stop, start + 1) for start, stop in pairwise([*starts, n])]
         parts = [
             self.reduce(array[_at_axis(at, slice(start, end))], at, dtype, keepdims=True)
             for start, end in zip(starts, ends, strict=True)

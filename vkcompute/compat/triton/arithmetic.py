@@ -261,7 +261,10 @@ class BlockArithmetic(Compiler):
         return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
 
     def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
-        """Builds `first and second()` or `first or second()`; of blocks, from each element's truth."""
+        """Builds `first and second()` or `first or second()`; of blocks, from each element's truth.
+
+        A scalar takes a block behind it if that may be computed in any case.
+        """
         if self._is_block(first) or (isinstance(first, Number) and cheap):
             other = second()
             if self._is_block(first) or self._is_block(other):

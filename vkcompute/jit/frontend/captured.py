@@ -84,8 +84,8 @@ class Captured:
                 kept = self._found[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
             return kept.found
         if type(found) is np.ndarray and self.takes_tables:
-            rule = f"{name} is an array of {found.dtype} from outside of the kernel, which has no such elements"
-            raise UnsupportedError(f"{rule}; convert it there, as np.array({name}, np.int32)")
+            instead = dtypes.conversion(found.dtype, name)
+            raise UnsupportedError(f"{name} is a table of {found.dtype}, which kernels lack{instead}")
         if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
             raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as an argument")
         module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}

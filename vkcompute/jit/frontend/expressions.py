@@ -283,6 +283,9 @@ class Expressions(ControlFlow):
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
         if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):
+            if named:
+                rule = f"{function.__name__} takes its dtype by position in a kernel"
+                raise UnsupportedError(f"{rule}; write np.{function.__name__}(dtype)")
             return folded(function, args)
         if isinstance(function, type) and is_named(function):
             try:

@@ -60,15 +60,15 @@ class HostArrays:
             aliases: arrays that are bound once more, after all.
 
         Raises:
-            ValueError: one is read-only, has elements that share memory, or shares memory with another array, and one
-                of the two has gaps.
+            ValueError: one is read-only, has elements that overlap, or shares memory with another array, and one of the
+                two has gaps.
         """
         written = {_key(array): array for _, array in self._results(kernel, aliases)}
         if not all(array.flags.writeable for array in written.values()):
             raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
         if any(each.size and shares_elements(each.shape, each.strides, each.itemsize) for each in written.values()):
             raise ValueError(
-                f"{self._name} writes an array in which several elements share memory, and each is copied; pass a "
+                f"{self._name} writes an array whose elements overlap in memory, and each is copied back; pass a "
                 "contiguous array, and index it in the kernel"
             )
         for one, other in [pair for blocks in combinations(self._blocks, 2) for pair in product(*blocks)]:

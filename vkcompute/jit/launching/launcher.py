@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.dtypes import BY_NUMPY
+from vkcompute.dtypes import BY_NUMPY, conversion
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
@@ -230,8 +230,7 @@ def kind_of(arg: Any, name: str = "") -> Any:
     if isinstance(arg, (np.ndarray, list)):
         instead = "; copy it to the device, by runtime.array(data)"
         if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
-            dtype = {"i": "int32", "u": "uint32"}.get(arg.dtype.kind, "float32")
-            got, instead = f"a NumPy array of {arg.dtype}", f"; convert it, as {name or 'x'}.astype(np.{dtype})"
+            got, instead = f"a NumPy array of {arg.dtype}", conversion(arg.dtype, name or "x")
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"

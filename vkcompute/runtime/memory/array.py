@@ -279,17 +279,17 @@ class Array(StridedView, Mathematics):
         return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
 
     def _assign_shape(self, shape: int | tuple[int, ...]) -> None:
-        """Gives the array another shape in place, which keeps its bytes.
+        """Sets the shape in place, without a copy.
 
         Raises:
             ValueError: the shape has another number of elements.
-            AttributeError: no strides give it.
+            AttributeError: the elements would have to be copied.
         """
         self.buffer.compute_readers()  # they refer to this array, with its shape
         view = self.reshape(tuple(shape) if isinstance(shape, Sequence) else shape)
         if view.buffer is not self.buffer:
             raise AttributeError(f"no strides give this array the shape {view.shape} in place; call x.reshape(shape)")
-        self._shape, self._strides, self.contiguous = view.shape, view.strides, view.contiguous
+        self._shape, self._strides, self._contiguous = view.shape, view.strides, view.contiguous
         self.launch_key, self.span = view.launch_key, view.span
 
     shape: layout.Shape = StridedView.__dict__["shape"].setter(_assign_shape)
@@ -636,7 +636,7 @@ def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
 def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
     refuse_mask(data)
-    source = np.asarray(data)
+    source = np.asarray(imported(data))
     if source.dtype == dtype:
         return source
     of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"
@@ -665,12 +665,15 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
     """
     settle(data)
     refuse_mask(data)
-    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
-        lent: Any = data
-        data = np.from_dlpack(lent)
+    data = imported(data)
     array = np.asarray(data, dtype)
     narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
     return array.astype(narrow) if narrow is not None and _is_python(data) else array
+
+
+def imported(data: Any) -> Any:
+    """Returns data that has only `__dlpack__` as a NumPy array; other data as it is."""
+    return np.from_dlpack(data) if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") else data
 
 
 def refuse_mask(data: Any) -> None:

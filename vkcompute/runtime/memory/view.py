@@ -41,13 +41,13 @@ class Expression(Protocol):
 
 
 def _read_only(slot: str, instead: str) -> Any:
-    """Returns a property for a slot: to assign to it would reach the bytes of other arrays.
+    """Returns a read-only property of a slot: writing the slot could make the array overlap others.
 
     Its getter is C, and twice as fast as one in Python.
     """
 
     def refuse(view: object, value: object) -> None:
-        raise AttributeError(f"{slot[1:]} of an array is not assigned; make another array, as by {instead}")
+        raise AttributeError(f"{slot[1:]} of an array is read-only; make another array, as by {instead}")
 
     return property(attrgetter(slot), refuse)
 
@@ -66,8 +66,8 @@ class StridedView:
     """
 
     __slots__ = (
-        "__weakref__", "_buffer", "_dtype", "_expression", "_nbytes", "_offset", "_shape", "_size", "_strides",
-        "contiguous", "launch_key", "runtime", "span",
+        "__weakref__", "_buffer", "_contiguous", "_dtype", "_expression", "_nbytes", "_offset", "_shape", "_size",
+        "_strides", "launch_key", "runtime", "span",
     )  # fmt: skip
 
     shape: layout.Shape = _read_only("_shape", "x.reshape(shape)")
@@ -76,6 +76,7 @@ class StridedView:
     offset: int = _read_only("_offset", "x[1:]")
     size: int = _read_only("_size", "x.reshape(shape)")
     nbytes: int = _read_only("_nbytes", "x.reshape(shape)")
+    contiguous: bool = _read_only("_contiguous", "x.copy()")
 
     def __init__(
         self,
@@ -92,10 +93,10 @@ class StridedView:
         self._shape, self._strides, self._dtype = shape, strides, dtype
         self._size = math.prod(shape)
         self._nbytes = self._size * dtype.itemsize
-        self.contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
+        self._contiguous = layout.is_contiguous(shape, strides, dtype.itemsize)
         self.launch_key: Any = None
         self.span: Any = None
-        if self.contiguous:
+        if self._contiguous:
             self._place(buffer)
         else:
             self.launch_key = (buffer.place + offset, shape, dtype.char, strides)
@@ -107,7 +108,7 @@ class StridedView:
     ) -> _View:
         """Makes an array whose memory is computed on first use; without a runtime, the default one is opened then."""
         self = cls.__new__(cls)
-        self._offset, self._shape, self._dtype, self.contiguous = 0, shape, dtype, True
+        self._offset, self._shape, self._dtype, self._contiguous = 0, shape, dtype, True
         self._expression = expression
         if runtime is not None:
             self.runtime = runtime
@@ -120,7 +121,7 @@ class StridedView:
     ) -> _View:
         """Makes a contiguous array at the start of a buffer; in half the time of the constructor."""
         self = cls.__new__(cls)
-        self.runtime, self._buffer, self._expression, self.contiguous = runtime, buffer, None, True
+        self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
         self._offset, self._shape, self._dtype, self._nbytes = 0, shape, dtype, nbytes
         self._place(buffer)
         return self
