@@ -461,6 +461,9 @@ class Array(StridedView, Mathematics):
         return self.numpy().tolist()
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            rule = f"only an array of one element has a truth value; this one has shape {self.shape}"
+            raise ValueError(f"{rule}; call .any() or .all()")
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -646,7 +649,8 @@ def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
         if low < limits.min or high > limits.max:
             raise ValueError(f"an array of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
     if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
-        raise TypeError(f"the data is {source.dtype} and the array {dtype}; convert it with .astype({dtype.name!r})")
+        remedy = f"with .astype({dtype.name!r})" if hasattr(data, "dtype") else f"as np.{dtype.name}(data)"
+        raise TypeError(f"the data is {source.dtype} and the array {dtype}; convert it {remedy}")
     return source.astype(dtype)
 
 
