@@ -41,6 +41,13 @@ def test_the_fastest_configuration_is_measured_once_per_key(gpu: vkcompute.Runti
     assert out.numpy()[0] == 96 * 95 // 2
     assert len(seen) == measured + 1
     assert accumulate.best_config in configs
+    accumulate.fn[(2,)](x, out.fill(0), 96, BLOCK=64)  # as its heuristics and constants say, without a measurement
+    accumulate.fn.fn[(3,)](x, out, 96, BLOCK=32, EVEN=True)
+    assert out.numpy()[0] == 2 * (96 * 95 // 2)
+    assert len(seen) == measured + 1
+    host = np.zeros(1, np.int32)
+    accumulate.fn.fn.interpret[(3,)](x.numpy(), host, 96, BLOCK=32, EVEN=True)
+    assert host[0] == 96 * 95 // 2
 
 
 @triton.jit

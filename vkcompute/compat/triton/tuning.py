@@ -57,6 +57,7 @@ class Autotuner(Launched):
     stand for others of their size, so that few launches measure.
 
     Attributes:
+        fn: the program.
         best_config: that of the last launch.
         cache: the fastest ones by key.
         configs_timings: the medians in milliseconds of the last measurement.
@@ -74,7 +75,7 @@ class Autotuner(Launched):
         hooks: tuple[Callable[..., object] | None, Callable[..., object] | None] = (None, None),
         bench: Callable[..., Any] | None = None,
     ) -> None:
-        self.program, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
+        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
         unknown = [name for name in (*key, *reset_to_zero, *restore_value) if name not in self.arg_names]
         if unknown:
             raise ValueError(f"{program.__name__} has no parameter {unknown[0]}; it has {', '.join(self.arg_names)}")
@@ -112,7 +113,7 @@ class Autotuner(Launched):
             raise ValueError(f"{self.__name__} is tuned over {min(twice)}, which the launch gives, too; leave it out")
         if config.pre_hook is not None:
             config.pre_hook({**self.by_name(args, named), **config.all_kwargs()})
-        return self.program.run(*args, grid=grid, **named, **config.all_kwargs())
+        return self.fn.run(*args, grid=grid, **named, **config.all_kwargs())
 
     def _pruned(self, given: dict[str, Any], named: dict[str, Any]) -> list[Config]:
         """Returns the configurations to measure.
@@ -162,9 +163,9 @@ class Autotuner(Launched):
 
     def _entry(self, key: tuple[Any, ...], configs: Sequence[Config], given: dict[str, Any]) -> Path | None:
         """Returns the file of a choice; None if something on which it depends has no text."""
-        program: Any = self.program
+        program: Any = self.fn
         while not isinstance(program, JITFunction):
-            program = program.program
+            program = program.fn
         runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)
         texts = fingerprint.compiler(), fingerprint.files(*FOLDERS), fingerprint.function(program.fn)
         if runtime is None or None in texts or len({*map(repr, configs)}) < len(configs):
@@ -241,17 +242,21 @@ def bucket(value: Any) -> Any:
 
 
 class Heuristics(Launched):
-    """A program some of whose constants are functions of the other arguments."""
+    """A program some of whose constants are functions of the other arguments.
+
+    Attributes:
+        fn: the program.
+    """
 
     def __init__(self, program: Launched, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
-        self.program, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
+        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
         self._values = dict(values)
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program with the computed constants."""
         for name, value in self._values.items():
             named[name] = value(self.by_name(args, named))
-        return self.program.run(*args, grid=grid, **named)
+        return self.fn.run(*args, grid=grid, **named)
 
 
 def autotune(
