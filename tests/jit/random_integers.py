@@ -309,13 +309,13 @@ def run_exactly(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[i
 
 
 def run_by_numba(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[int]) -> list[Any]:
-    """What the arrays hold after a program that Numba compiles."""
+    """What the arrays hold after a program that Numba compiles. There, int of an unsigned number is unsigned."""
     import numba
 
     parameters = re.search(r"def kernel\((.*)\):", text)
     assert parameters is not None
     text = text.replace("def kernel(", "def kernel(i, ").replace("    i = vc.global_id(0)\n", "")
-    scope = executed(text)
+    scope = executed(re.sub(r"(?<![\w.])int\(", "np.int64(", text))
     for name in "h0", "h1", "kernel":
         scope[name] = numba.njit(scope[name])
     given = [array.copy() for array in arrays]
