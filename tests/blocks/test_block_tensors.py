@@ -198,8 +198,10 @@ import triton
 import triton.language as tl
 import triton.language.extra.libdevice
 from triton import language
+from triton.language.core import CONSTEXPR_0, get_int_dtype
 from triton.language.extra.cuda.libdevice import rsqrt
 from triton.language.math import exp2
+from triton.language.standard import _is_power_of_two, _log2
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.testing import do_bench
@@ -208,7 +210,9 @@ assert int(triton.__version__.partition(".")[0]) >= 3
 
 @triton.jit
 def inverse_roots(x_ptr, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
+    dtype: tl.constexpr = tl.core.get_int_dtype(bitwidth=32, signed=True)
+    tl.static_assert(_is_power_of_two(BLOCK) and _log2(BLOCK) == 4 and get_int_dtype(32, True) == dtype)
+    at = tl.arange(0, BLOCK).to(dtype) + CONSTEXPR_0
     tl.store(x_ptr + at, rsqrt(exp2(tl.load(x_ptr + at))))
 
 assert isinstance(inverse_roots, JITFunction)

@@ -11,7 +11,7 @@ from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import asarray, zeros
 from vkcompute.arrays.lines import axes_of, axis_of
 from vkcompute.arrays.manipulation import concat, flip, ravel, reshape
-from vkcompute.arrays.promotion import floating, promoted
+from vkcompute.arrays.promotion import dtype_of, floating, promoted
 from vkcompute.arrays.standard import diff
 from vkcompute.arrays.ufunc import apply, astype, joined, part, where
 from vkcompute.runtime.memory.array import Array
@@ -120,9 +120,8 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """
     found = diff(ravel(ary))
     for each in (to_begin, to_end):
-        dtype = each.dtype if type(each) is Array else np.asarray(each).dtype
-        if each is not None and not np.can_cast(dtype, ary.dtype, "same_kind"):
-            rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype}"
+        if each is not None and not np.can_cast(dtype_of(each), ary.dtype, "same_kind"):
+            rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype_of(each)}"
             raise TypeError(f"{rule}; convert them with .astype()")
     ends = [ravel(asarray(each, ary.dtype, device=ary.runtime)) for each in (to_begin, to_end) if each is not None]
     parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]

@@ -12,7 +12,7 @@ from vkcompute.arrays import reductions, search, segments
 from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import flat, launch
 from vkcompute.arrays.manipulation import flip, ravel
-from vkcompute.arrays.promotion import default_float, default_int, floating
+from vkcompute.arrays.promotion import default_float, default_int, dtype_of, floating
 from vkcompute.arrays.ufunc import apply, astype, where
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
@@ -155,9 +155,8 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
     x = ravel(a)
     edges = _edges(x, bins, range)
     counts = _counted(_bins(x, edges, equal=np.ndim(bins) == 0), edges.size - 1, weights)
-    kind = None if weights is None else weights.dtype if type(weights) is Array else np.asarray(weights).dtype
-    if kind is not None and kind.kind in "iu":
-        counts = astype(counts, kind if hasattr(weights, "dtype") else default_int(x.runtime))
+    if weights is not None and dtype_of(weights).kind in "iu":
+        counts = astype(counts, weights.dtype if hasattr(weights, "dtype") else default_int(x.runtime))
     if density:
         widths = apply("subtract", edges[1:], edges[:-1])
         counts = _density(counts, apply("multiply", astype(widths, floating(edges.dtype)), 1.0))

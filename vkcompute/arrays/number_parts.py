@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.promotion import Operand, complex_of, floating
+from vkcompute.arrays.promotion import Operand, complex_of, dtype_of, floating
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -105,7 +105,7 @@ def fix(x: Array, out: Array | None = None) -> Array:
 
 def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 to the power x2, computed in float64 or complex128; in half of that where the device lacks float64."""
-    kinds = [each.dtype.kind if type(each) is Array else np.asarray(each).dtype.kind for each in (x1, x2)]
+    kinds = [dtype_of(each).kind for each in (x1, x2)]
     features = next(each.runtime for each in (x1, x2) if type(each) is Array).device.features
     wide = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
     wide = complex_of(wide) if "c" in kinds else wide

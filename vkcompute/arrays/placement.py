@@ -15,7 +15,7 @@ from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import diagonal
-from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, kind_of
+from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, dtype_of, kind_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.arrays.ufunc import where as _where
@@ -179,9 +179,8 @@ def ravel_multi_index(
 def _require_integers(name: str, indices: Sequence[Any]) -> None:
     """Raises TypeError if an index is a float, unless it is empty."""
     for each in indices:
-        dtype = each.dtype if type(each) is Array else np.asarray(each).dtype
-        if dtype.kind not in "iub" and np.prod(np.shape(each)):
-            raise TypeError(f"{name} takes integers as indices; got {dtype}; convert with .astype()")
+        if dtype_of(each).kind not in "iub" and np.prod(np.shape(each)):
+            raise TypeError(f"{name} takes integers as indices; got {dtype_of(each)}; convert with .astype()")
 
 
 def _is_any(x: Array) -> bool:

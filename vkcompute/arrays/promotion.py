@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from vkcompute.dtypes import lookup
 from vkcompute.errors import MissingFeature
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
 DType = np.dtype[Any]
@@ -64,6 +65,11 @@ def plain(number: Any) -> Any:
         if isinstance(number, kind):
             return kind(number)  # type: ignore[arg-type]
     return number
+
+
+def dtype_of(data: Any) -> DType:
+    """Returns the dtype of an array, or the one that NumPy gives to data of the host."""
+    return data.dtype if type(data) is Array else np.asarray(data).dtype
 
 
 def kind_of(operand: Any) -> Any:

@@ -71,7 +71,7 @@ class Assembler:
         self._declared: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, int] = {}
         self._locals: list[int] = []
-        self._functions: list[int] = []  # those that are called
+        self._functions: list[int] = []  # all but the entry point
         self.code: list[int] = []
         self.standard = self.id()
 
@@ -264,9 +264,10 @@ class Assembler:
 
     @contextmanager
     def function(self, entry: int, params: Sequence[tuple[int, Type]], result: Type) -> Iterator[int]:
-        """Appends to another function's body inside, and gives its id; `entry` is its first block.
+        """Collects `code` as the body of another function, and gives the function's id.
 
         Args:
+            entry: the label of its first block.
             params: the ids of its parameters, and their types.
         """
         code, self.code, found, kind = self.code, [], self.id(), self.type(result)

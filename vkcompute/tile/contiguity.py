@@ -124,7 +124,7 @@ class Divisors:
     """Powers of two that divide integers.
 
     Attributes:
-        known: those of some values; more may be added, of new values.
+        known: those that are given; more may be added for values that were not asked for yet.
     """
 
     def __init__(self, known: MutableMapping[Value, int]) -> None:
@@ -162,7 +162,11 @@ class Divisors:
 
 
 class _Naturals:
-    """Integers that are not negative, unless they have overflowed; `known` has some of them."""
+    """Set of the integers that are not negative, found from their operations, unless they have overflowed.
+
+    Args:
+        known: some of them.
+    """
 
     def __init__(self, known: Collection[Value]) -> None:
         self._known = known
@@ -176,10 +180,10 @@ class _Naturals:
         if not isinstance(value, Op):
             return False
         if value not in self._found:
-            self._found[value] = self._has_result(value)
+            self._found[value] = self._of_operation(value)
         return self._found[value]
 
-    def _has_result(self, op: Op) -> bool:
+    def _of_operation(self, op: Op) -> bool:
         if op.code in ("add", "mul", "div", "min"):
             return all(each in self for each in op.args)
         if op.code in ("rem", "shl", "shr"):

@@ -137,14 +137,14 @@ class BlockCompiler(BlockArithmetic):
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.value(node.value)
         if isinstance(base, Number):
-            return self._with_axes(base, self.value(node.slice), "a block takes", "use masks and tl.where")
+            return self._with_axes(base, self.value(node.slice), "a block", "use masks and tl.where")
         if isinstance(base, Pointer):
             offset = self.number(self.cast(base.offset or 0, self.index_type(base.offset)))
-            rule = "a block of pointers takes", "write tl.load(pointer + offsets)"
-            return base._replace(offset=self._with_axes(offset, self.value(node.slice), *rule))
+            remedy = "write tl.load(pointer + offsets)"
+            return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
         return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
 
-    def _with_axes(self, base: Number, index: Any, rule: str, remedy: str) -> Number:
+    def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
         """Inserts axes of length 1 where the index has None."""
         entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
         found: list[int] = []
@@ -154,7 +154,7 @@ class BlockCompiler(BlockArithmetic):
             elif isinstance(each, slice) and each == slice(None) and shape:
                 found.append(shape.pop(0))
             else:
-                raise UnsupportedError(f"{rule} : and None in brackets; got {told(each)}; {remedy}")
+                raise UnsupportedError(f"{what} takes : and None in brackets; got {told(each)}; {remedy}")
         return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
 
     def as_block(self, base: Number) -> Any:
