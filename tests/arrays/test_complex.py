@@ -293,14 +293,77 @@ def test_order_is_that_of_numpy(gpu: vc.Runtime) -> None:
     assert np.array_equal(found.counts.numpy(), counts)
 
 
+SOME = [1.0, 0.0, -0.0, -np.inf, np.inf, np.nan, 2.0]
+COMPLEX = np.array([complex(a, b) for a in SOME for b in SOME], np.complex64)
+
+
+def same_parts(found: Any, expected: Any) -> None:
+    """Asserts that both parts of complex numbers are equal, and NaN in the same places."""
+    found = found.numpy()
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    for part in ("real", "imag"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "name", ["less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin"]
+)
+def test_complex_numbers_are_compared_by_parts_as_in_numpy(gpu: vc.Runtime, name: str) -> None:
+    x, y = np.repeat(COMPLEX, len(COMPLEX)), np.tile(COMPLEX, len(COMPLEX))
+    same_parts(getattr(vnp, name)(gpu.array(x), gpu.array(y)), getattr(np, name)(x, y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), -1])
+@pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
+@pytest.mark.parametrize("with_nan", [True, False])
+def test_extremes_of_complex_numbers(gpu: vc.Runtime, name: str, axis: Any, with_nan: bool) -> None:
+    numbers = COMPLEX if with_nan else COMPLEX[~np.isnan(COMPLEX)]
+    z = np.random.default_rng(7).choice(numbers, (3, 4, 5))
+    z.real[z.real == 0] = z.imag[z.imag == 0] = 0.0  # of zeros of both signs, either may be first
+    for keepdims in (True, False):
+        expected = getattr(np, name)(z, axis=axis, keepdims=keepdims)
+        same_parts(getattr(vnp, name)(gpu.array(z), axis=axis, keepdims=keepdims), np.asarray(expected))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_places_of_complex_extremes(gpu: vc.Runtime, name: str, axis: int | None) -> None:
+    for numbers in (COMPLEX, COMPLEX[np.isfinite(COMPLEX)]):
+        z = np.random.default_rng(8).choice(numbers, (6, 7))
+        found = getattr(vnp, name)(gpu.array(z), axis=axis)
+        np.testing.assert_array_equal(found.numpy(), getattr(np, name)(z, axis=axis))
+
+
+def test_complex_extremes_take_a_mask_and_an_initial_value(gpu: vc.Runtime) -> None:
+    z = np.array([1 + 2j, 3 - 1j, 3 + 5j], np.complex64)
+    mask = np.array([True, True, False])
+    assert complex(vnp.max(gpu.array(z), initial=0, where=gpu.array(mask))) == 3 - 1j
+    assert complex(vnp.max(gpu.array(z[:0]), initial=2 + 1j)) == 2 + 1j
+    assert complex(vnp.ptp(gpu.array(z))) == 2 + 3j
+    with pytest.raises(ValueError, match="max of no elements"):
+        vnp.max(gpu.array(z[:0]))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_search_in_complex_numbers(gpu: vc.Runtime, side: str) -> None:
+    ordered = np.sort(np.random.default_rng(9).choice(COMPLEX[np.isfinite(COMPLEX)], 30))
+    values = COMPLEX[np.isfinite(COMPLEX)].reshape(-1, 2)
+    found = vnp.searchsorted(gpu.array(ordered), gpu.array(values), side)
+    np.testing.assert_array_equal(found.numpy(), np.searchsorted(ordered, values, side))
+    some = COMPLEX[::3]
+    np.testing.assert_array_equal(vnp.isin(gpu.array(COMPLEX), gpu.array(some)).numpy(), np.isin(COMPLEX, some))
+    assert vnp.searchsorted(gpu.array(ordered[:0]), gpu.array(values)).numpy().max() == 0
+
+
 KERNEL = "layout(local_size_x = 1) in; layout(binding = 0) buffer A { float a[]; }; void main() { a[0] = 1; }"
 REFUSED: list[tuple[str, Callable[[Any, vc.Runtime], Any]]] = [
     ("does not become float32; pass x.real", lambda z, _: z.astype(np.float32)),
-    ("less takes real numbers", lambda z, _: z < z),
     ("floor takes real numbers", lambda z, _: vnp.floor(z)),
     ("remainder takes real numbers", lambda z, _: z % 2),
-    ("max takes real numbers", lambda z, _: vnp.max(z)),
-    ("argmin takes real numbers", lambda z, _: vnp.argmin(z)),
+    ("maximum takes real numbers", lambda z, _: vnp.maximum.accumulate(z)),
     ("does not become float32", lambda z, _: vnp.sum(z, dtype=np.float32)),
     ("kernels have no complex numbers", lambda z, _: vc.elementwise("x + 1")(z)),
     ("kernels have no complex numbers", lambda z, _: vc.reduce("a + b", 0)(z)),

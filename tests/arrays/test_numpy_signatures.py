@@ -22,12 +22,9 @@ LEFT_OUT: dict[str, set[str]] = {
     "argpartition": {"order"},  # fields of records
     "argsort": {"order"},
     "array": {"object", "ndmax"},  # `object` would hide Python's; objects are no elements
-    "eye": {"order"},  # the layout
     "geomspace": {"axis"},  # arrays as limits
     "info": {"object", "maxwidth", "output", "toplevel"},  # another function: it tells what an expression would launch
-    "linalg.multi_dot": {"out"},
     "load": {"mmap_mode", "allow_pickle", "fix_imports", "encoding", "max_header_size"},  # of objects, and of files
-    "logspace": {"axis"},
     "may_share_memory": {"max_work"},  # it searches nothing
     "partition": {"order"},
     "savez": {"allow_pickle"},  # there are no objects
@@ -68,7 +65,7 @@ def test_functions_take_numpys_arguments(name: str, theirs: Any, ours: Any) -> N
     own = _parameters(ours)
     if any(each.kind is each.VAR_KEYWORD for each in own):
         return  # they are passed on to NumPy
-    left_out = NOWHERE | LEFT_OUT.get(name, set()) | ({"out"} if name.startswith("fft.") else set())
+    left_out = NOWHERE | LEFT_OUT.get(name, set())
     named = {each.name: at for at, each in enumerate(own) if each.kind is not each.POSITIONAL_ONLY}
     renamed, in_place = RENAMED.get(name, {}), True
     for at, each in enumerate(_parameters(theirs)):

@@ -335,10 +335,11 @@ def _with_axis(x: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 
 def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None,  # noqa: N803
+    N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, order: str = "C", *,  # noqa: N803
+    device: Any = None,
 ) -> Array:  # fmt: skip
-    """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere."""
-    return on(device).array(np.eye(N, M, k, dtype=_float(dtype)))
+    """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere; `order` is as of `in_order`."""
+    return in_order(on(device).array(np.eye(N, M, k, dtype=_float(dtype))), order)
 
 
 def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:

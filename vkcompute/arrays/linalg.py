@@ -20,7 +20,7 @@ from vkcompute.arrays.einsum import einsum
 from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
 from vkcompute.arrays.promotion import complex_of, default_int, floating
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.runtime.memory.array import Array, HostArray
 
 Axis = int | tuple[int, ...] | None
@@ -197,14 +197,16 @@ def _complex(x: Array) -> Array:
     return astype(x, complex_of(x.dtype))
 
 
-def qr(a: Array, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Returns an orthonormal and an upper triangular factor. On the host.
+def qr(a: Array, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+    """Returns an orthonormal and an upper triangular factor, as a `QRResult`. On the host.
 
     Args:
-        mode: "reduced", or "complete" for a square `Q`.
+        mode: "reduced", or "complete" for a square `Q`; "r" for the triangular factor alone.
     """
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f'the mode of qr is "reduced" or "complete"; got {mode!r}')
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f'the mode of qr is "reduced", "complete" or "r"; got {mode!r}')
+    if mode == "r":
+        return _by_lapack("qr", lambda host: np.linalg.qr(host, mode), a)[0]
     return QRResult(*_by_lapack("qr", lambda host: tuple(np.linalg.qr(host, mode)), a))
 
 
@@ -327,6 +329,13 @@ def _result_of(x: Array, found: Array) -> Array:
     return products.converted(found, dtype)
 
 
+def _extreme(sizes: Array, axis: Axis, ord: float, *, keepdims: bool = True) -> Array:
+    """Returns the largest of sizes along an axis, or the smallest for a negative order; the largest of none is 0."""
+    if ord < 0:
+        return reductions.min(sizes, axis, keepdims=keepdims)
+    return reductions.max(sizes, axis, keepdims=keepdims, initial=None if sizes.size else 0)
+
+
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
     """Returns the norms of vectors: of all elements, or of those along axes.
 
@@ -336,8 +345,7 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     """
     size = _real("vector_norm", x)
     if ord in (math.inf, -math.inf):
-        extreme = reductions.max if ord > 0 else reductions.min
-        return _result_of(x, extreme(size, axis, keepdims=keepdims))
+        return _result_of(x, _extreme(size, axis, ord, keepdims=keepdims))
     if ord == 0:
         return _result_of(x, astype(reductions.count_nonzero(size, axis, keepdims=keepdims), size.dtype))
     if ord == 1:
@@ -367,14 +375,11 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
         return vector_norm(x, axis=(x.ndim - 2, x.ndim - 1), keepdims=keepdims)
     if ord in _BY_SUMS:
         totals = reductions.sum(_real("matrix_norm", x), _BY_SUMS[ord], keepdims=True)
-        found = (reductions.max if ord > 0 else reductions.min)(totals, -3 - _BY_SUMS[ord], keepdims=True)
+        found = _extreme(totals, -3 - _BY_SUMS[ord], ord)
     elif ord in (2, -2, "nuc"):
         values = svdvals(x)
         values = expand_dims(values, -1) if values.size else values.reshape((*values.shape, 1))
-        if ord == "nuc":
-            found = reductions.sum(values, -2, keepdims=True)
-        else:
-            found = (reductions.max if ord > 0 else reductions.min)(values, -2, keepdims=True)
+        found = reductions.sum(values, -2, keepdims=True) if ord == "nuc" else _extreme(values, -2, ord)
     else:
         raise ValueError(f'the order of matrix_norm is "fro", "nuc", 1, -1, 2, -2, inf or -inf; got {ord!r}')
     found = _result_of(x, found)
@@ -421,7 +426,7 @@ def matrix_power(a: Array, n: int) -> Array:
     return found
 
 
-def multi_dot(arrays: Sequence[Array]) -> Array:
+def multi_dot(arrays: Sequence[Array], *, out: Array | None = None) -> Array:
     """Returns the product of two or more matrices, in the order that needs least work; the ends may be vectors."""
     if len(arrays) < 2:
         raise ValueError(f"multi_dot takes two matrices or more; got {len(arrays)}")
@@ -433,7 +438,7 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
     labels = [[at, at + 1] for at in range(len(arrays))]
     labels[0], labels[-1] = labels[0][2 - arrays[0].ndim :], labels[-1][: arrays[-1].ndim]
     result = [each for each in (0, len(arrays)) if each in (labels[0][0], labels[-1][-1])]
-    return einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result)
+    return written(einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result), out)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

@@ -14,15 +14,17 @@ from vkcompute.arrays.ufunc import apply, assign, astype, joined, part, placed, 
 from vkcompute.runtime.memory.array import Array
 
 
-def isclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+def isclose(a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Returns True where |a - b| <= atol + rtol * |b|; infinities are close to themselves.
 
     The difference of integers is exact.
 
     Args:
+        rtol, atol: numbers, or arrays that broadcast.
         equal_nan: True to call NaN close to NaN.
     """
     context, _ = placed("isclose", (a, b))
+    rtol, atol = (each if np.isscalar(each) else asarray(each, device=context) for each in (rtol, atol))
     dtype = common(context, [kind_of(each) for each in (a, b)])
     if dtype.kind in "biu":
         size = dtype.itemsize if dtype.kind != "b" else 4
@@ -51,7 +53,7 @@ def _inexact(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind in "fc" else default_float()
 
 
-def allclose(a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
     """Returns True if all elements are close, as of `isclose`; waits for the result."""
     return bool(reductions.all(isclose(a, b, rtol, atol, equal_nan)))
 

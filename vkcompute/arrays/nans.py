@@ -46,11 +46,11 @@ def nanprod(
 
 def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any) -> Array:
     function = getattr(reductions, name)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return function(x, axis, out, keepdims, initial, condition)  # type: ignore[no-any-return]
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
-    others = without_nan(x, -np.inf if name == "max" else np.inf)
+    others = without_nan(x, reductions.neutral(f"{name}imum", x.dtype))
     found = function(others, axis, None, keepdims, initial, condition)
     if initial is None:
         count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
@@ -75,9 +75,9 @@ def nanmin(
 
 
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
-    if x.dtype.kind == "f" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
+    if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
-    others = without_nan(x, -np.inf if name == "nanargmax" else np.inf)
+    others = without_nan(x, reductions.neutral(f"{name[-3:]}imum", x.dtype))
     found = getattr(reductions, name[3:])(others, axis, None, keepdims)
     return written(found, out)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import lazy
+from vkcompute.arrays import gather, lazy
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
 from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
@@ -43,11 +43,14 @@ class Row(NamedTuple):
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
-    return -math.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return _INFINITIES[dtype.kind][0] if dtype.kind in "fc" else np.iinfo(dtype).min
 
 
 def _highest(dtype: np.dtype[Any]) -> Any:
-    return math.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return _INFINITIES[dtype.kind][1] if dtype.kind in "fc" else np.iinfo(dtype).max
+
+
+_INFINITIES = {"f": (-math.inf, math.inf), "c": (complex(-math.inf, -math.inf), complex(math.inf, math.inf))}
 
 
 _ROWS = {
@@ -59,6 +62,11 @@ _ROWS = {
     "bitwise_or": Row("bitwise_or", lambda _: 0),
     "bitwise_xor": Row("bitwise_xor", lambda _: 0),
 }
+
+
+def neutral(row: str, dtype: np.dtype[Any]) -> Any:
+    """Returns the neutral element of a reduction, in a dtype."""
+    return dtype.type(_ROWS[row].identity(dtype))
 
 
 class LazyReduction:
@@ -104,10 +112,9 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
     key = row, dtype, steps
     found = _launchers.get(key)
     if found is None:
-        operation, identity = _ROWS[row]
-        combine = Expression(2, (Step(operation, dtype.name, (0, 1)),))
+        combine = Expression(2, (Step(_ROWS[row].operation, dtype.name, (0, 1)),))
         each = Expression(n, steps or (Step("astype", "", (0,)),))
-        found = _launchers[key] = ReduceLauncher(combine, dtype.type(identity(dtype)), each, commutes=True)
+        found = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), each, commutes=True)
     return found
 
 
@@ -129,21 +136,50 @@ def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], 
 
 
 def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """Returns the reduction of a complex array: of its parts, or for a product of both halves of an axis.
-
-    Raises:
-        TypeError: complex numbers have no such operation.
-    """
+    """Returns the reduction of a complex array: of its parts, or for a product of both halves of an axis."""
     if row == "add":
         one, other = (reduce(row, part(name, array), axes, part_of(array.dtype), keepdims) for name in ("real", "imag"))
         return joined(one, other)
     if row != "multiply":
-        raise TypeError(f"{row} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
+        return _complex_extreme(row, array, axes, keepdims)
     if builtins.all(array.shape[at] == 1 for at in axes):
         array = array.copy()
     for at in axes:
         array = _product(array, at)
     return array if keepdims else array[tuple([0 if at in axes else slice(None) for at in range(array.ndim)])]
+
+
+def _complex_extreme(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Returns the first NaN, or else the first extreme, along axes of a complex array."""
+    rest = tuple([at for at in range(array.ndim) if at not in axes])
+    shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
+    n = math.prod([array.shape[at] for at in axes])
+    if not n:
+        return temporary(array.runtime, shape, array.dtype).fill(neutral(row, array.dtype))
+    lines = array.transpose((*rest, *axes)).reshape((*[array.shape[at] for at in rest], n))
+    return gather.take_along_axis(lines, _first(_hits(row, lines, lines.ndim - 1), lines.ndim - 1, True), -1).reshape(
+        shape
+    )
+
+
+def _hits(row: str, array: Array, axis: int) -> Array:
+    """Returns True for elements that are the extreme along an axis, or NaN; for these alone if there is one."""
+    if array.dtype.kind != "c":
+        hit = apply("equal", array, reduce(row, array, (axis,), array.dtype, True))
+        return apply("logical_or", hit, apply("isnan", array)) if array.dtype.kind == "f" else hit
+    real, imag, is_nan = part("real", array), part("imag", array), apply("isnan", array)
+    worst = neutral(row, real.dtype)
+    hit = apply("equal", real, reduce(row, _where(is_nan, math.nan, real), (axis,), real.dtype, True))
+    imag = _where(hit, imag, worst)
+    hit = apply("logical_and", hit, apply("equal", imag, reduce(row, imag, (axis,), real.dtype, True)))
+    return apply("logical_or", hit, is_nan)
+
+
+def _first(hit: Array, axis: int, keepdims: bool) -> Array:
+    """Returns the place of the first True along an axis, in int32."""
+    n = hit.shape[axis]
+    places = _where(hit, _counting(hit, axis, n), np.int32(n))
+    return reduce("minimum", places, (axis,), np.dtype(np.int32), keepdims)
 
 
 def _product(array: Array, axis: int) -> Array:
@@ -171,13 +207,6 @@ def _checked(name: str, array: Any) -> Array:
     return array
 
 
-def _ordered(name: str, array: Any) -> Array:
-    found = _checked(name, array)
-    if found.dtype.kind == "c":
-        raise TypeError(f"{name} takes real numbers; got {found.dtype}; pass x.real, x.imag or abs(x)")
-    return found
-
-
 def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     """Returns the dtype of a sum or product, unless it is given."""
     return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
@@ -197,7 +226,7 @@ def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Arr
     condition = _mask(condition, array)
     if condition is True:
         return array
-    found = _where(condition, astype(array, dtype), dtype.type(_ROWS[row].identity(dtype)))
+    found = _where(condition, astype(array, dtype), neutral(row, dtype))
     if found.shape != array.shape:
         raise ValueError(f"where= broadcasts to the array's shape {array.shape}; got one of shape {condition.shape}")
     return found
@@ -238,7 +267,7 @@ def prod(
 def _extreme(
     row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any
 ) -> Array:
-    array = _ordered(name, array)
+    array = _checked(name, array)
     axes = reduced_axes(name, array.ndim, axis)
     if initial is None and not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
@@ -395,7 +424,7 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
 
     Numbers of at most 32 bits are read once: the reduction is of their ranks with their places behind.
     """
-    array = _ordered(name, array)
+    array = _checked(name, array)
     kept = (1,) * array.ndim if keepdims and axis is None else None
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
@@ -404,17 +433,14 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     index = default_int(array.runtime)
-    places = _counting(array, at, n)
     if index.itemsize == 8 and array.dtype.itemsize <= 4:
+        places = _counting(array, at, n)
         array = astype(array, _WORDS[array.dtype.kind])
         keys = lazy.make(f"first {extreme}", "", (array, places), array.shape, np.dtype(np.uint64), array.runtime)
         found = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
     else:
         array = astype(array, np.int32) if array.dtype == BOOL else array
-        hit = apply("equal", array, reduce(_EXTREMES[extreme], array, (at,), array.dtype, True))
-        if array.dtype.kind == "f":
-            hit = apply("logical_or", hit, apply("isnan", array))
-        found = reduce("minimum", _where(hit, places, np.int32(n)), (at,), np.dtype(np.int32), keepdims)
+        found = _first(_hits(_EXTREMES[extreme], array, at), at, keepdims)
     found = astype(found, index)
     return found if kept is None else found.reshape(kept)
 

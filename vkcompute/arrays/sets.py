@@ -31,7 +31,10 @@ def isin(
     wanted = astype(element, dtype)
     if not others.size or not element.size:
         return runtime_of(element).full(element.shape, np.bool_(invert), BOOL)
-    return search.contain(sorting.sort(astype(others, dtype)), wanted, opposite=invert)
+    others = astype(others, dtype)
+    if dtype.kind == "c":
+        others, wanted = sorting.ranks(others, wanted, equal_nan=False)
+    return search.contain(sorting.sort(others), wanted, opposite=invert)
 
 
 def _within(data: Any, dtype: np.dtype[Any]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from vkcompute.arrays.gather import gather
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, launch
+from vkcompute.arrays.manipulation import concat
 from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.radix import Word, sort_rows, sort_values, words_of
 from vkcompute.arrays.scans import cumulative
@@ -201,3 +202,9 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     copy_into(chosen.elements(order), indices)
     launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
     return Unique(chosen.elements(ordered), indices, inverse, counts)
+
+
+def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
+    """Returns integers in the order of the elements of two arrays: their places among the distinct ones of both."""
+    found = unique(concat([flat(x), flat(y)]), equal_nan=equal_nan).inverse
+    return found[: x.size].reshape(x.shape), found[x.size :].reshape(y.shape)

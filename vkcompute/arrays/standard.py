@@ -127,6 +127,7 @@ def sort(
     a: Array, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Returns the elements in order along an axis, or of the flattened array for None; NaN last. Always stable."""
+    _check_kind(kind)
     return sorting.sort(a, axis, descending=descending)
 
 
@@ -134,8 +135,19 @@ def argsort(
     a: Array, axis: int | None = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True
 ) -> Array:
     """Returns the indices of the elements in order along an axis, or of the flattened array; NaN last; stable."""
+    _check_kind(kind)
     a, axis = (ravel(a), 0) if axis is None else (a, axis)
     return sorting.argsort(a, axis, descending=descending)
+
+
+def _check_kind(kind: str | None) -> None:
+    """Raises ValueError if NumPy has no such kind of sort; all of them are stable here."""
+    if kind is not None and (not isinstance(kind, str) or kind[:1].lower() not in _SORTS):
+        raise ValueError(f"the kind of a sort is one of {', '.join(_SORTS.values())}; got {kind!r}")
+
+
+_SORTS = {"q": "quicksort", "h": "heapsort", "m": "mergesort", "s": "stable"}
+"""Kinds by the first letter, which alone counts, as in NumPy."""
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
@@ -143,12 +155,14 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
 
     `kind` has no effect.
     """
-    _check_places(a, kth, axis)
+    _check_places(a, kth, axis, kind)
     return sorting.sort(a, axis)
 
 
-def _check_places(x: Array, kth: Any, axis: int | None) -> None:
-    """Raises ValueError if a place is not one of the axis."""
+def _check_places(x: Array, kth: Any, axis: int | None, kind: str) -> None:
+    """Raises ValueError if a place is not one of the axis, or for another kind of partition than NumPy's."""
+    if kind != "introselect":
+        raise ValueError(f"the kind of a partition is 'introselect'; got {kind!r}")
     n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
     for k in np.ravel(np.asarray(kth)).tolist():
         if not -n <= k < n:
@@ -157,7 +171,7 @@ def _check_places(x: Array, kth: Any, axis: int | None) -> None:
 
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
     """Returns the indices of the elements sorted along an axis; see `partition`."""
-    _check_places(a, kth, axis)
+    _check_places(a, kth, axis, kind)
     return argsort(a, axis)
 
 
@@ -265,7 +279,10 @@ def searchsorted(a: Array, v: Any, side: str = "left", sorter: Array | None = No
     """Returns the indices at which the elements of `v` are inserted into the sorted `a`."""
     fits = type(v) is int and a.dtype.kind in "iu" and np.iinfo(a.dtype).min <= v <= np.iinfo(a.dtype).max
     values = asarray(v, a.dtype, device=a.runtime) if fits else beside(v, [a], a.runtime)
-    return search.searchsorted(a, values, side, sorter)
+    if "c" not in (a.dtype.kind, values.dtype.kind) or a.ndim != 1:
+        return search.searchsorted(a, values, side, sorter)
+    ordered, values = sorting.ranks(a if sorter is None else gather.take(a, sorter), values)
+    return search.searchsorted(ordered, values, side)
 
 
 def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = None, mode: str = "raise") -> Array:

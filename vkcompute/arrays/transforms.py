@@ -21,7 +21,7 @@ from vkcompute.arrays.creation import on, zeros
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, roll
 from vkcompute.arrays.promotion import complex_of, default_float, floating, part_of
-from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.runtime.memory.array import Array, empty
 
 Axes = int | Sequence[int] | None
@@ -93,27 +93,28 @@ def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, 
 # -- along one axis ----------------------------------------------------------------------------------------------------
 
 
-def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the transform along an axis.
 
     Args:
         n: the length, to which the axis is trimmed or padded with zeros; by default that of the axis.
         norm: "backward" (the default), "ortho" or "forward": the direction that is divided by the length; its root for
             "ortho".
+        out: an array for the result, of its shape.
 
     Raises:
         TypeError: `a` is not a device array.
         ValueError: the length is 0 or too large, or there is no such axis or norm.
     """
-    return _transform("fft", a, n, axis, norm, inverse=False)
+    return written(_transform("fft", a, n, axis, norm, inverse=False), out)
 
 
-def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the inverse transform along an axis. Arguments and errors as of `fft`."""
-    return _transform("ifft", a, n, axis, norm, inverse=True)
+    return written(_transform("ifft", a, n, axis, norm, inverse=True), out)
 
 
-def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the first n // 2 + 1 elements of the transform of real numbers. Arguments and errors as of `fft`.
 
     Raises:
@@ -128,11 +129,11 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
     scale = _scale(length, norm, inverse=False)
     resized = _resized(_converted(a, part_of(dtype)), length, axis)
     if not resized.size:
-        return empty(a.runtime, (*a.shape[:axis], length // 2 + 1, *a.shape[axis + 1 :]), dtype)
-    return _complex_of(pairs.rfft(resized, axis, scale=scale))
+        return written(empty(a.runtime, (*a.shape[:axis], length // 2 + 1, *a.shape[axis + 1 :]), dtype), out)
+    return written(_complex_of(pairs.rfft(resized, axis, scale=scale)), out)
 
 
-def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the `n` real numbers whose transform starts with these elements. Errors as of `fft`.
 
     Args:
@@ -144,23 +145,23 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     scale = _scale(length, norm, inverse=True)
     resized = _resized(_converted(a, dtype), length // 2 + 1, axis)
     if not resized.size:
-        return empty(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype))
-    return pairs.irfft(_pairs_of(resized), length, axis, scale=scale)
+        return written(empty(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype)), out)
+    return written(pairs.irfft(_pairs_of(resized), length, axis, scale=scale), out)
 
 
 def _conjugate(x: Array) -> Array:
     return apply("conjugate", x) if x.dtype.kind == "c" else x
 
 
-def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the real transform of a Hermitian-symmetric signal, of which `a` is the first half, as of `irfft`."""
     products.taken("hfft", a)
-    return irfft(_conjugate(a), n, axis, _OPPOSITE.get(norm, norm))
+    return irfft(_conjugate(a), n, axis, _OPPOSITE.get(norm, norm), out)
 
 
-def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None) -> Array:
     """Returns the first n // 2 + 1 elements of the inverse transform of real numbers. Raises as `rfft`."""
-    return _conjugate(rfft(a, n, axis, _OPPOSITE.get(norm, norm)))
+    return written(_conjugate(rfft(a, n, axis, _OPPOSITE.get(norm, norm))), out)
 
 
 # -- along several axes ------------------------------------------------------------------------------------------------
@@ -209,7 +210,13 @@ def _split(name: str, steps: list[tuple[int, int]]) -> tuple[list[tuple[int, int
     return steps[:-1], steps[-1]
 
 
-def fftn(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
+def fftn(
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Returns the transform along axes, all by default.
 
     Args:
@@ -220,50 +227,86 @@ def fftn(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = 
         TypeError: `a` is not a device array.
         ValueError: as by `fft`, or the numbers of lengths and axes differ.
     """
-    return _of_each("fftn", fft, a, _lengths("fftn", a, s, axes), norm)
+    return written(_of_each("fftn", fft, a, _lengths("fftn", a, s, axes), norm), out)
 
 
 def ifftn(
-    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Returns the inverse transform along axes. Arguments and errors as of `fftn`."""
-    return _of_each("ifftn", ifft, a, _lengths("ifftn", a, s, axes), norm)
+    return written(_of_each("ifftn", ifft, a, _lengths("ifftn", a, s, axes), norm), out)
 
 
 def rfftn(
-    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Returns the transform of real numbers along axes: `rfft` along the last, then `fft`. Raises as these."""
     first, (n, axis) = _split("rfftn", _lengths("rfftn", a, s, axes))
-    return _of_each("rfftn", fft, rfft(a, n, axis, norm), first, norm)
+    return written(_of_each("rfftn", fft, rfft(a, n, axis, norm), first, norm), out)
 
 
 def irfftn(
-    a: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Returns the real numbers whose transform by `rfftn` this is. Arguments and errors as of `irfft` and `fftn`."""
     first, (n, axis) = _split("irfftn", _lengths("irfftn", a, s, axes, real=True))
-    return irfft(_of_each("irfftn", ifft, a, first[::-1], norm), n, axis, norm)
+    return irfft(_of_each("irfftn", ifft, a, first[::-1], norm), n, axis, norm, out)
 
 
-def fft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def fft2(
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Returns the transform along two axes. Arguments and errors as of `fftn`."""
-    return fftn(a, s, axes, norm)
+    return fftn(a, s, axes, norm, out)
 
 
-def ifft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def ifft2(
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Returns the inverse transform along two axes. Arguments and errors as of `fftn`."""
-    return ifftn(a, s, axes, norm)
+    return ifftn(a, s, axes, norm, out)
 
 
-def rfft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def rfft2(
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Returns the transform of real numbers along two axes. Arguments and errors as of `rfftn`."""
-    return rfftn(a, s, axes, norm)
+    return rfftn(a, s, axes, norm, out)
 
 
-def irfft2(a: Array, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def irfft2(
+    a: Array,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Returns the real numbers whose transform by `rfft2` this is. Arguments and errors as of `irfftn`."""
-    return irfftn(a, s, axes, norm)
+    return irfftn(a, s, axes, norm, out)
 
 
 # -- frequencies -------------------------------------------------------------------------------------------------------

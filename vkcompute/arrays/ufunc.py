@@ -273,6 +273,11 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     return found if found.operands is None else found._replace(dtype=found.operands.name)
 
 
+def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dtype[Any] | None:
+    """Returns the dtype to which a function converts its operands; None if to none. Raises as `apply`."""
+    return _types(name, context, tuple([kind_of(x) for x in operands])).operands
+
+
 def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, ...] | None:
     """Returns the operands with NumPy scalars in place of numbers; None if a comparison has the same result for all."""
     dtype, operands = types.operands, [x if type(x) is Array else plain(x) for x in operands]

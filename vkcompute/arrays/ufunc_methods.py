@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
-from vkcompute.arrays.creation import asarray
+from vkcompute.arrays.creation import Casting, asarray, in_order
 from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.standard import scanned
-from vkcompute.arrays.ufunc import RULES, apply, assign, astype, dtype_of_result, written
+from vkcompute.arrays.ufunc import RULES, apply, assign, astype, dtype_of_result, operand_dtype, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
@@ -34,11 +34,14 @@ _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
+_OPTIONS = {"out": None, "where": True, "dtype": None, "casting": "same_kind", "order": "K", "subok": True}
+
+
 def _signature(names: Sequence[str]) -> Signature:
     """Returns the signature of a function of these operands."""
     operands = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
     options = [Parameter(name, Parameter.KEYWORD_ONLY, default=value)
-               for name, value in (("out", None), ("where", True), ("dtype", None))]  # fmt: skip
+               for name, value in _OPTIONS.items()]  # fmt: skip
     return Signature([*operands, *options])
 
 
@@ -64,14 +67,20 @@ class Ufunc:
         self.__doc__ = doc
         self._row, self.nin = row, RULES[row][0]
 
-    def __call__(self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None) -> Array:
+    def __call__(
+        self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None,
+        casting: Casting = "same_kind", order: str | None = "K", subok: bool = True,
+    ) -> Array:  # fmt: skip
         """Applies the function.
 
         Args:
             operands: arrays, numbers, sequences of these, and NumPy arrays, which are copied to the device; and `out`.
             out: an array for the result, of the broadcast shape; or a tuple of it.
             where: a bool array; elements of `out` where it is false keep their value.
-            dtype: the dtype of the result, to which arrays are converted first; of their kind, or of a higher one.
+            dtype: the dtype of the result, to which arrays are converted first.
+            casting: which conversions of the operands and of the result are allowed, as of `numpy.can_cast`.
+            order: "F" for a result in column-major order; that of others is row-major.
+            subok: has no effect.
 
         Raises:
             TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
@@ -86,8 +95,12 @@ class Ufunc:
         if Array not in kinds or not kinds <= _OPERANDS:
             operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
-            operands = self._in_dtype(operands, np.dtype(dtype))
+            operands = self._in_dtype(operands, np.dtype(dtype), casting)
         found = apply(self._row, *operands)
+        if casting != "same_kind":
+            found = self._cast(operands, found, out, casting)
+        if order not in ("K", "C"):
+            found = in_order(found, order)
         if dtype is not None and found.dtype != dtype:
             raise TypeError(f"{self.__name__} has no result of {np.dtype(dtype)} for these operands; got dtype={dtype}")
         if where is not True:
@@ -96,17 +109,34 @@ class Ufunc:
             found = choose(where, found, out)
         return found if out is None else assign(out, found, fresh=True)
 
-    def _in_dtype(self, operands: Sequence[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    def _in_dtype(self, operands: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> tuple[Any, ...]:
         """Returns the operands in the dtype of the result; as they are if that is bool, which says nothing of them."""
         if RULES[self._row][1] in _OF_BOOLS:
             return tuple(operands)
         for x in operands:
-            if type(x) is Array and not np.can_cast(x.dtype, dtype, "same_kind"):
+            if type(x) is Array and not np.can_cast(x.dtype, dtype, casting):
                 raise TypeError(
-                    f"{self.__name__}: operands become dtype={dtype} if they are of its kind or a lower one; got "
-                    f"{x.dtype}; convert with .astype()"
+                    f"{self.__name__}: operands become dtype={dtype} if casting={casting!r} allows it; got {x.dtype}; "
+                    'convert with .astype(), or pass casting="unsafe"'
                 )
         return tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
+
+    def _cast(self, operands: Sequence[Any], found: Array, out: Any, casting: Casting) -> Array:
+        """Returns a result in the dtype of `out`.
+
+        Raises:
+            TypeError: the casting does not allow this conversion, or one of an operand.
+        """
+        dtype = operand_dtype(self._row, found.runtime, operands)
+        pairs = [(x.dtype, dtype) for x in operands if type(x) is Array and dtype is not None]
+        pairs.append((found.dtype, found.dtype if out is None else out.dtype))
+        for given, wanted in pairs:
+            if not np.can_cast(given, wanted, casting):
+                raise TypeError(
+                    f"{self.__name__} converts {given} to {wanted}, which casting={casting!r} does not allow; convert "
+                    "with .astype()"
+                )
+        return found if out is None else astype(found, out.dtype)
 
     def __repr__(self) -> str:
         return f"<vkcompute.numpy.{self.__name__}, a function of elements>"

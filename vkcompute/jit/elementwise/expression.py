@@ -193,7 +193,8 @@ def _truth(c: Compiler, x: Any) -> Any:
 
 _OF_PARTS = (
     "add", "subtract", "multiply", "divide", "reciprocal", "negative", "conjugate", "square", "equal", "not_equal",
-    "isnan", "isinf", "isfinite", "absolute", "angle", "sign",
+    "less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin", "isnan", "isinf",
+    "isfinite", "absolute", "angle", "sign",
 )  # fmt: skip
 _OF_FLOATS = (
     "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cosh", "sinh", "tanh", "cos", "sin", "tan", "arccos",

@@ -89,6 +89,51 @@ def not_equal(x: Any, y: Any) -> Any:
     return (x[0] != y[0]) | (x[1] != y[1])
 
 
+def less(x: Any, y: Any) -> Any:
+    """True if `x` precedes `y` by real parts, or for equal ones by imaginary parts, as in NumPy; False for NaN."""
+    is_number = ~(np.isnan(x[1]) | np.isnan(y[1]))
+    return ((x[0] < y[0]) & is_number) | ((x[0] == y[0]) & (x[1] < y[1]))
+
+
+def less_equal(x: Any, y: Any) -> Any:
+    """True if `x` precedes `y` as for `less`, or is equal."""
+    return less(x, y) | equal(x, y)
+
+
+def greater(x: Any, y: Any) -> Any:
+    """True if `y` precedes `x`."""
+    return less(y, x)
+
+
+def greater_equal(x: Any, y: Any) -> Any:
+    """True if `y` precedes `x` or is equal."""
+    return less_equal(y, x)
+
+
+def _either(first: Any, x: Any, y: Any) -> Any:
+    return np.where(first, x[0], y[0]), np.where(first, x[1], y[1])
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The latter of two numbers in the order of `less`; the first NaN."""
+    return _either(isnan(x) | less_equal(y, x), x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The former of two numbers in the order of `less`; the first NaN."""
+    return _either(isnan(x) | less_equal(x, y), x, y)
+
+
+def fmax(x: Any, y: Any) -> Any:
+    """The latter of two numbers in the order of `less`; NaN if both are."""
+    return _either(isnan(y) | less_equal(y, x), x, y)
+
+
+def fmin(x: Any, y: Any) -> Any:
+    """The former of two numbers in the order of `less`; NaN if both are."""
+    return _either(isnan(y) | less_equal(x, y), x, y)
+
+
 def isnan(x: Any) -> Any:
     """True if a part is NaN."""
     return np.isnan(x[0]) | np.isnan(x[1])

@@ -336,6 +336,10 @@ class Array(StridedView, Mathematics):
         """The elements in row-major order: `x.flat[5]`, `x.flat[::2] = 0`, `for element in x.flat`."""
         return Flat(self)
 
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        Flat(self).assign(values)
+
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
@@ -450,11 +454,11 @@ class Array(StridedView, Mathematics):
 
     def sort(self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
         """Sorts the elements along an axis in place. The order of equal elements is kept, whatever `kind` is."""
-        self[...] = namespace().sort(self, axis=axis)
+        self[...] = namespace().sort(self, axis, kind)
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
         """Places elements along an axis as `vkcompute.numpy.partition` does, in place. `kind` has no effect."""
-        self[...] = namespace().partition(self, kth, axis)
+        self[...] = namespace().partition(self, kth, axis, kind)
 
     def tolist(self) -> Any:
         """Returns the data as nested Python lists, or as a scalar if the shape is ()."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.array_namespace import namespace
+
 _NAMES = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned"}
 
 
@@ -32,6 +34,13 @@ class Flat:
         elements[index] = value
         if elements.buffer is not array.buffer:  # no view has these elements along one axis
             array[...] = elements.reshape(array.shape)
+
+    def assign(self, values: Any) -> None:
+        """Writes values in row-major order, again from the first where there are fewer than elements; none for []."""
+        host = not isinstance(values, type(self._array))
+        given = np.ravel(values) if host else values.flatten()
+        if len(given):
+            self[:] = np.resize(given, len(self)) if host else namespace().resize(given, len(self))
 
     def copy(self) -> Any:
         """Returns the elements as a new array of one axis."""

@@ -1,0 +1,128 @@
+"""Options of NumPy's functions that other libraries pass: castings, orders, kinds, outputs; NumPy is the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+@pytest.mark.parametrize("casting", CASTINGS)
+@pytest.mark.parametrize("dtypes", [("int16", "int16", "int32"), ("int16", "int32", "int32"), ("float32",) * 3,
+                                    ("float32", "float32", "int32"), ("int32", "int32", "int16")])  # fmt: skip
+def test_castings_of_operands_and_results(gpu: vc.Runtime, dtypes: tuple[str, str, str], casting: Any) -> None:
+    one, other, out = [np.array([3, -2, 7], each) for each in dtypes]
+    given = [gpu.array(each) for each in (one, other, out)]
+    try:
+        expected = np.add(one, other, out=out.copy(), casting=casting)
+    except TypeError:
+        with pytest.raises(TypeError, match=r"does not allow|convert it"):
+            vnp.add(given[0], given[1], out=given[2], casting=casting)
+        assert np.array_equal(given[2].numpy(), out)
+    else:
+        found = vnp.add(given[0], given[1], out=given[2], casting=casting)
+        assert found is given[2]
+        assert np.array_equal(found.numpy(), expected)
+
+
+def test_castings_to_a_given_dtype(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([1.5, 2.5], np.float32))
+    found = vnp.add(x, x, dtype=np.int32, casting="unsafe")
+    assert np.array_equal(found.numpy(), [2, 4])
+    with pytest.raises(TypeError, match="same_kind"):
+        vnp.add(x, x, dtype=np.int32)
+    with pytest.raises(ValueError, match="casting"):
+        vnp.isnan(x, casting="none")
+    assert np.array_equal(np.add(x, x, casting="no", order="K", subok=False).numpy(), [3, 5])
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
+def test_orders_of_results(gpu: vc.Runtime, order: Any) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = vnp.negative(gpu.array(x), order=order)
+    assert np.array_equal(found.numpy(), -x)
+    assert found.T.contiguous == (order == "F")
+    assert np.array_equal(vnp.eye(2, 3, order="F").numpy(), np.eye(2, 3))
+    with pytest.raises(ValueError, match='order is "C", "F", "K", "A" or None'):
+        vnp.negative(gpu.array(x), order="B")
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn",
+                                  "fft2", "ifft2", "rfft2", "irfft2"])  # fmt: skip
+def test_transforms_write_to_an_array(gpu: vc.Runtime, name: str) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
+    expected = getattr(np.fft, name)(x)
+    out = gpu.empty(expected.shape, expected.dtype)
+    assert getattr(vnp.fft, name)(gpu.array(x), out=out) is out
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="out has the shape of the result"):
+        getattr(vnp.fft, name)(gpu.array(x), out=gpu.empty((2, 2), expected.dtype))
+
+
+def test_triangular_factors_alone(gpu: vc.Runtime) -> None:
+    x = np.random.default_rng(2).standard_normal((2, 4, 3)).astype(np.float32)
+    np.testing.assert_allclose(vnp.linalg.qr(gpu.array(x), "r").numpy(), np.linalg.qr(x, "r"), rtol=1e-5)
+    with pytest.raises(ValueError, match='"reduced", "complete" or "r"; got \'raw\''):
+        vnp.linalg.qr(gpu.array(x), "raw")
+    out = gpu.empty((4, 4), np.float32)
+    pair = [gpu.array(x[0]), gpu.array(x[0].T.copy())]
+    assert vnp.linalg.multi_dot(pair, out=out) is out
+    np.testing.assert_allclose(out.numpy(), x[0] @ x[0].T, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+@pytest.mark.parametrize("order", [None, "fro", 1, 2, np.inf, "nuc"])
+def test_norms_of_empty_matrices(gpu: vc.Runtime, shape: tuple[int, int], order: Any) -> None:
+    assert float(vnp.linalg.norm(gpu.zeros(shape), order)) == 0
+    assert float(vnp.linalg.norm(gpu.zeros(0), np.inf)) == 0
+    with pytest.raises(ValueError, match="of no elements"):
+        vnp.linalg.norm(gpu.zeros(0), -np.inf)
+
+
+@pytest.mark.parametrize("kind", [None, "quicksort", "Heapsort", "mergesort", "stable"])
+def test_kinds_of_sorts(gpu: vc.Runtime, kind: Any) -> None:
+    x = gpu.array(np.array([2, 0, 1], np.int32))
+    assert np.array_equal(vnp.argsort(x, kind=kind).numpy(), [1, 2, 0])
+    x.sort(kind=kind)
+    assert np.array_equal(x.numpy(), [0, 1, 2])
+
+
+def test_unknown_kinds_are_refused(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([0, 2, 0], np.int32))
+    for sort in (vnp.sort, vnp.argsort, vc.Array.sort):
+        with pytest.raises(ValueError, match="kind of a sort is one of quicksort, heapsort, mergesort, stable"):
+            sort(x, kind="bubble")
+    for partition in (vnp.partition, vnp.argpartition):
+        with pytest.raises(ValueError, match="kind of a partition is 'introselect'; got 'x'"):
+            partition(x, 1, kind="x")
+    with pytest.raises(ValueError, match='trim is "f" for the front'):
+        vnp.trim_zeros(x, "front")
+    assert vnp.trim_zeros(x, "Bf").shape == (1,)
+
+
+@pytest.mark.parametrize("values", [5, [1, 2], [[1, 2], [3, 4]], [], np.arange(7), [True]])
+@pytest.mark.parametrize("is_device", [True, False])
+def test_values_are_repeated_to_all_elements(gpu: vc.Runtime, values: Any, is_device: bool) -> None:
+    host = np.zeros((2, 3), np.int32)
+    x, turned = gpu.array(host), gpu.array(host.T.copy()).T
+    given = np.asarray(values, np.int32)
+    host.flat = given
+    for each in (x, turned):
+        each.flat = gpu.array(given) if is_device else values
+        assert np.array_equal(each.numpy(), host)
+
+
+def test_tolerances_are_arrays_too(gpu: vc.Runtime) -> None:
+    one, other = np.array([1, 2, 3], np.float32), np.array([1.1, 2.3, 3], np.float32)
+    for tolerance in ([0.2, 0.2, 0], np.array([0.05, 0.4, 0])):
+        found = vnp.isclose(gpu.array(one), gpu.array(other), rtol=0, atol=tolerance)
+        assert np.array_equal(found.numpy(), np.isclose(one, other, rtol=0, atol=tolerance))
+        found = vnp.isclose(gpu.array(one), 1.2, atol=0, rtol=tolerance)
+        assert np.array_equal(found.numpy(), np.isclose(one, 1.2, atol=0, rtol=tolerance))
+    assert not vnp.allclose(gpu.array(one), gpu.array(other), atol=[1, 0, 0])
