@@ -370,7 +370,7 @@ def test_errors_of_calls(gpu: vc.Runtime) -> None:
         (TypeError, "takes a device array, on which it runs; got none", (1, 2), {}),
         (TypeError, "missing a required argument: 'y'", (x,), {}),
         (TypeError, "takes 2 by position; got 3; pass the others by name, as out=y", (x, 1, x), {}),
-        (TypeError, "takes device arrays and numbers; got ndarray; copy it to the device", (x, np.zeros(4)), {}),
+        (TypeError, "takes device arrays and numbers; got list for y; copy it to the device", (x, [0] * 4), {}),
         (TypeError, "out is a device array; got ndarray", (x, 1), {"out": np.zeros((3, 4))}),
         (TypeError, "returns float32, and out holds int32; convert", (x, 1), {"out": gpu.zeros((3, 4), np.int32)}),
         (TypeError, "returns 1 results; out has 2", (x, 1), {"out": (x, x)}),

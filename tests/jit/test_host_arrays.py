@@ -154,6 +154,43 @@ def test_failed_launches_leave_the_arrays(gpu: vc.Runtime) -> None:
         beyond[1, 4](np.ones(4, np.float32), out)
 
 
+@vc.vectorize
+def divided(x, y):
+    return x // y, x % y
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
+def test_functions_of_elements_and_reductions_copy_their_arguments(gpu: vc.Runtime) -> None:
+    host, other = np.array([7, 8, 10], np.int32), np.array([2, 3, 4], np.int32)
+    x, strided = gpu.array(host), np.repeat(other, 2)[::2]
+    axpy, dot = vc.elementwise("a * x + y"), vc.reduce("a + b", 0, map="x * y")
+    for one in (x, host):
+        assert axpy(2, one, strided).tolist() == [16, 19, 24]
+        assert [each.tolist() for each in divided(one, other)] == [[3, 2, 2], [1, 2, 2]]
+        assert dot(one, other).tolist() == 78
+    out = gpu.zeros(3, np.int32)
+    assert axpy(1, host, host, out=out) is out
+    host[0] = 1  # a repeated call copies again
+    assert axpy(1, host, host, out=out).tolist() == [2, 16, 20]
+
+
+def test_what_functions_of_elements_do_not_take(gpu: vc.Runtime) -> None:
+    x, axpy = gpu.zeros(3), vc.elementwise("a * x + y")
+    with pytest.warns(vc.HostCopyWarning, match=r"a \* x \+ y is launched on host arrays"):
+        axpy(1, x, np.ones(3, np.float32))
+    for wrong, message in (
+        ([1, 2, 3], "got list for y; copy it"),
+        (np.ones(1, complex), "of complex128 for y; pass y.real"),
+        (np.array(1.0), r"got ndarray for y; .* as y.item\(\)"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            axpy(1, x, wrong)
+        with pytest.raises(TypeError, match=message.replace("for y", "for b").replace("y.", "b.")):
+            vc.reduce("a + b", 0, map="a * b")(x, wrong)
+    with pytest.raises(TypeError, match="out is a device array; got ndarray"):
+        axpy(1, x, x, out=np.zeros(3, np.float32))
+
+
 @vc.kernel
 def table(n):
     i = vc.global_id(0)

@@ -32,12 +32,13 @@ from vkcompute.jit.elementwise.dispatch import (
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
 LOCAL_SIZE = 64
 
@@ -68,6 +69,7 @@ class Arguments:
         self.name, self.plan_key = name, object()
         self._parameters = formula.signature
         self._n = len(self._parameters.parameters)
+        self._named = [*self._parameters.parameters]
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Returns the arguments in order.
@@ -83,6 +85,18 @@ class Arguments:
             )
         return bound(self.name, self._parameters, args, named)
 
+    def placed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the arguments with a device array for each NumPy array, on the device of the others."""
+        if not any(map(is_host_array, args)):
+            return args
+        runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
+        return HostArrays(self.name, runtime or default_runtime(), args).args
+
+    def _kinds(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Returns the parts of a signature; raises TypeError for an argument that is neither an array nor a number."""
+        named = zip(args, self._named, strict=True)
+        return tuple([_kind(arg) if type(arg) is Array else kind_of(arg, name, self.name) for arg, name in named])
+
     def arrays(self, args: tuple[Any, ...]) -> list[Array]:
         """Returns the arrays among the arguments.
 
@@ -91,8 +105,7 @@ class Arguments:
         """
         found = [arg for arg in args if type(arg) is Array]
         if not found:
-            for arg in args:
-                kind_of(arg)  # its error has a remedy for arrays
+            self._kinds(args)  # its error has a remedy for arrays
             raise TypeError(f"{self.name} takes a device array, on which it runs; got none")
         return found
 
@@ -103,7 +116,7 @@ class Arguments:
             TypeError: an argument is neither an array nor a number, or a result is not an array.
             ValueError: the shapes do not broadcast, or there are too many elements.
         """
-        kinds = tuple([_kind(arg) if type(arg) is Array else kind_of(arg) for arg in args])
+        kinds = self._kinds(args)
         for out in outs:
             _check_array(self.name, out)
         results = tuple([_kind(out) for out in outs])
@@ -258,6 +271,7 @@ class ElementLauncher:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
+        args = self._arguments.placed(args)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
         given = () if out is None else outs

@@ -105,6 +105,7 @@ class ReduceLauncher:
                 return out
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
+        args = self._arguments.placed(args)
         arrays = self._arguments.arrays(args)
         runtime = runtime_of(arrays[0])
         signature, (shape, lengths, masks, strides), _ = self._arguments.call(runtime, args)

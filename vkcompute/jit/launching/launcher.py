@@ -215,7 +215,7 @@ def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int
     )
 
 
-def kind_of(arg: Any, name: str = "") -> Any:
+def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     """Returns the part of a signature for an argument; `name` is its parameter's, for errors."""
     kind = type(arg)
     if kind is Array:
@@ -225,7 +225,7 @@ def kind_of(arg: Any, name: str = "") -> Any:
     if number is not None:
         return number
     if kind is Parameter:
-        return kind_of(arg.value, name)
+        return kind_of(arg.value, name, caller)
     got, instead = kind.__name__, remedy(arg, name or "it")
     if isinstance(arg, (np.ndarray, list)):
         instead = "; copy it to the device, by runtime.array(data)"
@@ -234,7 +234,7 @@ def kind_of(arg: Any, name: str = "") -> Any:
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"
-    raise TypeError(f"a kernel takes device arrays and numbers; got {got}{place}{instead}")
+    raise TypeError(f"{caller} takes device arrays and numbers; got {got}{place}{instead}")
 
 
 def pushed(arg: Any, what: int) -> Any:
