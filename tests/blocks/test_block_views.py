@@ -10,7 +10,7 @@ import pytest
 
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute import Runtime
+from vkcompute import Array, Runtime
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
 
@@ -44,6 +44,33 @@ def test_strides_are_arguments(gpu: Runtime, kind: str, target: str, *, interpre
     strides = [step // 4 for step in (*x.strides, *out.strides)]
     launch[(1,)](x, out, *strides, *x.shape, M=16, N=16)
     np.testing.assert_array_equal(memory, right)
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+@pytest.mark.parametrize("target", [name for name in VIEWS if name != "broadcast"])
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_views_of_device_arrays(gpu: Runtime, kind: str, target: str, *, interpreted: bool) -> None:
+    x: Any = VIEWS[kind](np.arange(8 * 6 * 9, dtype=np.int32).reshape(8, 6, 9))
+    host = np.full((12, 12, 12), -1, np.int32)
+    memory = gpu.array(host)
+    out, expected = (VIEWS[target](each)[: x.shape[0], : x.shape[1]] for each in (memory, host))  # type: ignore[arg-type]
+    x = x[: out.shape[0], : out.shape[1]]
+    expected[...] = x * 2
+    x = gpu.array(np.lib.stride_tricks.as_strided(x, x.shape, x.strides)) if kind == "broadcast" else _alike(gpu, x)
+    launch: Any = doubled.interpret if interpreted else doubled
+    strides = [step // 4 for step in (*x.strides, *out.strides)]
+    launch[(1,)](x, out, *strides, *x.shape, M=16, N=16)
+    np.testing.assert_array_equal(memory.numpy(), host)
+
+
+def _alike(gpu: Runtime, view: Any) -> Any:
+    """Returns a view of a device array with the elements and the strides of a view in memory."""
+    base = view
+    while base.base is not None:
+        base = base.base
+    start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // view.itemsize
+    flat = gpu.array(base.reshape(-1))
+    return Array(gpu, flat.buffer, start * view.itemsize, view.shape, view.strides, view.dtype)
 
 
 @pytest.mark.parametrize("interpreted", [False, True])

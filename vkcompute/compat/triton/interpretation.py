@@ -11,9 +11,10 @@ from vkcompute import dtypes
 from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.build import ArrayType, build
 from vkcompute.compat.triton.reinterpretation import unwrapped
-from vkcompute.compat.triton.tensors import on_host
+from vkcompute.compat.triton.tensors import on_host, span_of
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import Definition
+from vkcompute.runtime.memory.array import Array
 from vkcompute.tile import interpret
 
 __tracebackhide__ = hides_calls
@@ -29,6 +30,7 @@ def run(definition: Definition, signature: inspect.Signature, grid: Any, args: A
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
     args, elements = unwrapped(on_host(args))
+    args = tuple([span_of(arg) if type(arg) is Array and not arg.contiguous else arg for arg in args])
     hosts = _hosts(args)
     constants, types = parameters.typed(args, _array_type, elements)
     built = build(definition, constants, types)
@@ -74,14 +76,8 @@ def _array_type(arg: Any) -> ArrayType | None:
 
 
 def _elements(array: Any) -> np.ndarray[Any, Any]:
-    """Returns a copy of the elements that a program sees, of bools as bytes.
-
-    Raises:
-        ValueError: they are not contiguous, as a program's offsets take them to be.
-    """
+    """Returns a copy of the elements that a program sees, of bools as bytes."""
     host = array if isinstance(array, np.ndarray) else array.numpy()
-    if not (host.flags.c_contiguous and getattr(array, "contiguous", True)):
-        raise ValueError("an interpreted program takes contiguous arrays; pass a copy")
     stored = np.uint8 if host.dtype == np.bool_ else host.dtype
     found: np.ndarray[Any, Any] = host.reshape(-1).view(stored).copy()
     return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.compat.triton.reinterpretation import TensorWrapper
 from vkcompute.compat.triton.types import DTYPES
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import extent
 
 
@@ -24,14 +25,18 @@ def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
         ValueError: the first element of a view is not at its lowest address.
     """
     torch = sys.modules.get("torch")
-    found = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else _span_of(arg) for arg in args]
+    found = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else span_of(arg) for arg in args]
     if torch is None:
         return tuple(found)
     return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in found])
 
 
-def _span_of(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns the memory from the first element of a view to its last one."""
+def span_of(view: Any) -> Any:
+    """Returns the memory from the first element of a view to its last one, as a contiguous array of one axis.
+
+    Raises:
+        ValueError: the first element is not at the lowest address, or the strides are no multiples of an element.
+    """
     if not view.size:
         return view
     low, high = extent(view.shape, view.strides, view.itemsize)
@@ -40,7 +45,10 @@ def _span_of(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             "the pointer of a view points at its first element, and offsets count elements; the strides of an argument "
             f"are {view.strides} bytes, those of its elements {view.itemsize}; pass a .copy()"
         )
-    return np.lib.stride_tricks.as_strided(view, (high // view.itemsize,), (view.itemsize,))
+    shape, strides = (high // view.itemsize,), (view.itemsize,)
+    if type(view) is Array:
+        return Array(view.runtime, view.buffer, view.offset, shape, strides, view.dtype)
+    return np.lib.stride_tricks.as_strided(view, shape, strides)
 
 
 def elements_of(arg: Any) -> Any:
