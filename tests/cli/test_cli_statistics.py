@@ -93,6 +93,16 @@ def test_kernels_in_python_as_json(amd: Run, tmp_path: Path, monkeypatch: pytest
     assert scaled["figures"]["VGPRs"] == scaled["registers"]
 
 
+@pytest.mark.pure
+def test_kernels_without_types_are_left_out(amd: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "elsewhere.py").write_text(ELSEWHERE)
+    (tmp_path / "kernels.py").write_text(KERNELS + ELSEWHERE)
+    done = amd("kernels.py", "--statistics", "--json")
+    assert len(json.loads(done.out)) == 2
+    assert "is left out: without arguments" in done.err
+
+
 def test_the_device_in_use(vk: Run, gpu: vc.Runtime, tmp_path: Path) -> None:
     (tmp_path / "x.spv").write_bytes(vc.glsl(SHADER))
     done = vk("compile", "x.spv", "--statistics")
@@ -109,6 +119,8 @@ def test_the_device_in_use(vk: Run, gpu: vc.Runtime, tmp_path: Path) -> None:
         ("x.comp --on navi21", "give one of them, too"),
         ("empty.py --statistics", "empty.py defines no kernel"),
         ("elsewhere.py --statistics", "annotate x, as x: vc.float32[:]"),
+        ("wrong.py --statistics", "wrong.py:2: NameError: name 'vkc' is not defined"),
+        ("unread.py --statistics", "SyntaxError: "),
         ("elsewhere.py", "elsewhere.py is Python"),
         ("elsewhere.py --reflect --statistics", "elsewhere.py is Python"),
         ("elsewhere.py --statistics -o x.spv", "write no file"),
@@ -121,5 +133,7 @@ def test_wrong_input(vk: Run, tmp_path: Path, line: str, says: str) -> None:
     (tmp_path / "x.comp").write_text(SHADER)
     (tmp_path / "x.spv").write_bytes(b"")
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "wrong.py").write_text("import vkcompute as vc\nvkc.kernel\n")
+    (tmp_path / "unread.py").write_text("def f(:\n")
     (tmp_path / "elsewhere.py").write_text(ELSEWHERE)
     assert says in vk("compile", *line.split()).error()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.cli import terminal
 from vkcompute.cli.options import Parser
+from vkcompute.errors import VkComputeError
 
 if TYPE_CHECKING:
+    from vkcompute.jit.kernel import PythonKernel
     from vkcompute.runtime.launching.radv import Compilation
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
+_logger = logging.getLogger("vkcompute")
 _MODULE = "<compiled>"  # the name of a Python file while its kernels are compiled
 _Shaders = Sequence[tuple[str, bytes]]
 """Name and SPIR-V of each."""
@@ -50,19 +55,53 @@ def write(args: argparse.Namespace, shaders: _Shaders) -> None:
 def kernels_in(path: str) -> list[tuple[str, bytes]]:
     """Runs a Python file, though not as the main program; returns its kernels for the types of their annotations.
 
+    A kernel with a parameter that has no type is left out, with a warning, if another kernel is compiled.
+
     Raises:
-        KernelError, ValueError: a kernel cannot be compiled, or a parameter has no type; or there is none.
+        KernelError: a kernel cannot be compiled.
+        TypeError: each kernel has a parameter without a type.
+        ValueError: running the file raises an error, or it defines no kernel.
+    """
+    from vkcompute.jit.kernel import PythonKernel
+
+    found = [each for each in _run(path).values() if isinstance(each, PythonKernel) and each.__module__ == _MODULE]
+    if not found:
+        raise ValueError(f"{path} defines no kernel; mark a function with @vc.kernel")
+    results = [(kernel.__name__, _spirv(kernel)) for kernel in dict.fromkeys(found)]
+    compiled = [(name, result) for name, result in results if isinstance(result, bytes)]
+    for name, result in results:
+        if isinstance(result, TypeError):
+            if not compiled:
+                raise result
+            _logger.warning("%s is left out: %s", name, result)
+    return compiled
+
+
+def _spirv(kernel: PythonKernel) -> bytes | TypeError:
+    """Compiles a kernel; returns the error for a parameter without a type."""
+    try:
+        return kernel.spirv()
+    except TypeError as error:
+        return error
+
+
+def _run(path: str) -> dict[str, Any]:
+    """Returns what a Python file defines.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: running it raises an error of its own.
     """
     import runpy
 
-    from vkcompute.jit.kernel import PythonKernel
-
-    defined = runpy.run_path(path, run_name=_MODULE).values()
-    found = [each for each in defined if isinstance(each, PythonKernel) and each.__module__ == _MODULE]
-    here = [(kernel.__name__, kernel.spirv()) for kernel in dict.fromkeys(found)]
-    if not here:
-        raise ValueError(f"{path} defines no kernel; mark a function with @vc.kernel")
-    return here
+    try:
+        return runpy.run_path(path, run_name=_MODULE)
+    except (OSError, VkComputeError):
+        raise
+    except Exception as error:
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path]
+        place = f"{path}:{lines[-1]}: " if lines else ""
+        raise ValueError(f"{place}{type(error).__name__}: {error}") from error
 
 
 def _compiled(args: argparse.Namespace, shaders: _Shaders) -> list[Compilation]:
