@@ -20,7 +20,7 @@ import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.core import clock, vk
 from vkcompute.core.physical import PhysicalDevice
-from vkcompute.jit.elementwise.expression import Expression, Step
+from vkcompute.jit.elementwise.expression import Expression
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
 
@@ -169,7 +169,7 @@ def test_names_are_whole_and_distinct(gpu: vc.Runtime) -> None:
 
 @pytest.mark.pure
 def test_a_long_formula_is_abbreviated() -> None:
-    steps = [Step("hypot", "", (0, 0)), *[Step("hypot", "", (-1 - n, -1 - n)) for n in range(9)]]
+    steps = [("hypot", "", (0, 0)), *[("hypot", "", (-1 - n, -1 - n)) for n in range(9)]]
     assert len(Expression(1, steps).name) < 250
     assert Expression(1, steps).name.endswith("… (10 operations)")
 

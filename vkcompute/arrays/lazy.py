@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -212,37 +211,36 @@ class _Flat:
 
     def add(self, array: Array) -> int:
         """Adds the steps of a lazy array after those of its operands, and returns its place."""
+        places, parameters, operands = self.places, self.parameters, []
         expression: Any = array._expression
-        operands, places = [], self.places
         for each in expression.operands:
+            if type(each) is Array and type(inner := each._expression) is Lazy:
+                if len(inner.readers) == 1 and each._shape == array._shape:
+                    operands.append(self.add(each))
+                    continue
+                self.has_repetitions = True
+            else:
+                inner = None
             at = places.get(id(each))
             if at is None:
-                inner: Any = each._expression if type(each) is Array else None
-                if type(inner) is Lazy:
-                    if len(inner.readers) > 1 or each.shape != array.shape:
-                        self.has_repetitions = True
+                if inner is not None:
                     at = self.add(each)
+                elif each.dtype.kind == "c":
+                    at = self._complex(each)
                 else:
-                    at = places[id(each)] = self._parameter(each)
+                    at = len(parameters)
+                    parameters.append(each)
+                places[id(each)] = at
             operands.append(at)
-        return self._step(array, expression.operation, expression.dtype, operands)
-
-    def _parameter(self, given: Any) -> int:
-        parameters = self.parameters
-        if given.dtype.kind != "c":
-            parameters.append(given)
-            return len(parameters) - 1
-        parameters += [given.real, given.imag]
-        self.steps.append(Step("complex", "", (len(parameters) - 2, len(parameters) - 1)))
+        self.steps.append((expression.operation, expression.dtype, tuple(operands)))
         return -len(self.steps)
 
-    def _step(self, array: Array, operation: str, dtype: str, operands: list[int]) -> int:
-        self.steps.append(_step((operation, dtype, tuple(operands))))
-        at = self.places[id(array)] = -len(self.steps)
-        return at
-
-
-_step = partial(tuple.__new__, Step)  # as `Step._make`, in half the time
+    def _complex(self, given: Any) -> int:
+        """Adds both parts of a complex parameter, and the step that joins them."""
+        n = len(self.parameters)
+        self.parameters += [given.real, given.imag]
+        self.steps.append(("complex", "", (n, n + 1)))
+        return -len(self.steps)
 
 
 def ordered(root: Array, computed: Collection[int] = ()) -> list[Array]:

@@ -112,8 +112,8 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
     key = row, dtype, steps
     found = _launchers.get(key)
     if found is None:
-        combine = Expression(2, (Step(_ROWS[row].operation, dtype.name, (0, 1)),))
-        each = Expression(n, steps or (Step("astype", "", (0,)),))
+        combine = Expression(2, ((_ROWS[row].operation, dtype.name, (0, 1)),))
+        each = Expression(n, steps or (("astype", "", (0,)),))
         found = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), each, commutes=True)
     return found
 

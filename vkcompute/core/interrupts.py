@@ -35,7 +35,7 @@ from collections.abc import Callable
 from itertools import starmap
 from sys import _getframe
 from threading import get_ident
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from vkcompute.errors import VkComputeError
@@ -43,6 +43,16 @@ from vkcompute.errors import VkComputeError
 _T = TypeVar("_T")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN_FILES = _PACKAGE, contextlib.__file__, functools.__file__  # cached_property is written in Python before 3.12
+_known_files: set[str] = set()
+"""Files of code that may call with the lock, as far as it has."""
+
+
+def _is_own(file: str) -> bool:
+    """True for a file of this package, or of code that it calls and that calls it back."""
+    if file.startswith(_OWN_FILES):
+        _known_files.add(file)
+        return True
+    return False
 
 
 def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -> None:
@@ -62,7 +72,7 @@ class Guarded:
     Attributes:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
-        holders: thread -> id of the frame, or code object of the function, that took the lock first or is about to.
+        holders: thread -> code object of the function that took the lock first or is about to.
     """
 
     def __init__(self) -> None:
@@ -72,7 +82,7 @@ class Guarded:
         """Replaces the lock in a forked child, where the thread that held it may not exist."""
         lock: Any = threading.RLock()
         self.unguarded_lock, self.is_owned = lock, lock._is_owned
-        self.holders: dict[int, object] = {}
+        self.holders: dict[int, CodeType] = {}
 
     @property
     def lock(self) -> Any:
@@ -84,14 +94,15 @@ class Guarded:
         if self.is_owned():
             self.refuse_interruption(_getframe(1))
         else:
-            self.holders[get_ident()] = id(_getframe(1))
+            self.holders[get_ident()] = _getframe(1).f_code
         return self.unguarded_lock
 
     def refuse_interruption(self, frame: FrameType) -> None:
         """Raises an error if code outside of the package runs between the lock's holder and `frame`, which it calls."""
         holder, inner, foreign = self.holders.get(get_ident()), frame.f_back, False
-        while inner is not None and holder not in (id(inner), inner.f_code):
-            foreign = foreign or not inner.f_code.co_filename.startswith(_OWN_FILES)
+        while inner is not None and (code := inner.f_code) is not holder:
+            if code.co_filename not in _known_files:
+                foreign = foreign or not _is_own(code.co_filename)
             inner = inner.f_back
         if foreign and inner is not None:
             raise VkComputeError(

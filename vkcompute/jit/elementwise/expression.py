@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,20 +22,12 @@ from vkcompute.jit.library import complex_functions as of_complex
 _MAX_TEXT = 200  # characters: results that are used twice are written twice
 
 
-class Step(NamedTuple):
-    """One operation of an expression.
+Step = tuple[str, str, tuple[int, ...]]
+"""One operation of an expression: (operation, dtype, operands).
 
-    Attributes:
-        operation: its name in REAL_OPERATIONS.
-        dtype: name of the dtype to which the operands are converted; "" leaves them as they are. It may be complex.
-        operands: those from 0 on are parameters; -1 is the result of the first step, -2 that of the second.
-    """
-
-    operation: str
-    dtype: str
-    operands: tuple[int, ...]
-
-
+The operation is a name in REAL_OPERATIONS. The operands are converted to the dtype of this name, which may be complex;
+"" leaves them as they are. Operands from 0 on are parameters; -1 is the result of the first step, -2 of the second.
+"""
 Emit = Callable[..., Any]
 
 
@@ -232,9 +224,9 @@ def _written(steps: Sequence[Step], parameters: Sequence[str]) -> str:
     """Returns the formula as text, abbreviated if it is long."""
     results: list[str] = []
     infix: set[str] = set()
-    for step in steps:
-        given = [parameters[at] if at >= 0 else results[-1 - at] for at in step.operands]
-        name = step.dtype if step.operation == "astype" else step.operation
+    for operation, dtype, operands in steps:
+        given = [parameters[at] if at >= 0 else results[-1 - at] for at in operands]
+        name = dtype if operation == "astype" else operation
         if len(given) == 2 and name in _SIGNS:
             text = f" {_SIGNS[name]} ".join([f"({each})" if each in infix else each for each in given])
             infix.add(text)
@@ -259,7 +251,7 @@ class Expression:
         self.name = _written(steps, self.parameters)
         self.functions: tuple[FunctionType, ...] = ()
         self.sources: dict[FunctionType, Source] = {}
-        self.text = repr([tuple(step) for step in steps])
+        self.text = repr(list(steps))
 
     @cached_property
     def signature(self) -> inspect.Signature:

@@ -172,11 +172,12 @@ class StridedView:
         """Computes the memory of a lazy array; does nothing for others."""
         if self._expression is None:
             return
-        with self.runtime.scheduler.device.lock:
+        scheduler = self.runtime.scheduler
+        with scheduler.device.lock:
             expression = self._expression
             if expression is None:  # another thread has computed it
                 return
-            found = self._computed(expression)
+            found = self._computed(expression) if scheduler.recordings else expression.compute(self)
             self._take(expression, found._buffer or found.buffer, found.launch_key, found.span)
 
     def discard(self, buffer: Buffer) -> None:

@@ -42,28 +42,40 @@ class AccessHistory:
         written: True if anything was written to the buffer, also by the host. If only simulated launches wrote to it,
             an array of bool with an element per byte.
         other_uses: the latest task on each timeline before the last access by the host, or in a dropped segment.
+        needs_pruning: True if there are many segments, and twice as many as the last `prune` left. So a buffer of a
+            thousand windows with unfinished work on each is not pruned anew for every task.
     """
 
-    __slots__ = ("_limit", "_segments", "other_uses", "written")
+    __slots__ = ("_limit", "_segments", "needs_pruning", "other_uses", "written")
 
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
         self.written: Any = False
         self.other_uses: Dependencies = {}
         self._limit = _MANY_SEGMENTS
+        self.needs_pruning = False
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a read of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
-        for segment in self._tile(start, stop):
-            _add_writer(segment, timeline, task, dependencies)
+        segments = self._segments
+        if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
+            segments = self._tile(start, stop)
+        for segment in segments:
+            written, writer = segment.written, segment.writer
+            if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+                dependencies[writer] = written
             segment.reads[timeline] = task
 
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         self.written = True
-        found = self._tile(start, stop)
+        found = self._segments
+        if len(found) != 1 or (segment := found[0]).start != start or segment.stop != stop:
+            found = self._tile(start, stop)
         for segment in found:
-            _add_writer(segment, timeline, task, dependencies)
+            written, writer = segment.written, segment.writer
+            if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+                dependencies[writer] = written
             for reader, read in segment.reads.items():
                 if read > dependencies.get(reader, 0) and (reader != timeline or read != task):
                     dependencies[reader] = read
@@ -73,12 +85,14 @@ class AccessHistory:
         elif found:
             first = bisect_right(self._segments, start, key=_start_of) - 1
             self._segments[first : first + len(found)] = [_Segment(start, stop, timeline, task, {})]
+            self.needs_pruning = len(self._segments) > self._limit
 
     def last_writers(self, start: int, stop: int) -> Dependencies:
         """The last writers of bytes [start, stop). They must finish before the host may read the bytes."""
         dependencies: Dependencies = {}
         for segment in self._overlapping(start, stop):
-            _add_writer(segment, -1, 0, dependencies)
+            if segment.written > dependencies.get(segment.writer, 0):
+                dependencies[segment.writer] = segment.written
         return dependencies
 
     def last_accesses(self, start: int, stop: int) -> Dependencies:
@@ -125,7 +139,7 @@ class AccessHistory:
             if segment.written:
                 reads[segment.writer] = max(segment.written, reads.get(segment.writer, 0))
             made._segments.append(_Segment(segment.start, segment.stop, 0, 0, reads))
-        made._limit = self._limit
+        made._limit, made.needs_pruning = self._limit, self.needs_pruning
         return made
 
     def prune(self, finished: Mapping[int, int]) -> None:
@@ -143,14 +157,7 @@ class AccessHistory:
         self.other_uses = self.last_uses()
         self._segments = [segment for segment in self._segments if not is_finished(segment)]
         self._limit = max(_MANY_SEGMENTS, 2 * len(self._segments))
-
-    @property
-    def needs_pruning(self) -> bool:
-        """True if there are many segments, and twice as many as the last `prune` left.
-
-        So a buffer of a thousand windows with unfinished work on each is not pruned anew for every task.
-        """
-        return len(self._segments) > self._limit
+        self.needs_pruning = False
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -169,11 +176,9 @@ class AccessHistory:
 
     def _tile(self, start: int, stop: int) -> list[_Segment]:
         """Segments that cover [start, stop) exactly: splits existing ones at its ends, and fills gaps."""
-        segments = self._segments
-        if len(segments) == 1 and segments[0].start == start and segments[0].stop == stop:
-            return segments[:]  # the common case: the same whole array again
         if start >= stop:
             return []
+        segments = self._segments
         self._split(start)
         self._split(stop)
         position = bisect_right(segments, start - 1, key=_start_of)
@@ -188,6 +193,7 @@ class AccessHistory:
             found.append(segment)
             at = segment.stop
             position += 1
+        self.needs_pruning = len(segments) > self._limit
         return found
 
     def _split(self, at: int) -> None:
@@ -203,10 +209,3 @@ class AccessHistory:
 
 def _start_of(segment: _Segment) -> int:
     return segment.start
-
-
-def _add_writer(segment: _Segment, timeline: int, task: int, dependencies: Dependencies) -> None:
-    """Adds the segment's last writer, unless it is the task itself."""
-    written, writer = segment.written, segment.writer
-    if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
-        dependencies[writer] = written

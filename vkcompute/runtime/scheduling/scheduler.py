@@ -279,9 +279,15 @@ class Scheduler:
         if self.callbacks:
             self.callbacks.follow((timeline, task), writes, reads)
         for buffer, start, stop in writes:
-            self.history(buffer).write(start, stop, timeline, task, dependencies)
+            history: AccessHistory | None = buffer.history
+            if history is None or history.needs_pruning:
+                history = self.history(buffer)
+            history.write(start, stop, timeline, task, dependencies)
         for buffer, start, stop in reads:
-            self.history(buffer).read(start, stop, timeline, task, dependencies)
+            history = buffer.history
+            if history is None or history.needs_pruning:
+                history = self.history(buffer)
+            history.read(start, stop, timeline, task, dependencies)
         if failure is not None:
             raise failure.raised()
         own = dependencies.pop(timeline, 0)
