@@ -15,7 +15,7 @@ from vkcompute.arrays.promotion import complex_of, default_float, default_int, f
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, imported
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
@@ -119,8 +119,7 @@ def asarray(
     if copy is False:
         raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
     runtime = on(device)
-    if hasattr(a, "__dlpack__") and not isinstance(a, (np.ndarray, np.generic)):
-        a = np.from_dlpack(a)
+    a = imported(a)
     if isinstance(a, (list, tuple)) and any(type(each) is Array for each in a):
         a = [each.numpy() if type(each) is Array else each for each in a]
     if dtype is None and not _has_dtype(a):
