@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.enums import Decoration
+from vkcompute.spirv.enums import Decoration, StorageClass
 from vkcompute.spirv.instruction import LAYOUT, Instruction, string_at
 from vkcompute.spirv.module import Module
 
@@ -101,6 +101,18 @@ class Builder:
         element, n = self.shape(kind)
         one = self._global(op.OpConstant, element, *words)
         return one if n == 1 else self._global(op.OpConstantComposite, kind, *[one] * n)
+
+    def builtin(self, number: int) -> int:
+        """The input variable of a uint32 that is built in; declared if the module has none."""
+        module, wanted = self._module, (Decoration.BuiltIn, number)
+        for each in module.annotations:
+            if each.opcode == op.OpDecorate and each.operands[1:] == wanted:
+                return each.operands[0]
+        pointer = self._declared(op.OpTypePointer, StorageClass.Input, self.word)
+        found = self._global(op.OpVariable, pointer, StorageClass.Input)
+        module.annotations.append(Instruction(op.OpDecorate, (found, *wanted)))
+        module.entry_points = [each._replace(operands=(*each.operands, found)) for each in module.entry_points]
+        return found
 
     def hidden(self, value: int) -> int:
         """A value that compilers cannot know, even if they know `value`, which it is equal to."""

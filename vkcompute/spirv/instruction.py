@@ -88,6 +88,19 @@ def result_id(instruction: Instruction) -> int | None:
     return instruction.operands[index] if index >= 0 else None
 
 
+@functools.cache
+def value_positions(opcode: int, n: int) -> tuple[int, ...]:
+    """The positions of ids of values among `n` operands, up to the first operand whose meaning depends on others."""
+    found: list[int] = []
+    for at, (letter, quantifier) in enumerate(_tokens(opcodes.SHAPES.get(opcode, ""))):
+        if letter in "ip" and quantifier == "*":
+            return (*found, *range(at, n, 1 if letter == "i" else 2))
+        if letter not in "TRitgn" or quantifier or at >= n:
+            break
+        found += [at] * (letter == "i")
+    return tuple(found)
+
+
 def string_words(text: str) -> tuple[int, ...]:
     """A literal string: UTF-8 with a terminating zero byte, in words of little-endian byte order."""
     data = text.encode() + b"\0"

@@ -21,6 +21,7 @@ from vkcompute.spirv.conversions import replace_conversions
 from vkcompute.spirv.float_controls import preserve_special_floats
 from vkcompute.spirv.interface import Binding
 from vkcompute.spirv.nesting import exceeds_depth
+from vkcompute.spirv.zeros import hide_zeros
 
 KINDS = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
 
@@ -66,6 +67,7 @@ class CompiledProgram:
         spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
         spirv = preserve_special_floats(spirv, interface.capabilities, device.physical.preserved_floats)
         spirv = replace_conversions(spirv, quirks.wrong_conversions)
+        spirv = hide_zeros(spirv) if quirks.simplifies_zeros else spirv
         self._spirv = hide_constant_operands(spirv) if quirks.loses_functions_of_constants else spirv
         self.pipeline = self._pipeline()
 

@@ -1,0 +1,128 @@
+"""Zeros of floats, hidden from compilers that simplify arithmetic with them.
+
+Mesa's gallivm (lp_build_mul and its neighbours) takes x * 0 for 0, x + 0 for x, 0 / x for 0, and x / 0 for undefined,
+whatever x is. That is wrong for NaN, infinities and the sign of zero. It does so for constants alone.
+"""
+
+from __future__ import annotations
+
+from vkcompute.spirv import opcodes as op
+from vkcompute.spirv.builder import Builder
+from vkcompute.spirv.enums import BuiltIn
+from vkcompute.spirv.instruction import Instruction, value_positions
+from vkcompute.spirv.module import Module
+
+_CONVERSIONS = op.OpConvertSToF, op.OpConvertUToF
+_HIGHEST = 31
+"""The bit of an invocation's index in its workgroup that no device sets."""
+
+
+def hide_zeros(spirv: bytes) -> bytes:
+    """Returns a valid module in whose functions no operand is a constant zero of floats, nor has one as an element.
+
+    A zero that is computed from the invocation's index takes its place. It is also added to the integers that become
+    floats where there are loops: a compiler that unrolls a loop knows the numbers that its counter becomes.
+    """
+    module = Module.parse(spirv)
+    hidden = _Hidden(module)
+    functions: list[Instruction] = []
+    start = 0
+    for stop, each in enumerate(module.functions, 1):
+        if each.opcode == op.OpFunctionEnd:
+            functions += hidden.function(module.functions[start:stop])
+            start = stop
+    if len(functions) == len(module.functions):
+        return spirv
+    module.functions = functions
+    return module.words()
+
+
+class _Hidden:
+    """Hides the zeros of a module.
+
+    Attributes:
+        code: the instructions that compute those of the function, at its start.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._builder = Builder(module)
+        self._floats = {each.operands[0] for each in module.declarations if each.opcode == op.OpTypeFloat}
+        self._constants: dict[int, Instruction] = {}  # with a zero
+        for each in module.declarations:
+            if self._has_zero(each):
+                self._constants[each.operands[1]] = each
+        self._has_loops = any(each.opcode == op.OpLoopMerge for each in module.functions)
+        self._known: dict[int, int] = {}  # constant -> the value in its place, in the function
+        self._word = 0
+        self.code: list[Instruction] = []
+
+    def _has_zero(self, given: Instruction) -> bool:
+        if given.opcode == op.OpConstant:
+            return given.operands[0] in self._floats and not any(self._magnitude(given))
+        if given.opcode == op.OpConstantNull:
+            kind = given.operands[0]
+            return self._builder.width(kind) > 0 and self._builder.shape(kind)[0] in self._floats
+        return given.opcode == op.OpConstantComposite and not self._constants.keys().isdisjoint(given.operands[2:])
+
+    def _magnitude(self, constant: Instruction) -> tuple[int, ...]:
+        """The words of a float without its sign."""
+        kind, _, *words = constant.operands
+        sign = 1 << (self._builder.width(kind) - 1) % 32
+        return *words[:-1], words[-1] & ~sign
+
+    def function(self, given: list[Instruction]) -> list[Instruction]:
+        """Returns the instructions of a function with its zeros hidden."""
+        self._known, self._word, self.code = {}, 0, []
+        body: list[Instruction] = []
+        for each in given:
+            self._builder.define(each)
+            body += self._rewritten(each)
+        start = next((at for at, each in enumerate(body, 1) if each.opcode == op.OpLabel), 0)
+        while body[start].opcode in (op.OpVariable, op.OpLine, op.OpNoLine):
+            start += 1
+        return [*body[:start], *self.code, *body[start:]]
+
+    def _rewritten(self, given: Instruction) -> list[Instruction]:
+        if given.opcode == op.OpVariable:  # its initial value is a constant
+            return [given]
+        operands = list(given.operands)
+        for at in value_positions(given.opcode, len(operands)):
+            if operands[at] in self._constants:
+                operands[at] = self._zero(operands[at])
+        before: list[Instruction] = []
+        if self._has_loops and given.opcode in _CONVERSIONS:
+            kind = self._builder.types.get(operands[2], 0)
+            if self._builder.width(kind) == 32 and self._builder.shape(kind)[1] == 1:
+                zero = self._zero_word()
+                operands[2] = self._made(before, op.OpIAdd, kind, operands[2], zero)
+        return [*before, given._replace(operands=tuple(operands))]
+
+    def _made(self, code: list[Instruction], opcode: int, kind: int, *operands: int) -> int:
+        """Appends an instruction to code, and returns its result."""
+        self._builder.code = code
+        return self._builder(opcode, kind, *operands)
+
+    def _zero_word(self) -> int:
+        """A uint32 that is 0."""
+        if not self._word:
+            builder = self._builder
+            index = self._made(self.code, op.OpLoad, builder.word, builder.builtin(BuiltIn.LocalInvocationIndex))
+            shift = builder.constant(builder.word, _HIGHEST)
+            self._word = self._made(self.code, op.OpShiftRightLogical, builder.word, index, shift)
+        return self._word
+
+    def _zero(self, constant: int) -> int:
+        """The value of a constant with a zero."""
+        if constant not in self._known:
+            kind, _, *parts = self._constants[constant].operands
+            if self._constants[constant].opcode == op.OpConstantComposite:
+                parts = [self._zero(each) if each in self._constants else each for each in parts]
+                found = self._made(self.code, op.OpCompositeConstruct, kind, *parts)
+            else:
+                element, n = self._builder.shape(kind)
+                found = self._made(self.code, op.OpConvertUToF, element, self._zero_word())
+                if any(parts):  # a zero with a sign, which compilers may add in place of subtracting one without
+                    found = self._made(self.code, op.OpFNegate, element, found)
+                found = found if n == 1 else self._made(self.code, op.OpCompositeConstruct, kind, *[found] * n)
+            self._known[constant] = found
+        return self._known[constant]
