@@ -13,12 +13,12 @@ from vkcompute.ir.types import UINT32
 def load_texels(function: Function, target: Target) -> Function:
     """Makes buffers of 32-bit numbers that are only loaded from texel buffers, in place, as many as the target binds.
 
-    Drivers may merge and reorder loads of texels. So no other buffer that the kernel writes may share their memory.
+    Drivers may merge and reorder loads of texels. So buffers that may share their memory with a written one stay.
     """
     ops = [op for op in walk(function.body) if op.memory is not None]
     other = {op.memory for op in ops if op.code != "load" or op.args[0].type.bits != 32}
     loaded = dict.fromkeys(op.memory for op in ops if op.memory in function.buffers and op.memory not in other)
-    fitting = [memory for memory in loaded if memory is not None and _fits(memory)]
+    fitting = [memory for memory in loaded if memory not in function.aliased and memory is not None and _fits(memory)]
     texels = {each: Memory(each.name, UINT32, texels=True) for each in fitting[: target.max_texel_buffers]}
     function.buffers = [texels.get(memory, memory) for memory in function.buffers]
 

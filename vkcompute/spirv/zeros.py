@@ -1,7 +1,7 @@
 """Zeros of floats, hidden from compilers that simplify arithmetic with them.
 
-Mesa's gallivm (lp_build_mul and its neighbours) takes x * 0 for 0, x + 0 for x, 0 / x for 0, and x / 0 for undefined,
-whatever x is. That is wrong for NaN, infinities and the sign of zero. It does so for constants alone.
+For Mesa's gallivm (lp_build_mul and its neighbours), x * 0 and 0 / x are 0, x + 0 is x, and x / 0 is undefined. That is
+wrong for NaN, infinities and the sign of zero. It does so for constants alone.
 """
 
 from __future__ import annotations

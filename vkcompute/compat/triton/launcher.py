@@ -168,7 +168,7 @@ class BlockLauncher:
 
     def _specializations(self, constants: Mapping[int, Any]) -> Specializations:
         """Returns the specializations for constants: their texts are a part of the key on disk."""
-        key = tuple([(at, type(value), value) for at, value in constants.items()])
+        key = tuple([(at, _exact(value)) for at, value in constants.items()])
         if key not in self._programs:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
@@ -222,10 +222,20 @@ def _place(arg: Any, constexpr: bool) -> Any:
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
     if constexpr or kind is Constexpr:
-        return kind, arg
-    if kind is int:
-        return kind, 1 if arg == 1 else arg % DIVISOR == 0, -0x80000000 <= arg <= 0x7FFFFFFF
+        return _exact(arg)
+    if kind is int:  # 1 is a constant; True would be equal to it
+        return kind, arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0), -0x80000000 <= arg <= 0x7FFFFFFF
     return kind
+
+
+def _exact(value: Any) -> Any:
+    """Returns a key of a constant: 1, 1.0 and True have different ones, as have 0.0 and -0.0, also in tuples."""
+    kind = type(value)
+    if isinstance(value, (float, np.floating)):
+        return kind, float(value).hex()
+    if kind is Constexpr:
+        return kind, _exact(value.value)
+    return (kind, *map(_exact, value)) if isinstance(value, tuple) else (kind, value)
 
 
 def _is_inexact(arg: Any) -> bool:

@@ -101,7 +101,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     ir.bind_arrays(function, options.target, options.splits)
     if options.aliased:
         function.aliased = frozenset(function.buffers)
-    elif function.array_bindings is None:
+    if function.array_bindings is None:
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
