@@ -16,7 +16,7 @@ from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.promotion import common
 from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
-from vkcompute.arrays.ufunc import apply, astype, where
+from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -345,26 +345,24 @@ def _picked(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
 def _mirrored(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
     """Returns an array reflected at points: an element outside is twice the element of the edge, less its mirror image.
 
-    Element t of an infinite axis is that at the place of an even reflection, or twice the last element less it. Each
-    period from there adds twice the last element less the first one.
+    An array that is shorter than its padding is reflected again, with what was added.
     """
     for axis, (before, after) in enumerate(widths):
-        n = x.shape[axis]
-        if not (before or after):
-            continue
-        if n < 2:  # as NumPy
+        n, offset = x.shape[axis], int(mode == "reflect")
+        if n < 2 and (before or after):  # as NumPy
             x = _picked(x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)], "edge")
             continue
-        along = tuple([-1 if k == axis else 1 for k in range(x.ndim)])
-        periods, at = np.divmod(np.arange(-before, n + after), 2 * n - 2 if mode == "reflect" else 2 * n)
-        falls = at >= n
-        place = np.where(falls, 2 * n - at - (2 if mode == "reflect" else 1), at)
-        first, last = (_taken(x, np.array([k]), axis) for k in (0, n - 1))
-        factors = [asarray(each.astype(x.dtype).reshape(along), device=x.runtime) for each in (2 * periods, 2 * falls)]
-        moved = apply("multiply", apply("subtract", last, first), factors[0])
-        found = _taken(x, place, axis)
-        mirrored = apply("subtract", apply("multiply", last, factors[1]), found)
-        x = apply("add", where(asarray(falls.reshape(along), device=x.runtime), mirrored, found), moved)
+        while before or after:
+            period = n - offset
+            known = (x.shape[axis] - offset) // period * period
+            left, right, length = builtins.min(known, before), builtins.min(known, after), x.shape[axis]
+            ends = [(0, np.arange(left)[::-1] + offset), (length - 1, length - 1 - offset - np.arange(right))]
+            added = [
+                apply("subtract", apply("multiply", _taken(x, np.array([edge]), axis), 2), _taken(x, at, axis))
+                for edge, at in ends
+            ]
+            x = concat([added[0], x, added[1]], axis=axis)
+            before, after = before - left, after - right
     return x if any(map(any, widths)) else x.copy()
 
 

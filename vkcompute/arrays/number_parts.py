@@ -38,6 +38,8 @@ _LAYOUTS: dict[str, tuple[Any, int, int]] = {"float32": (np.int32, 23, 126), "fl
 
 def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     """Returns the mantissa, from 0.5 up to 1, and the exponent of 2 of each element."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
     dtype = floating(x.dtype)
     wide = astype(x, np.float32 if dtype == np.float16 else dtype)
     integers, n_bits, bias = _LAYOUTS[wide.dtype.name]

@@ -13,11 +13,7 @@ from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array, converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
-
-_COMPARISONS = {
-    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
-    "equal": "equal", "not_equal": "not_equal",
-}  # fmt: skip
+from vkcompute.runtime.runtime import runtime_of
 
 
 def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inplace: bool = False) -> Any:
@@ -28,9 +24,9 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
         inplace: True to write the result into `array`, which keeps its dtype.
     """
     if type(other) is not Array and not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
-        if name in _COMPARISONS and other is None:
-            return name == "not_equal"
-        if not isinstance(other, (np.ndarray, list, tuple)):
+        if name in ("equal", "not_equal") and (other is None or isinstance(other, str)):
+            return runtime_of(array).full(array.shape, name == "not_equal", np.bool_)  # no number is equal to it
+        if not isinstance(other, (np.ndarray, list, tuple, range)):
             return NotImplemented
         other = on_device(name, [array, other])[1]
     if name == "matmul":

@@ -36,10 +36,15 @@ def polyval(p: Any, x: Any) -> Array:
         p: coefficients: numbers, a NumPy array, or a device array.
         x: an array, or a number.
     """
-    coefficients = [p[k] for k in range(p.size)] if type(p) is Array else list(p)
-    if type(x) is not Array and (np.ndim(x) or type(p) is not Array):
-        x = beside(x, coefficients, getattr(p, "runtime", None))
-    found: Any = apply("multiply", x if type(x) is Array else coefficients[0], 0)
+    coefficients = [p[k] for k in range(len(p))] if type(p) is Array else list(p)
+    if type(x) is not Array:
+        x = beside(x, [p] if hasattr(p, "dtype") else coefficients, getattr(p, "runtime", None))
+    if x.dtype.kind in "biu":  # Python's ints have the default integer here, as in an array
+        kinds = {each.dtype if hasattr(each, "dtype") else type(each) for each in coefficients}
+        x = astype(
+            x, common(x.runtime, [x.dtype, *[default_int(x.runtime) if each is int else each for each in kinds]])
+        )
+    found: Any = apply("multiply", x, 0)
     for each in coefficients:
         found = apply("add", apply("multiply", found, x), each)
     return found  # type: ignore[no-any-return]
@@ -139,7 +144,7 @@ def roots(p: Array) -> Array:
 
 def poly(seq_of_zeros: Array) -> Array:
     """Returns the coefficients of the polynomial with these roots, or eigenvalues of a matrix; computed on the host."""
-    found = np.poly(seq_of_zeros.numpy())
+    found = np.asarray(np.poly(seq_of_zeros.numpy()))
     wanted = floating(seq_of_zeros.dtype)
     return asarray(found.astype(complex_of(wanted) if found.dtype.kind == "c" else part_of(wanted)),
                    device=seq_of_zeros.runtime)  # fmt: skip

@@ -51,6 +51,13 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     return Generator(seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed), device)
 
 
+def _continued(seed: np.random.SeedSequence, device: Any, place: int) -> Generator:
+    """Makes a generator again that has taken some blocks of numbers."""
+    found = Generator(seed, device)
+    found._place = place
+    return found
+
+
 class Generator:
     """Makes arrays of random numbers, by the methods of `numpy.random.Generator`.
 
@@ -63,6 +70,9 @@ class Generator:
         self._seed, self._device, self._place = seed, device, 0
         self._stream, *self._key = seed.generate_state(3, np.uint32)
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _continued, (self._seed, self._device, self._place)
 
     def __repr__(self) -> str:
         return f"<random generator of {self._seed.entropy}, {self._place} blocks taken>"
@@ -275,6 +285,7 @@ class Generator:
         """Returns the integers below `x`, or the elements of an array along an axis, in random order."""
         if isinstance(x, (int, np.integer)):
             return self._places(int(x), int(x))
+        x = creation.asarray(x, device=self._runtime()) if type(x) is not Array else x
         at = axis_of("permutation", x.ndim, axis)
         return moveaxis(_taken(x, self._places(x.shape[at], x.shape[at]), (x.shape[at],), at), 0, at)
 

@@ -275,6 +275,7 @@ def _extreme(
         raise ValueError(f"{name} with where= needs initial=, the result for no elements")
     wide = np.dtype(np.int32) if array.dtype == BOOL else array.dtype
     array, dtype = _chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
+    initial = initial if initial is None or dtype != BOOL else bool(initial)
     found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
     return written(astype(found, BOOL) if dtype == BOOL else found, out)
 
@@ -425,7 +426,7 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
     Numbers of at most 32 bits are read once: the reduction is of their ranks with their places behind.
     """
     array = _checked(name, array)
-    kept = (1,) * array.ndim if keepdims and axis is None else None
+    kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
     at = axis_of(name, array.ndim, axis)

@@ -228,6 +228,7 @@ def unique(
         equal_nan: True to count all NaN as one; False to count each on its own.
         sorted: has no effect; they are always in order.
     """
+    axis = None if ar.ndim == 1 and axis in (0, -1) else axis  # NumPy, too, compares the elements
     if axis is None and not (return_index or return_inverse or return_counts):
         return sorting.distinct(ar, equal_nan=equal_nan)
     if axis is None:

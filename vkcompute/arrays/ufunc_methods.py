@@ -215,7 +215,12 @@ class BinaryUfunc(Ufunc):
             given = astype(given, array.dtype)
         is_sum = self._row in ("add", "subtract") and given.dtype == array.dtype and array.dtype.kind != "b"
         if is_sum and not is_basic(indices):
-            indexing.add(array, indices, given if self._row == "add" else apply("negative", given))
+            given = given if self._row == "add" else apply("negative", given)
+            is_complex = array.dtype.kind == "c"
+            for target, values in (
+                [(array.real, given.real), (array.imag, given.imag)] if is_complex else [(array, given)]
+            ):
+                indexing.add(target, indices, values)
         else:
             _combine_at(self._row, array, indices, given)
 

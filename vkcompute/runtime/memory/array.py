@@ -356,10 +356,22 @@ class Array(StridedView, Mathematics):
         """The view of the real parts; the array itself if it is not complex."""
         return self._part(0) if self.dtype.kind == "c" else self
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
     @property
     def imag(self) -> Array:
         """The view of the imaginary parts; zeros for an array that is not complex."""
         return self._part(1) if self.dtype.kind == "c" else empty(self.runtime, self.shape, self.dtype).fill(0)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError(
+                f"an array of {self.dtype} has no imaginary part to set; convert it with .astype('complex64')"
+            )
+        self.imag[...] = value
 
     def _part(self, at: int) -> Array:
         dtype = np.dtype(f"f{self.dtype.itemsize // 2}")
@@ -382,13 +394,15 @@ class Array(StridedView, Mathematics):
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
         return Array(self.runtime, self.buffer, self.offset, wanted, strides, self.dtype)
 
-    def view(self, dtype: npt.DTypeLike) -> Array:
+    def view(self, dtype: npt.DTypeLike | None = None) -> Array:
         """Returns a view of the same bytes with another dtype; the length of the last axis changes with the item size.
+
+        Without a dtype, it is another array object with the same elements.
 
         Raises:
             ValueError: the last axis is not contiguous, or its bytes are not a multiple of the new item size.
         """
-        new = dtypes.lookup(dtype).numpy
+        new = self.dtype if dtype is None else dtypes.lookup(dtype).numpy
         shape, strides = self.shape, self.strides
         if new.itemsize != self.dtype.itemsize:
             if shape and shape[-1] > 1 and strides[-1] != self.dtype.itemsize:
@@ -569,7 +583,9 @@ _METHODS = (
 def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> Callable[..., Any]:
     """Returns the method of an operator, which the namespace of arrays computes."""
 
-    def method(self: Array, other: Any) -> Any:
+    def method(self: Array, other: Any, *modulus: Any) -> Any:
+        if modulus:  # of `pow`
+            return NotImplemented
         try:
             return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
         except Exception as error:
