@@ -128,7 +128,7 @@ def again(error: Exception) -> Exception:
 
 
 class HostCopyWarning(UserWarning):
-    """A kernel was launched on NumPy arrays, which each launch copies; the message says how to avoid that."""
+    """Arrays are copied between host and device unasked; the message says by what, and how to avoid that."""
 
 
 class SpillWarning(UserWarning):
@@ -143,7 +143,7 @@ class CPUFallbackWarning(UserWarning):
     """A runtime computes on a CPU that nobody asked for; the message gives the likely reason."""
 
 
-_CALLED_THROUGH = {_PACKAGE, "contextlib", "dask"}
+_CALLED_THROUGH = {_PACKAGE, "contextlib", "dask", "numpy"}
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -17,6 +20,8 @@ CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 @pytest.mark.parametrize("dtypes", [("int16", "int16", "int32"), ("int16", "int32", "int32"), ("float32",) * 3,
                                     ("float32", "float32", "int32"), ("int32", "int32", "int16")])  # fmt: skip
 def test_castings_of_operands_and_results(gpu: vc.Runtime, dtypes: tuple[str, str, str], casting: Any) -> None:
+    if any(lacks(gpu, each) for each in dtypes):
+        pytest.skip("the device lacks a dtype")
     one, other, out = [np.array([3, -2, 7], each) for each in dtypes]
     given = [gpu.array(each) for each in (one, other, out)]
     try:
@@ -120,9 +125,116 @@ def test_values_are_repeated_to_all_elements(gpu: vc.Runtime, values: Any, is_de
 
 def test_tolerances_are_arrays_too(gpu: vc.Runtime) -> None:
     one, other = np.array([1, 2, 3], np.float32), np.array([1.1, 2.3, 3], np.float32)
-    for tolerance in ([0.2, 0.2, 0], np.array([0.05, 0.4, 0])):
+    for tolerance in ([0.2, 0.2, 0], np.array([0.05, 0.4, 0], np.float32)):
         found = vnp.isclose(gpu.array(one), gpu.array(other), rtol=0, atol=tolerance)
         assert np.array_equal(found.numpy(), np.isclose(one, other, rtol=0, atol=tolerance))
         found = vnp.isclose(gpu.array(one), 1.2, atol=0, rtol=tolerance)
         assert np.array_equal(found.numpy(), np.isclose(one, 1.2, atol=0, rtol=tolerance))
     assert not vnp.allclose(gpu.array(one), gpu.array(other), atol=[1, 0, 0])
+
+
+RULES = "auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("limits", [None, (0, 2)])
+def test_rules_for_the_bins_of_histograms(gpu: vc.Runtime, rule: Any, limits: Any) -> None:
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=500), rng.integers(0, 50, 300), np.ones(3), rng.exponential(size=77), np.zeros(0)):
+        host = x.astype(np.int32 if x.dtype.kind == "i" else np.float32)
+        counts, edges = vnp.histogram(gpu.array(host), rule, limits)
+        expected = np.histogram(host, rule, limits)
+        assert counts.shape == expected[0].shape
+        np.testing.assert_allclose(edges.numpy(), expected[1], rtol=1e-5, atol=1e-5)
+        assert np.abs(counts.numpy() - expected[0]).sum() <= 2  # edges are rounded to float32
+
+
+def test_other_rules_are_refused(gpu: vc.Runtime) -> None:
+    with pytest.raises(ValueError, match=r"one of the rules auto, doane, .*; got 'autos'"):
+        vnp.histogram(gpu.zeros(3), "autos")
+    with pytest.raises(TypeError, match="'auto' counts values without weights"):
+        vnp.histogram(gpu.zeros(3), "auto", weights=gpu.zeros(3))
+
+
+FOLDED = "subtract", "fmax", "fmin", "hypot", "floor_divide", "remainder", "logaddexp"
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("name", FOLDED)
+def test_functions_that_are_no_reduction_are_applied_one_by_one(gpu: vc.Runtime, name: str, axis: int) -> None:
+    host = np.array([[3, 5, 2], [7, 1, 4]], np.float32)
+    theirs, ours, x = getattr(np, name), getattr(vnp, name), gpu.array(host)
+    for keepdims in (False, True):
+        expected = theirs.reduce(host, axis, keepdims=keepdims)
+        np.testing.assert_allclose(ours.reduce(x, axis, keepdims=keepdims).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(ours.accumulate(x, axis).numpy(), theirs.accumulate(host, axis), rtol=1e-6)
+    assert ours.nargs == theirs.nargs == 3
+    assert ours.identity == theirs.identity
+
+
+def test_bools_and_integers_are_folded(gpu: vc.Runtime) -> None:
+    host = np.array([[True, False, True], [True, True, True]])
+    x = gpu.array(host)
+    for name in ("logical_xor", "bitwise_xor", "bitwise_and", "equal"):
+        assert getattr(vnp, name).reduce(x, axis=1).tolist() == getattr(np, name).reduce(host, axis=1).tolist()
+    counts = gpu.array(np.array([12, 18, 30], np.int32))
+    assert int(vnp.gcd.reduce(counts)) == 6
+    assert int(vnp.subtract.reduce(counts, initial=100)) == 100 - 60
+    for call, message in (
+        (lambda: vnp.equal.reduce(counts), "equal gives bools"),
+        (lambda: vnp.subtract.reduce(x.reshape(2, 3).astype(np.float32), axis=(0, 1)), "takes one axis"),
+        (lambda: vnp.gcd.reduce(counts[:0]), "at least one element"),
+        (lambda: vnp.gcd.reduce(counts, where=x[0]), "takes no where="),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (130, 70), (40, 90), (2, 3, 4, 3), (0, 3), (1, 1)])
+def test_triangular_factors_by_elimination(gpu: vc.Runtime, shape: tuple[int, ...]) -> None:
+    host = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    p, lower, upper = vnp.linalg.lu(gpu.array(host))
+    np.testing.assert_allclose((p @ lower @ upper).numpy(), host, atol=1e-4)
+    assert np.array_equal(np.tril(lower.numpy()), lower.numpy())
+    assert np.array_equal(np.triu(upper.numpy()), upper.numpy())
+    assert np.abs(lower.numpy()).max(initial=1) == 1, "the largest element of a column is the pivot"
+
+
+def test_functions_that_numpy_runs_on_the_host_say_so(gpu: vc.Runtime) -> None:
+    x = gpu.array([1.0, 2.0])
+    for call, name in (
+        (lambda: np.require(x), "require"), (lambda: np.r_[x, x], "__getitem__"), (lambda: np.ma.array(x), "array"),
+        (lambda: np.take(np.arange(3), gpu.array(np.array([1], np.int32))), "take"),
+    ):  # fmt: skip
+        with pytest.warns(vc.HostCopyWarning, match=f"NumPy's .*{name} downloads a device array") as found:
+            call()
+        assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(np.asarray(x), x)
+        assert np.array([1.0, 2.0]).tolist() == np.array(x).tolist()
+
+
+def test_files_of_several_arrays(gpu: vc.Runtime, tmp_path: Path) -> None:
+    vnp.savez(tmp_path / "both.npz", a=gpu.zeros(2), b=gpu.full(3, 1))
+    with vnp.load(tmp_path / "both.npz") as found:
+        assert found.files == ["a", "b"]
+        assert found["b"].tolist() == [1, 1, 1]
+    assert {**found}.keys() == {"a", "b"}
+
+
+def test_more_arguments(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([[1, 2]], np.float32))
+    assert vnp.einsum(",ij", 2, x).tolist() == [[2, 4]]
+    assert vnp.einsum("ij->ji", x, order="F").T.contiguous
+    assert vnp.result_type(x, "float32") == np.float32
+    assert vnp.result_type("f4", "f8") == np.float64
+    assert vnp.linspace(x[0], [3.0, 4.0], 3).tolist() == [[1, 2], [2, 3], [3, 4]]
+    modes = vnp.ravel_multi_index((gpu.array(np.int32([5])), gpu.array(np.int32([-1]))), (3, 4), mode=("wrap", "clip"))
+    assert modes.tolist() == [8]
+    for name in ("nanmean", "nanstd", "nanmin", "nanmax"):
+        assert float(getattr(vnp, name)(x[0, 1], axis=0)) == getattr(np, name)(np.float32(2), axis=0)
+    assert vnp.squeeze(x[0, 0], 0).shape == ()
+    z = np.array([1.5 + 2.5j, -1j], np.complex64)
+    np.testing.assert_allclose(vnp.exp2(gpu.array(z)).numpy(), np.exp2(z), rtol=1e-5)
+    assert np.array_equal(vnp.rint(gpu.array(z)).numpy(), np.rint(z))

@@ -301,6 +301,8 @@ def linspace(
         axis: the new axis.
     """
     if type(start) is Array or type(stop) is Array:
+        runtime = runtime_of(start if type(start) is Array else stop)
+        start, stop = (each if np.isscalar(each) else beside(each, [start, stop], runtime) for each in (start, stop))
         found = _between(start, stop, np.linspace(0, 1, num, endpoint), dtype, axis)
         n_steps = num - endpoint
         if not retstep:

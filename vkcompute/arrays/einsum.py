@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.contraction import strided
+from vkcompute.arrays.creation import beside, in_order
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import taken, total
 from vkcompute.arrays.ufunc import written
@@ -18,7 +19,10 @@ from vkcompute.runtime.memory.array import Array
 _Labels = tuple[Any, ...]
 
 
-def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None = None, optimize: Any = True) -> Array:
+def einsum(
+    *operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None = None, order: str | None = "K",
+    optimize: Any = True,
+) -> Array:  # fmt: skip
     """Returns sums of products, by Einstein's convention, as `numpy.einsum`.
 
         vnp.einsum("ij,jk->ik", a, b)                # the matrix product
@@ -31,6 +35,7 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         operands: the subscripts and the arrays; or arrays, each with the list of its labels, and those of the result.
         out: an array for the result.
         dtype: of the result; by default the common one.
+        order: of the result, as of the functions of elements.
         optimize: of `numpy.einsum_path`, which orders the products of three or more arrays; False for left to right.
 
     Raises:
@@ -38,6 +43,8 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
     """
     inputs, output, arrays = _parsed(operands)
     arrays = on_device("einsum", arrays)
+    runtime = next(each.runtime for each in arrays if type(each) is Array)
+    arrays = [each if type(each) is Array else beside(each, arrays, runtime) for each in arrays]
     common = taken("einsum", *arrays)
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)
@@ -52,7 +59,7 @@ def einsum(*operands: Any, out: Array | None = None, dtype: npt.DTypeLike | None
         labels = tuple([each for each in dict.fromkeys(_labels_of(chosen)) if each in kept])
         given.append((total(chosen, labels, common), labels))
     found = total(given, result, np.dtype(dtype) if dtype is not None else common)
-    return written(found, out)
+    return written(found if order in ("K", "C") else in_order(found, order), out)
 
 
 def _diagonal(x: Array, labels: _Labels, result: _Labels) -> Array:

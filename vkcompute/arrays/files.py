@@ -29,8 +29,29 @@ def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
     np.savez_compressed(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
 
 
+class Arrays(dict[str, Array]):
+    """The arrays of a .npz file by their names: a dict with what NumPy's object of such a file has.
+
+    Attributes:
+        files: the names.
+    """
+
+    @property
+    def files(self) -> list[str]:
+        return list(self)
+
+    def close(self) -> None:
+        """Does nothing: the file is closed."""
+
+    def __enter__(self) -> Arrays:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def load(file: Any, *, device: Any = None) -> Any:
-    """Loads the array of a .npy file, or a dict of the arrays of a .npz file, to a device.
+    """Loads the array of a .npy file, or the `Arrays` of a .npz file, to a device.
 
     Raises:
         ValueError: the file holds Python objects.
@@ -39,7 +60,7 @@ def load(file: Any, *, device: Any = None) -> Any:
     if isinstance(found, np.ndarray):
         return asarray(found, device=device)
     with found:
-        return {name: asarray(found[name], device=device) for name in found.files}
+        return Arrays({name: asarray(found[name], device=device) for name in found.files})
 
 
 def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import reductions, search, segments
+from vkcompute.arrays.bin_rules import width_of_bins
 from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import flat, launch
 from vkcompute.arrays.manipulation import flip, ravel
-from vkcompute.arrays.promotion import default_float, default_int, dtype_of, floating
+from vkcompute.arrays.promotion import default_float, default_int, dtype_of, floating, promoted
+from vkcompute.arrays.selection import masked
 from vkcompute.arrays.ufunc import apply, astype, where
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
@@ -59,7 +62,16 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
 
 
 def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
-    """Returns the edges of a histogram's bins; waits for the least and the largest value if there is no range."""
+    """Returns the edges of a histogram's bins; waits for the least and the largest value if there is no range.
+
+    Args:
+        bins: a number of equal bins, their edges, or the name of a rule of NumPy, which waits for statistics: auto,
+            doane, fd, rice, scott, sqrt, stone or sturges.
+        range: the first and the last edge; by default the least and the largest value.
+        weights: none may be given with a rule.
+    """
+    if isinstance(bins, str) and weights is not None:
+        raise TypeError(f"the rule {bins!r} counts values without weights; pass the number of bins")
     return _edges(ravel(a), bins, range)
 
 
@@ -67,13 +79,11 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     """Returns the edges of bins.
 
     Raises:
-        TypeError: `bins` is the name of a rule.
-        ValueError: the number is not positive, the edges do not ascend, or the range is not finite.
+        ValueError: the number is not positive, there is no such rule, the edges do not ascend, or the range is not
+            finite.
     """
     if isinstance(bins, str):
-        raise TypeError(
-            f"bins are a number, or edges; got the rule {bins!r}; use np.histogram_bin_edges(x.numpy(), rule)"
-        )
+        bins = _number_by_rule(x, bins, limits)
     if np.ndim(bins):
         edges = beside(bins, [x], x.runtime)
         host = edges.numpy()
@@ -98,6 +108,19 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     if (host[1:] <= host[:-1]).any():
         raise ValueError(f"{n} bins from {low} to {high} have edges that {dtype} does not distinguish; pass fewer")
     return asarray(host, device=x.runtime)
+
+
+def _number_by_rule(x: Array, rule: str, limits: Any) -> int:
+    """Returns the number of bins by the name of a rule, for the values within limits."""
+    ends = _edges(x, 1, limits)
+    first, last = ends.tolist()
+    if limits is not None:
+        inside = apply("logical_and", apply("greater_equal", x, first), apply("less_equal", x, last))
+        x = masked(x, inside)
+    if not x.size:
+        return 1
+    width = width_of_bins(rule, x, lambda n: histogram(x, n, (first, last))[0].numpy())
+    return math.ceil((last - first) / width) if width else 1
 
 
 @kernel
@@ -125,7 +148,7 @@ def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
         equal: True if the bins have the same width, but for rounding.
     """
     n = edges.size - 1
-    values = x if x.dtype == edges.dtype else astype(x, np.promote_types(x.dtype, edges.dtype))
+    values = x if x.dtype == edges.dtype else astype(x, promoted(x.runtime, x.dtype, edges.dtype))
     if equal and n <= _MOST_EQUAL and values.dtype == edges.dtype and edges.dtype.itemsize > 2:
         found = temporary(x.runtime, x.shape, np.int32)
         launch(_find_equal, x.size, flat(values), edges, found.reshape(-1), x.size, n)
@@ -147,13 +170,11 @@ def histogram(a: Array, bins: Any = 10, range: Any = None, density: bool | None 
     """Returns the counts of values between edges, and the edges.
 
     Args:
-        bins: a number of equal bins, or their edges.
-        range: the first and the last edge; by default the least and the largest value.
+        bins, range: as of `histogram_bin_edges`.
         density: True for densities, whose integral is 1.
         weights: of the values, which are summed.
     """
-    x = ravel(a)
-    edges = _edges(x, bins, range)
+    x, edges = ravel(a), histogram_bin_edges(a, bins, range, weights)
     counts = _counted(_bins(x, edges, equal=np.ndim(bins) == 0), edges.size - 1, weights)
     if weights is not None and dtype_of(weights).kind in "iu":
         counts = astype(counts, weights.dtype if hasattr(weights, "dtype") else default_int(x.runtime))

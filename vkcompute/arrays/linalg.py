@@ -18,6 +18,7 @@ from numpy.linalg import LinAlgError as LinAlgError
 from vkcompute.arrays import creation, products, reductions
 from vkcompute.arrays.einsum import einsum
 from vkcompute.arrays.lines import axes_of
+from vkcompute.arrays.lu import factors
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
 from vkcompute.arrays.promotion import complex_of, default_int, floating
 from vkcompute.arrays.ufunc import apply, astype, written
@@ -60,6 +61,14 @@ class SVDResult(NamedTuple):
     U: Array
     S: Array
     Vh: Array
+
+
+class LUResult(NamedTuple):
+    """A permutation, a lower and an upper triangular factor."""
+
+    P: Array
+    L: Array
+    U: Array
 
 
 class LstsqResult(NamedTuple):
@@ -208,6 +217,14 @@ def qr(a: Array, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
     if mode == "r":
         return _by_lapack("qr", lambda host: np.linalg.qr(host, mode), a)[0]
     return QRResult(*_by_lapack("qr", lambda host: tuple(np.linalg.qr(host, mode)), a))
+
+
+def lu(a: Array) -> LUResult:
+    """Returns a permutation matrix, a lower triangular factor with ones on the diagonal, and an upper one. On the host.
+
+    `P @ L @ U` is the matrix, of any shape (…, m, n), as of `scipy.linalg.lu`.
+    """
+    return LUResult(*_by_lapack("lu", factors, a))
 
 
 def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.creation import Casting, order_name
-from vkcompute.arrays.lines import axes_of, axis_of
+from vkcompute.arrays.lines import axes_of, axis_of, reduced_axes
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import astype, placed, runtime_in, written
 from vkcompute.runtime.graphs.graph import temporary
@@ -114,7 +114,7 @@ def expand_dims(a: Array, axis: int | tuple[int, ...] = 0) -> Array:
 
 def squeeze(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view without these axes of length 1; without all such axes for None."""
-    places = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else axes_of("squeeze", a.ndim, axis)
+    places = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else reduced_axes("squeeze", a.ndim, axis)
     if any(a.shape[at] != 1 for at in places):
         raise ValueError(f"axes of length 1 are squeezed; the shape is {a.shape}, and axis {axis}")
     kept: tuple[Any, ...] = (..., *[0 if at in places else slice(None) for at in range(a.ndim)])
@@ -268,9 +268,10 @@ def tile(A: Array, reps: int | Sequence[int]) -> Array:  # noqa: N803
 
 
 def result_type(*operands: Any) -> np.dtype[Any]:
-    """Returns the dtype of the result of an operation of arrays, dtypes and Python numbers."""
+    """Returns the dtype of the result of an operation of arrays, dtypes, their names, and Python numbers."""
     context = next((each.runtime for each in operands if type(each) is Array), None)
-    kinds = [np.dtype(each) if isinstance(each, (np.dtype, type)) and each not in (bool, int, float, complex) else each
+    kinds = [np.dtype(each)
+             if isinstance(each, (np.dtype, type, str)) and each not in (bool, int, float, complex) else each
              for each in operands]  # fmt: skip
     kinds = [each if isinstance(each, np.dtype) else kind_of(each) for each in kinds]
     if context is None:

@@ -155,7 +155,8 @@ _OF_NUMPY = (
     "base_repr", "binary_repr", "complexfloating", "dtype", "errstate", "floating", "format_float_positional",
     "format_float_scientific", "generic", "inexact", "integer", "mintypecode", "number", "signedinteger", "typename",
     "unsignedinteger", "get_printoptions", "geterr", "index_exp", "issubdtype", "ndindex", "printoptions",
-    "promote_types", "s_", "set_printoptions", "seterr",
+    "promote_types", "s_", "set_printoptions", "seterr", "byte", "cdouble", "csingle", "double", "half", "int_", "intc",
+    "intp", "longlong", "short", "single", "ubyte", "uint", "uintc", "uintp", "ulonglong", "ushort",
 )  # fmt: skip
 """Names of NumPy as they are. Devices raise no floating-point errors, so that errstate has no effect."""
 _DTYPES = (
@@ -188,6 +189,7 @@ around = round
 amax, amin, concatenate, transpose = _reductions.max, _reductions.min, concat, permute_dims
 bool_, ndarray = _np.bool_, Array
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+euler_gamma, True_, False_ = _np.euler_gamma, _np.True_, _np.False_
 __array_api_version__, __array_namespace_info__ = "2025.12", namespace_info
 _accept_host_data(globals())
 get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item

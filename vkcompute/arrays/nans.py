@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import reductions
-from vkcompute.arrays.lines import Axis, axes_of
+from vkcompute.arrays.lines import Axis, reduced_axes
 from vkcompute.arrays.promotion import floating, part_of
 from vkcompute.arrays.standard import cumprod, cumsum
 from vkcompute.arrays.ufunc import apply, astype, written
@@ -23,7 +23,7 @@ def without_nan(x: Array, value: Any) -> Array:
 
 def numbers_along(x: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) -> Array:
     """Returns how many elements along axes are not NaN, in a dtype."""
-    axes = axes_of("count", x.ndim, axis)
+    axes = reduced_axes("count", x.ndim, axis)
     whole = np.dtype(np.int32)
     return astype(reductions.reduce("add", astype(apply("equal", x, x), whole), axes, whole, keepdims), dtype)
 

@@ -143,12 +143,12 @@ def ix_(*args: Array) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str | None = "C"
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str | Sequence[str] = "raise", order: str | None = "C"
 ) -> Array:
     """Returns indices along each axis as indices of the flattened array.
 
     Args:
-        mode: "raise" for an error if an index is out of range, which waits; "wrap" or "clip".
+        mode: "raise" for an error if an index is out of range, which waits; "wrap" or "clip"; or one per axis.
 
     Raises:
         ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C" or "F".
@@ -157,18 +157,20 @@ def ravel_multi_index(
     runtime = next((each.runtime for each in given if type(each) is Array), None)
     parts = [asarray(each, device=runtime) for each in given]
     _require_integers("ravel_multi_index", parts)
-    if len(parts) != len(dims) or order not in ("C", "F") or mode not in ("raise", "wrap", "clip"):
+    modes = [mode] * len(dims) if isinstance(mode, str) else [*mode]
+    known = {"raise", "wrap", "clip"}.issuperset(modes) and len(modes) == len(dims)
+    if len(parts) != len(dims) or order not in ("C", "F") or not known:
         raise ValueError(
             f"ravel_multi_index takes an index per axis of {tuple(dims)}, the mode raise, wrap or clip, and the order "
             f"C or F; got {len(parts)} indices, {mode!r} and {order!r}"
         )
     if order == "F":
-        parts, dims = parts[::-1], dims[::-1]
+        parts, dims, modes = parts[::-1], dims[::-1], modes[::-1]
     total: Any = None
-    for part, n in zip(parts, dims, strict=True):
-        if mode == "wrap":
+    for part, n, each in zip(parts, dims, modes, strict=True):
+        if each == "wrap":
             part = apply("remainder", part, n)
-        elif mode == "clip":
+        elif each == "clip":
             part = apply("minimum", apply("maximum", part, 0), n - 1)
         elif _is_any(apply("logical_or", apply("less", part, 0), apply("greater_equal", part, n))):
             raise ValueError(f"an index is out of range of the lengths {tuple(dims)}")

@@ -57,15 +57,18 @@ class Ufunc:
     """A function that is applied to each element; shapes broadcast as in NumPy.
 
     Attributes:
-        nin, nout: the numbers of operands and results.
+        nin, nout, nargs: the numbers of operands, of results, and of both.
+        identity: the neutral element of a reduction; None if there is none.
+        signature: None, as it is applied to elements.
     """
 
-    nout = 1
+    nout, signature = 1, None
 
     def __init__(self, name: str, row: str, doc: str) -> None:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
         self._row, self.nin = row, RULES[row][0]
+        self.nargs, self.identity = self.nin + 1, getattr(getattr(np, name, None), "identity", None)
 
     def __call__(
         self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None,
@@ -150,50 +153,78 @@ _OF_BOOLS = RULES["equal"][1], RULES["isnan"][1]
 class BinaryUfunc(Ufunc):
     """A function of two elements, and its uses along axes."""
 
-    def _refused(self, method: str, others: Any) -> TypeError:
-        listed = ", ".join(others)
-        return TypeError(f"{self.__name__} has no {method} on the device; {listed} have; convert with .numpy()")
-
     def reduce(
         self, array: Array, axis: Axis = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None,
         keepdims: bool = False, **selection: Any,
     ) -> Array:  # fmt: skip
         """Combines the elements along axes.
 
+        Sums, products, extremes and what is made of bits are one reduction. Other functions are applied once per
+        element of the axis, from the first one on.
+
         Args:
             selection: `initial` and `where`, as of `vkcompute.numpy.sum`.
 
         Raises:
-            TypeError: the function has no reduction.
+            TypeError: the function takes no `where=`.
+            ValueError: there are no elements, and no `initial`; or other functions than those have several axes.
         """
         (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
             axes = reduced_axes(self.__name__, array.ndim, axis)
-            if array.dtype.kind not in "iu" or selection:
+            if array.dtype.kind not in "biu" or selection:
                 raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
-            found = reductions.reduce(self._row, array, axes, np.dtype(dtype or array.dtype), keepdims)
+            wide = astype(array, np.int32) if array.dtype.kind == "b" else array
+            found = reductions.reduce(self._row, wide, axes, np.dtype(dtype or wide.dtype), keepdims)
+            found = astype(found, np.bool_) if array.dtype.kind == "b" else found
         elif self._row in _REDUCTIONS:
             options = {"dtype": dtype} if self._row in ("add", "multiply") else {}
             found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **options, **selection)
         else:
-            raise self._refused("reduce", (*_REDUCTIONS, *_BITS))
+            found = self._folded(array, axis, dtype, keepdims, **selection)
         return written(found, out)
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
     ) -> Array:
-        """Combines the elements up to each along an axis.
-
-        Raises:
-            TypeError: the function has no scan.
-        """
-        if self._row not in _SCANS:
-            raise self._refused("accumulate", _SCANS)
+        """Combines the elements up to each along an axis: by a scan if `reduce` is one reduction, else one by one."""
         (array,) = on_device(self.__name__, (array,))
-        if array.dtype.kind == "c" and self._row in ("maximum", "minimum"):
-            raise TypeError(f"{self.__name__} takes real numbers; got {array.dtype}; pass x.real, x.imag or abs(x)")
+        if self._row not in _SCANS or (array.dtype.kind == "c" and self._row in ("maximum", "minimum")):
+            at = axis_of(self.__name__, array.ndim, axis)
+            return written(concat(self._steps(array, at, dtype), axis=at) if array.shape[at] else array.copy(), out)
         found = scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype_of_result(dtype, out))
         return written(found, out)
+
+    def _steps(self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None) -> list[Array]:
+        """Returns what the elements up to each are combined to, along an axis, which is kept."""
+        if RULES[self._row][1] in _OF_BOOLS and array.dtype.kind != "b":
+            raise TypeError(
+                f"{self.__name__} gives bools, which it combines with no {array.dtype}; convert with .astype()"
+            )
+        parts = [array[_at_axis(axis, slice(k, k + 1))] for k in range(array.shape[axis])]
+        if initial is not None:
+            parts.insert(0, astype(asarray(initial, device=array.runtime), array.dtype).broadcast_to(parts[0].shape))
+        found = parts[:1]
+        for each in parts[1:]:
+            found.append(self(found[-1], each, dtype=dtype))
+        if found and found[0].dtype != found[-1].dtype:
+            found[0] = astype(found[0], found[-1].dtype)
+        return found
+
+    def _folded(
+        self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None, **others: Any
+    ) -> Array:
+        """Returns the elements combined one after the other along an axis."""
+        if others:
+            raise TypeError(f"{self.__name__}.reduce takes no {', '.join(others)}=; pass the elements that count")
+        axes = reduced_axes(self.__name__, array.ndim, axis)
+        if len(axes) != 1:
+            raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
+        (at,) = axes
+        if not array.shape[at]:
+            raise ValueError(f"{self.__name__}.reduce takes at least one element; the array has shape {array.shape}")
+        last = self._steps(array, at, dtype, initial)[-1]
+        return last if keepdims else last.reshape((*array.shape[:at], *array.shape[at + 1 :]))
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""

@@ -16,6 +16,7 @@ from vkcompute.arrays.linalg import eigvals as eigvals
 from vkcompute.arrays.linalg import eigvalsh as eigvalsh
 from vkcompute.arrays.linalg import inv as inv
 from vkcompute.arrays.linalg import lstsq as lstsq
+from vkcompute.arrays.linalg import lu as lu
 from vkcompute.arrays.linalg import matrix_norm as matrix_norm
 from vkcompute.arrays.linalg import matrix_power as matrix_power
 from vkcompute.arrays.linalg import matrix_rank as matrix_rank

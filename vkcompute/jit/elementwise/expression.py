@@ -186,11 +186,11 @@ def _truth(c: Compiler, x: Any) -> Any:
 _OF_PARTS = (
     "add", "subtract", "multiply", "divide", "reciprocal", "negative", "conjugate", "square", "equal", "not_equal",
     "less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin", "isnan", "isinf",
-    "isfinite", "absolute", "angle", "sign",
+    "isfinite", "absolute", "angle", "sign", "rint",
 )  # fmt: skip
 _OF_FLOATS = (
-    "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cosh", "sinh", "tanh", "cos", "sin", "tan", "arccos",
-    "arcsin", "arcsinh", "arccosh", "arctanh", "arctan", "power",
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cosh", "sinh", "tanh", "cos", "sin", "tan",
+    "arccos", "arcsin", "arcsinh", "arccosh", "arctanh", "arctan", "power",
 )  # fmt: skip
 COMPLEX_OPERATIONS: Mapping[str, Emit] = {
     **{name: partial(_of_parts, getattr(of_complex, name)) for name in _OF_PARTS},

@@ -164,6 +164,11 @@ def angle(x: Any) -> Any:
     return np.arctan2(x[1], x[0])
 
 
+def rint(x: Any) -> Any:
+    """The number with both parts rounded, halves to even."""
+    return np.rint(x[0]), np.rint(x[1])
+
+
 def sign(x: Any) -> Any:
     """x / |x|; 0 for 0."""
     infinite, scale = isinf(x), np.where(np.isinf(np.hypot(x[0], x[1])), 0.25, 1.0)
@@ -183,6 +188,11 @@ def exp(x: Any, form: Any) -> Any:
     im = np.where(b == 0, b, size * np.sin(b) * factor)
     re = np.where(unknown & (a == math.inf), a, np.where(unknown & (a == -math.inf), 0.0, re))
     return re, np.where(unknown & (a == -math.inf), np.copysign(0.0, b), im)
+
+
+def exp2(x: Any, form: Any) -> Any:
+    """2**x."""
+    return exp((x[0] * math.log(2), x[1] * math.log(2)), form)
 
 
 def expm1(x: Any, form: Any) -> Any:

@@ -6,8 +6,10 @@ Their mathematics is in the namespace of arrays, which is on a higher floor.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
-from vkcompute.errors import MissingFeature, shorten_traceback
+from vkcompute.errors import HostCopyWarning, MissingFeature, shorten_traceback, warn_caller
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
@@ -157,6 +159,7 @@ class Array(StridedView, Mathematics):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
             raise ValueError("a device array becomes a NumPy array by copying; use np.asarray(x), or np.from_dlpack")
+        _warn_of_numpy(sys._getframe(1))
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -693,6 +696,21 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
     array = np.asarray(data, dtype)
     narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
     return array.astype(narrow) if narrow is not None and _is_python(data) else array
+
+
+def _warn_of_numpy(frame: FrameType) -> None:
+    """Warns if a function of NumPy converts an array that it was not asked to convert; `np.asarray` has no frame."""
+    outer: FrameType | None = frame
+    name = ""
+    while outer is not None and (module := str(outer.f_globals.get("__name__"))).partition(".")[0] == "numpy":
+        name = getattr(outer.f_code, "co_qualname", outer.f_code.co_name)
+        outer = None if module.startswith("numpy.testing") else outer.f_back
+    if name and outer is not None:
+        warn_caller(
+            f"NumPy's {name} downloads a device array, and computes on the host; pass x.numpy() to say so, or call a "
+            "function of vkcompute.numpy",
+            HostCopyWarning,
+        )
 
 
 def imported(data: Any) -> Any:
