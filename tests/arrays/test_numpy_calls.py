@@ -246,10 +246,8 @@ def test_views_are_joined(gpu: vc.Runtime) -> None:
 
 
 def test_methods_that_functions_lack(gpu: vc.Runtime) -> None:
-    with pytest.raises(TypeError, match="subtract has no reduce on the device"):
-        np.subtract.reduce(gpu.array(x))
-    with pytest.raises(TypeError, match="hypot has no accumulate on the device"):
-        np.hypot.accumulate(gpu.array(x))
+    with pytest.raises(TypeError, match=r"np\.sin\.reduce has no form for device arrays"):
+        vnp.asarray(gpu.array(x)).__array_ufunc__(np.sin, "reduce", gpu.array(x))
     assert (vnp.add.nin, vnp.add.nout) == (2, 1)
     assert vnp.arctan2.__doc__.startswith("Returns the angle of the point (x2, x1).")
 

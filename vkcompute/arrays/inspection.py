@@ -128,9 +128,9 @@ class NamespaceInfo:
         """Returns the default runtime."""
         return default_runtime()
 
-    def devices(self) -> list[Runtime]:
+    def devices(self) -> tuple[Runtime, ...]:
         """Returns the default runtime; others are opened by `vkcompute.Runtime`."""
-        return [default_runtime()]
+        return (default_runtime(),)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Returns the dtypes of Python numbers and of indices on a device."""

@@ -699,13 +699,16 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
 
 
 def _warn_of_numpy(frame: FrameType) -> None:
-    """Warns if a function of NumPy converts an array that it was not asked to convert; `np.asarray` has no frame."""
+    """Warns if a function of NumPy converts an array that it was not asked to convert; `np.asarray` has no frame.
+
+    Other packages that call it, as matplotlib, know that they need the host.
+    """
     outer: FrameType | None = frame
     name = ""
     while outer is not None and (module := str(outer.f_globals.get("__name__"))).partition(".")[0] == "numpy":
         name = getattr(outer.f_code, "co_qualname", outer.f_code.co_name)
         outer = None if module.startswith("numpy.testing") else outer.f_back
-    if name and outer is not None:
+    if name and outer is not None and "-packages" not in outer.f_code.co_filename:
         warn_caller(
             f"NumPy's {name} downloads a device array, and computes on the host; pass x.numpy() to say so, or call a "
             "function of vkcompute.numpy",
