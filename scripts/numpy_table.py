@@ -31,7 +31,9 @@ def table() -> str:
     rows = {
         "on the device": [name for name in here if name not in ON_HOST],
         "on the host: data is downloaded, or read from a file": [name for name in here if name in ON_HOST],
-        "not here: an error names the remedy, or a warning says that it computes on the host": [name for name in names if name not in here],
+        "not here: an error names the remedy, or a warning says that it computes on the host": [
+            name for name in names if name not in here
+        ],
     }
     lines = [f"| {state} | {' '.join(f'`{name}`' for name in found)} |" for state, found in rows.items()]
     return "\n".join([START, "", "| state | functions |", "|---|---|", *lines, "", END])

@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute.pipelines.npy_file import NpyFile
@@ -40,6 +42,41 @@ def test_product_of_files(gpu: vc.Runtime, files: Path) -> None:
     a, b, c = (np.load(files / f"{name}.npy") for name in "abc")
     assert np.array_equal(c, a * b)
     assert names(files) == {"a.npy", "b.npy", "c.npy"}
+
+
+SHAPES = [
+    ((30, 4), (4,)), ((4,), (30, 4)), ((30, 1), (1, 4)), ((0, 3), (3,)), ((2, 3, 4), (3, 1)), ((3, 4), ()),
+    ((1,), (3,)), ((30, 4), (30, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("types", [("f", "f"), ("f", "i"), ("?", "f"), ("i", "?"), ("F", "f"), ("i", "I")])
+def test_shapes_broadcast_and_dtypes_are_promoted(
+    gpu: vc.Runtime,
+    tmp_path: Path,
+    shapes: tuple[tuple[int, ...], ...],
+    types: tuple[str, str],
+    order: Literal["C", "F"],
+) -> None:
+    rng = np.random.default_rng(1)
+    if lacks(gpu, np.result_type(*types).name):
+        pytest.skip("the device lacks the product's dtype")
+    given = [(rng.normal(size=shape) * 5).astype(dtype) for shape, dtype in zip(shapes, types, strict=True)]
+    for name, data in zip("ab", given, strict=True):
+        np.save(tmp_path / f"{name}.npy", np.array(data, order=order))
+    multiplied(gpu, tmp_path, 64)
+    found, expected = np.load(tmp_path / "c.npy"), given[0] * given[1]
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_shapes_that_do_not_broadcast(gpu: vc.Runtime, files: Path) -> None:
+    np.save(files / "b.npy", np.ones((3, 100), np.float32))
+    with pytest.raises(ValueError, match=r"shapes must be equal or broadcast; got \(300, 100\) and \(3, 100\)"):
+        multiplied(gpu, files)
+    assert names(files) == {"a.npy", "b.npy"}
 
 
 def test_in_place_and_with_a_number(gpu: vc.Runtime, files: Path) -> None:

@@ -1,7 +1,7 @@
 """Sorting along an axis: sort, argsort, lexsort, topk, partition, and the family of unique.
 
-All sorts are stable. In ascending order NaN is last, as in NumPy, and in descending order first. Indices of zeros of both
-signs keep their order; sorted values have -0.0 before 0.0.
+All sorts are stable. In ascending order NaN is last, as in NumPy, and in descending order first. Indices of zeros of
+both signs keep their order; sorted values have -0.0 before 0.0.
 """
 
 from __future__ import annotations

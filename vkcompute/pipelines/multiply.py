@@ -5,21 +5,21 @@ Operands of one shape and dtype, and scalars, have a shader. Others are multipli
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
-from vkcompute.pipelines.npy_file import Block, NpyFile
+from vkcompute.pipelines.npy_file import NpyFile
+from vkcompute.pipelines.product_stream import Operand, Progress, Target, stream, stream_broadcast
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.kernel import Kernel
@@ -31,10 +31,7 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
 
 HostArray = npt.NDArray[Any]
-Operand = HostArray | NpyFile
 _Number = complex | np.generic
-Progress = Callable[[int, int], None]
-"""Called with (bytes of the result completed, bytes in total)."""
 
 _LOCAL_SIZE = 256
 _WINDOW_ALIGN = 4096
@@ -157,7 +154,8 @@ def multiply(
 ) -> Any:
     """Multiplies element by element on the device.
 
-    If `a` or `b` is a device array, so is the result, and the launch is asynchronous. Dask arrays are multiplied chunk
+    If `a` or `b` is a device array, so is the result, and the launch is asynchronous. A NumPy array beside it is copied
+    to the device, with a `HostCopyWarning`. Dask arrays are multiplied chunk
     by chunk, when Dask computes the result. Arrays of a group are multiplied on all of its devices at the same time.
     NumPy arrays of any size are streamed through the device in chunks; their product is a NumPy array.
 
@@ -172,7 +170,7 @@ def multiply(
 
     Raises:
         ValueError: shapes do not broadcast, or a Python int does not fit the dtype.
-        TypeError: a dtype is not supported by arrays, or a device array meets a NumPy array.
+        TypeError: a dtype is not supported by arrays, or an array of a group meets one that is not.
         MissingFeature: the device lacks the dtype.
     """
     for operand in (a, b):
@@ -189,11 +187,14 @@ def multiply(
     if isinstance(a, Array) or isinstance(b, Array):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Array))):
             raise ValueError("device arrays are multiplied on their own runtime; omit `runtime`, or pass NumPy arrays")
-        return _multiply_arrays(a, b, out)
+        left, right = (each if isinstance(each, Array) or np.size(each) == 1 else None for each in (a, b))
+        if left is None or right is None:  # host data, which is copied to the device
+            left, right = on_device("multiply", [a, b])
+        return _multiply_arrays(left, right, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"NumPy arrays are multiplied on one Runtime; got {type(runtime).__name__}")
     runtime = runtime or default_runtime()
-    if not _has_shader(a, b):
+    if not has_shader(a, b):
         return _multiply_any(runtime, a, b, out, chunk_bytes, progress)
     left, right, scalar = operands(a, b)
     result = _result(left.shape, left.dtype, out)
@@ -216,9 +217,9 @@ def _apart(result: HostArray, sources: Sequence[HostArray], fill: Callable[[Host
     return result
 
 
-def _has_shader(a: Any, b: Any) -> bool:
-    """True for two NumPy arrays of one shape and dtype that kernels have, or one and a number of its kind."""
-    left, right = np.asanyarray(a), np.asanyarray(b)
+def has_shader(a: Any, b: Any) -> bool:
+    """True for two arrays or files of one shape and dtype that kernels have, or one and a number of its kind."""
+    left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
     if left.dtype.kind not in _IN_SHADERS or right.dtype.kind not in _IN_SHADERS:
         return False
     if _has_dtype(a) == _has_dtype(b):
@@ -240,21 +241,14 @@ def _multiply_any(runtime: Runtime, a: Any, b: Any, out: Any, chunk_bytes: int, 
     except ValueError:
         raise ValueError(f"shapes must be equal or broadcast; got {np.shape(a)} and {np.shape(b)}") from None
     result = _result(shape, common(runtime, kinds), out)
-    sources = [np.broadcast_to(each, shape) for each in arrays]
-
-    def work(*chunks: Array) -> None:
-        each = iter(chunks)
-        operands = [next(each) if isinstance(x, np.ndarray) else x for x in given]
-        assign(next(each), apply("multiply", *operands), fresh=True)
-
-    return _apart(result, sources, lambda target: _stream(runtime, sources, work, target, chunk_bytes, progress))
+    return _apart(result, arrays, lambda target: stream_broadcast(runtime, given, target, chunk_bytes, progress))
 
 
 def stream_product(
     runtime: Runtime,
     sources: Sequence[Operand],
     scalar: np.generic | None,
-    result: Operand,
+    result: Target,
     chunk_bytes: int,
     progress: Progress | None,
 ) -> None:
@@ -266,59 +260,7 @@ def stream_product(
     def work(first: Array, *others: Array) -> None:
         product(first, others[0] if scalar is None else scalar, others[-1])
 
-    _stream(runtime, sources, work, result, chunk_bytes, progress)
-
-
-def _stream(
-    runtime: Runtime,
-    sources: Sequence[Operand],
-    work: Callable[..., None],
-    result: Operand,
-    chunk_bytes: int,
-    progress: Progress | None,
-) -> None:
-    """Streams sources of the result's shape through `work` into it.
-
-    Streams flat views if all operands are arrays that are contiguous in the same order, else copies of blocks.
-    """
-
-    def report(n_done: int, _total: int | None) -> None:
-        if progress is not None:
-            progress(n_done * result.itemsize, result.nbytes)
-
-    flat = _flat((*sources, result))
-    if flat:
-        runtime.stream(tuple(flat[:-1]), work, flat[-1], chunk_bytes=chunk_bytes, progress=report)
-        return
-    max_elements = max(1, chunk_bytes // result.itemsize)
-    chunks = (tuple([source[block].reshape(-1) for source in sources]) for block in _blocks(result.shape, max_elements))
-    targets = _blocks(result.shape, max_elements)
-
-    def put(_rows: slice, product: HostArray) -> None:
-        block = next(targets)
-        result[block] = product.reshape([part.stop - part.start for part in block])
-
-    runtime.stream(chunks, work, put, outputs=result.dtype, chunk_bytes=chunk_bytes, progress=report)
-
-
-def _flat(operands: Sequence[Operand]) -> list[HostArray]:
-    """Flat views of arrays that are all contiguous in the same order; else none."""
-    arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
-    for ordered in (arrays, [array.T for array in arrays]):
-        if len(arrays) == len(operands) and all(array.flags.c_contiguous for array in ordered):
-            return [array.reshape(-1) for array in ordered]
-    return []
-
-
-def _blocks(shape: tuple[int, ...], max_elements: int) -> Iterator[Block]:
-    """Blocks of at most `max_elements` elements that cover an array, as long on all axes as on the shortest ones."""
-    lengths, n_parts = list(shape), [1] * len(shape)
-    while math.prod(lengths) > max_elements:
-        axis = lengths.index(max(lengths))
-        n_parts[axis] += 1
-        lengths[axis] = -(-shape[axis] // n_parts[axis])  # equal parts, so that temporaries are reused
-    parts = zip(shape, lengths, strict=True)
-    return itertools.product(*([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in parts))
+    stream(runtime, sources, work, result, chunk_bytes, progress)
 
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
@@ -391,9 +333,10 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
     Raises:
         ValueError, TypeError: as of `GroupKernel` and `multiply`.
     """
-    arrays = [operand for operand in (a, b) if isinstance(operand, GroupArray)]
-    if not arrays or not isinstance(out, (GroupArray, type(None))):
+    if not isinstance(out, (GroupArray, type(None))) or not any(isinstance(each, GroupArray) for each in (a, b)):
         raise TypeError(f"a group's arrays are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
+    a, b = (_in_group(each, other) for each, other in ((a, b), (b, a)))
+    arrays = [operand for operand in (a, b) if isinstance(operand, GroupArray)]
     like = next((array for array in arrays if array.rows is not None), arrays[0])
     if out is None:
         shape = _shape_of_shards(like, arrays)
@@ -408,6 +351,18 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
     like.group.kernel(launch)(a, b, out)
     product: GroupArray = out
     return product
+
+
+def _in_group(factor: Any, other: Any) -> Any:
+    """Returns host data beside a group's array as one of the group: sharded, if it has the rows of the product."""
+    if isinstance(factor, (Array, GroupArray, Parameter)) or np.size(factor) == 1:
+        return factor
+    host = np.asarray(factor)
+    if not _has_dtype(factor) and np.can_cast(host.dtype, other.dtype, "same_kind"):  # lists adapt
+        host = host.astype(other.dtype)
+    shape = np.broadcast_shapes(host.shape, other.shape)
+    is_whole = other.rows is not None and host.ndim == len(shape) and host.shape[0] == shape[0] != 1
+    return (other.group.array if is_whole else other.group.replicate)(host)
 
 
 def _shape_of_shards(like: GroupArray, arrays: Sequence[GroupArray]) -> tuple[int, ...]:
@@ -435,8 +390,6 @@ def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
     dtypes.lookup(left.dtype, in_kernels=True)
     if right.size == 1 and right.ndim <= left.ndim and (right.shape != left.shape or not _has_dtype(b)):
         return left, right, _scalar(b, left.dtype)
-    if left.shape != right.shape or left.dtype != right.dtype:
-        _raise_mismatch(left, right)
     return left, right, None
 
 
@@ -456,8 +409,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         raise TypeError(f"a scalar is fixed when recorded; pass {value} to a kernel of your own, or use a device array")
     array = np.asarray(value)
     if array.size != 1:
-        rule = f"a device array is multiplied by another or by a scalar; got host data of shape {array.shape}"
-        raise TypeError(f"{rule}; copy it to the device, by runtime.array(data)")
+        raise TypeError(f"a scalar has one element; got host data of shape {array.shape}; copy it to the device before")
     typed = _has_dtype(value)
     if typed and array.dtype != dtype:
         raise TypeError(f"the scalar is {array.dtype} and the array {dtype}; convert one with NumPy's astype")
@@ -474,12 +426,6 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> np.generic:
         raise ValueError(f"the scalar {value!r} does not fit {dtype}, which holds {limits.min} to {limits.max}")
     element: np.generic = array.astype(dtype).reshape(-1)[0]
     return element
-
-
-def _raise_mismatch(a: Any, b: Any) -> None:
-    if a.shape != b.shape:
-        raise ValueError(f"a and b must have one shape, or one must be a scalar; got {a.shape} and {b.shape}")
-    raise TypeError(f"a and b must have one dtype; got {a.dtype} and {b.dtype}; convert one with NumPy's astype")
 
 
 def _result(shape: tuple[int, ...], dtype: np.dtype[Any], out: Any) -> HostArray:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from vkcompute import disk, dtypes
-from vkcompute.pipelines.multiply import HostArray, Progress, operands, stream_product
+from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.pipelines.multiply import HostArray, has_shader, operands, stream_product
 from vkcompute.pipelines.npy_file import NpyFile
+from vkcompute.pipelines.product_stream import Progress, stream_broadcast
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.streams.stream import CHUNK_BYTES
 
@@ -27,6 +30,8 @@ def multiply_files(
     progress: Progress | None = None,
 ) -> HostArray:
     """Multiplies two .npy files of any size, or a file and a number, into a third.
+
+    Shapes broadcast, and dtypes are promoted, as by `multiply`. Files of one shape and dtype are fastest.
 
     `out` is replaced when the result is complete; a failure leaves it unchanged. It may be one of the inputs.
 
@@ -46,19 +51,39 @@ def multiply_files(
         raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
     disk.remove_abandoned(os.path.dirname(os.path.realpath(out)))
     with ExitStack() as opened:
-        left, right, scalar = operands(_opened(a, opened), _opened(b, opened))
-        fortran_order = isinstance(left, NpyFile) and left.fortran_order
+        factors, on = [_opened(each, opened) for each in (a, b)], runtime or default_runtime()
+        shape, dtype, fortran_order = _layout(factors, on)
         with disk.replacing(out) as name, open(name, "wb") as file:
-            result = NpyFile.write(file, left.shape, left.dtype, fortran_order)
-            files = [left, result] if scalar is not None else [left, right, result]
-            if all(isinstance(each, NpyFile) and each.fortran_order == fortran_order for each in files):
-                files = [each.flat() for each in files]
-            *sources, target = files
-            stream_product(runtime or default_runtime(), sources, scalar, target, chunk_bytes, progress)
+            result = NpyFile.write(file, shape, dtype, fortran_order)
+            if has_shader(*factors):
+                left, right, scalar = operands(*factors)
+                files = [left, result] if scalar is not None else [left, right, result]
+                if all(isinstance(each, NpyFile) and each.fortran_order == fortran_order for each in files):
+                    files = [each.flat() for each in files]
+                *sources, target = files
+                stream_product(on, sources, scalar, target, chunk_bytes, progress)
+            else:
+                stream_broadcast(on, factors, result, chunk_bytes, progress)
             file.flush()
             os.fsync(file.fileno())
     written: HostArray = np.load(out, mmap_mode="r", allow_pickle=False)
     return written
+
+
+def _layout(factors: Sequence[Any], runtime: Runtime) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Returns the shape and the dtype of a product, and True if it is in Fortran order.
+
+    Raises:
+        ValueError: shapes do not broadcast.
+    """
+    shapes = [np.shape(each) for each in factors]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"shapes must be equal or broadcast; got {shapes[0]} and {shapes[1]}") from None
+    like = next((each for each in factors if isinstance(each, NpyFile) and each.shape == shape), None)
+    kinds = [each.dtype if hasattr(each, "dtype") else kind_of(each) for each in factors]
+    return shape, common(runtime, kinds), like is not None and like.fortran_order
 
 
 def _opened(operand: Any, opened: ExitStack) -> Any:
@@ -67,7 +92,7 @@ def _opened(operand: Any, opened: ExitStack) -> Any:
         return operand
     file = NpyFile.read(opened.enter_context(disk.open_regular(operand)), operand)
     try:
-        dtypes.lookup(file.dtype, in_kernels=True)
+        dtypes.lookup(file.dtype)
     except TypeError as error:
         raise TypeError(f"{file.path}: {error}") from None
     return file[(slice(None),) * file.ndim] if file.size == 1 else file

@@ -145,6 +145,20 @@ class NpyFile:
             yield self.start + start + sum(map(int.__mul__, outer, strides)), nbytes
 
 
+@dataclass(frozen=True, slots=True)
+class BroadcastFile:
+    """A file as an array of another shape, to which it broadcasts."""
+
+    file: NpyFile
+    shape: tuple[int, ...]
+
+    def __getitem__(self, block: Block) -> npt.NDArray[Any]:
+        """Reads what a block repeats."""
+        parts = block[len(block) - self.file.ndim :]
+        inner = tuple([slice(0, 1) if n == 1 else part for n, part in zip(self.file.shape, parts, strict=True)])
+        return np.broadcast_to(self.file[inner], [part.stop - part.start for part in block])
+
+
 def read_header(file: BinaryIO, nbytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Reads the header of a .npy file of `nbytes` bytes: shape, Fortran order, dtype.
 
