@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute import KernelError
+from vkcompute import KernelError, ir, tile
 from vkcompute.compat.triton import JITFunction
 
 pytestmark = pytest.mark.pure
@@ -175,7 +176,30 @@ def test_wrong_launches() -> None:
         beyond[(1, 1, 1, 1)](x, 8)
     with pytest.raises(ValueError, match="num_warps is a power of two; got 3"):
         beyond[(1,)](x, 8, num_warps=3)
+    with pytest.raises(ValueError, match="launch_cooperative_grid=True makes all programs run at the same time"):
+        beyond[(1,)](x, 8, launch_cooperative_grid=True)
+    with pytest.raises(ValueError, match="ir_override names a file"):
+        triton.Config({}, ir_override="program.ttgir")
     with pytest.raises(RuntimeError, match="launched on a grid"):
         beyond(x, 8)
     with pytest.raises(KernelError, match="outside of one"):
         tl.arange(0, 8)
+
+
+def test_a_builder_takes_shapes_of_powers_of_two() -> None:
+    function = ir.Function("shapes")
+    b = tile.Builder(function)
+    block, index = b.arange(0, 8), b.const(0, ir.INT32)
+    builds: list[Callable[[], object]] = [
+        lambda: b.arange(0, 24),
+        lambda: b.full(index, (2, 24)),
+        lambda: b.broadcast(index, (24,)),
+        lambda: b.histogram(block, 24),
+    ]
+    for build in builds:
+        with pytest.raises(ValueError, match="powers of two; got 24; round up, and mask the rest"):
+            build()
+    with pytest.raises(ValueError, match="powers of two; got 0"):
+        b.arange(3, 3)
+    with pytest.raises(ValueError, match=r"reshape keeps the number of elements; got the shapes \(8,\) and \(2, 8\)"):
+        b.reshape(block, (2, 8))

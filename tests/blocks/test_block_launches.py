@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,3 +152,72 @@ def test_threads_launch_programs_at_once(gpu: Runtime):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(total, range(8)))
+
+
+@triton.jit
+def row_sums(x_ptr, out_ptr, n_rows, n, BLOCK: tl.constexpr, num_stages: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=num_stages):
+        tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * n + at, at < n, other=0.0), 0))
+
+
+def test_a_program_that_is_compiled_before_its_launch(gpu: Runtime) -> None:
+    host = np.random.default_rng(0).normal(size=(6, 60)).astype(np.float32)
+    x, out = gpu.array(host), gpu.zeros(6, np.float32)
+    kernel = row_sums.warmup(x, out, 6, 60, BLOCK=64, num_stages=2, num_warps=1, grid=(1,))
+    kernel._init_handles()
+    assert kernel.n_regs >= 0
+    assert kernel.n_spills >= 0
+    assert kernel.metadata.num_warps == 1
+    assert kernel.local_size == row_sums.kernel(x, out, 6, 60, 64, 2, num_warps=1, grid=(1,)).local_size
+    for constants in ((), (64, 2)):
+        out.fill(0)
+        kernel[(2, 1, 1)](x, out, 6, 60, *constants)
+        np.testing.assert_allclose(out.numpy(), host.sum(1), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="row_sums is compiled for BLOCK=64; got 128; launch the program"):
+        kernel[(2,)](x, out, 6, 60, 128, 2)
+    with pytest.raises(TypeError, match="takes 4 arguments beside constants; got 5"):
+        kernel[(2,)](x, out, 6, 60, 64)
+
+
+@triton.jit
+def of_workgroup(x_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(x_ptr + at, tl.cumsum(tl.load(x_ptr + at), 0))
+
+
+def test_the_workgroup_memory_of_a_program(gpu: Runtime) -> None:
+    x = gpu.zeros(2048, np.int32)
+    few, many = (of_workgroup.warmup(x, n, grid=(1,)).metadata.shared for n in (4, 2048))
+    assert 0 <= few < many <= gpu.device.physical.limits["maxComputeSharedMemorySize"]
+
+
+def test_keywords_without_effect(gpu: Runtime) -> None:
+    x, y = gpu.array(np.arange(64, dtype=np.int32)), gpu.zeros(64, np.int32)
+    options = {"enable_fp_fusion": False, "launch_pdl": True, "launch_cooperative_grid": False, "extern_libs": None}
+    program = triton.jit(of_workgroup.fn)
+    program[(1,)](y, N=64, sanitize_overflow=True, ir_override=None, num_stages=3, **options)
+    program[(1,)](x, N=64, **options)
+    np.testing.assert_array_equal(x.numpy(), np.cumsum(np.arange(64)))
+
+
+DRIVER = """
+import vkcompute.compat.triton as triton
+
+assert triton.runtime.driver.active.get_current_device() == 0
+assert triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"] >= 16384
+assert triton.runtime.JITFunction is triton.runtime.jit.JITFunction is triton.JITFunction
+assert triton.runtime.autotuner.Autotuner is triton.runtime.Autotuner
+assert issubclass(triton.runtime.errors.OutOfResources, Exception)
+runtime = triton.runtime
+triton.install_as_triton()
+import triton as installed
+import triton.runtime.jit
+assert installed.runtime is runtime and installed.runtime.jit is triton.runtime.jit
+print("done")
+"""
+
+
+def test_the_driver_is_found_without_an_installation(run_python: Any) -> None:
+    done = run_python(DRIVER)
+    assert done.stdout == "done\n", done.stderr

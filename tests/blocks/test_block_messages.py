@@ -84,6 +84,15 @@ def test_assertions_are_checked_on_demand(gpu: vkcompute.Runtime, monkeypatch: p
         unchecked[(3,)](x, 5).result()
 
 
+def test_assertions_are_checked_by_a_keyword_of_the_launch(gpu: vkcompute.Runtime) -> None:
+    x = gpu.zeros(1, np.int32)
+    unchecked[(1,)](x, 7, debug=False)
+    with pytest.raises(KernelError, match=r"assertion failed in program \(0, 0, 0\)"):
+        unchecked[(1,)](x, 7, debug=True).result()
+    unchecked[(1,)](x, 8)
+    assert x.numpy()[0] == 8
+
+
 @triton.jit
 def printed_pointer(x_ptr):
     tl.device_print("x", x_ptr)

@@ -172,7 +172,10 @@ def test_a_tensor_of_another_device_is_refused(torch: Any, gpu: Runtime) -> None
 
 
 @pytest.mark.parametrize("kind", ["array", "NumPy array", "tensor"])
-def test_tuning_resets_and_restores(torch: Any, gpu: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_tuning_resets_and_restores(
+    torch: Any, gpu: Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))  # a launch resets where it measures
     monkeypatch.setattr("vkcompute.runtime.runtime._default", [gpu])
     configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
+from vkcompute.compat.triton import measuring
 
 
 def test_the_fastest_configuration_is_measured_once_per_key(gpu: vkcompute.Runtime) -> None:
@@ -98,6 +100,18 @@ def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path
     assert len(again) == 3
 
 
+def test_choices_for_numpy_arrays_are_kept_on_disk(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.compat.triton.launcher.default_runtime", lambda: gpu)
+    x, measured = np.ones(64, np.float32), list[str]()
+    for _ in range(2):
+        with pytest.warns(vkcompute.HostCopyWarning):
+            launch(tuned(measured, restore_value=["x_ptr"]), x, 64)
+    assert len(measured) == 3
+    np.testing.assert_array_equal(x, 4)
+
+
 def test_hooks_and_models(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
     x, calls, measured = gpu.array(np.ones(64, np.float32)), list[Any](), list[str]()
@@ -181,6 +195,36 @@ def test_measurements() -> None:
         triton.testing.do_bench(lambda: None, quantiles=[20])
     with pytest.raises(ValueError, match="return_mode"):
         triton.testing.do_bench(lambda: None, return_mode="average")
+
+
+@pytest.mark.pure
+def test_the_time_of_a_call_is_that_of_its_tasks() -> None:
+    spans = [(0, 100), (100, 200), (200, 300)]
+    tasks = [(10, 20, 50), (30, 40, 70), (120, 500, 510), (99, 60, 75), (310, 600, 700)]
+    assert measuring._busy(spans, tasks) == [55, 10, 0]  # tasks overlap, and may run after the call
+
+
+def test_a_measurement_leaves_out_the_host(gpu: vkcompute.Runtime) -> None:
+    families = gpu.device.physical.queue_families
+    if not all(families[queue.family].timestamp_bits for queue in gpu.device.queues):
+        pytest.skip("the device has no timestamps")
+    x = gpu.array(np.ones(64, np.float32))
+
+    def late() -> Any:
+        time.sleep(0.1)
+        return scaled[(1,)](x, 64, 2.0, BLOCK=64)
+
+    times = triton.testing.do_bench(late, warmup=0, rep=1, return_mode="all")
+    assert len(times) == 1
+    assert 0 < times[0] < 100
+    assert triton.testing.do_bench(lambda: time.sleep(0.01), warmup=0, rep=1) >= 10
+    with gpu.profile() as profile:  # the user's own: only the host's clock is left
+        assert triton.testing.do_bench(late, warmup=0, rep=1) >= 100
+    assert len(profile.tasks) == 3
+
+
+def test_a_measurement_as_of_graphs() -> None:
+    assert triton.testing.do_bench_cudagraph(lambda: None, rep=0.01, return_mode="min") >= 0
 
 
 NO_DRIVER = """

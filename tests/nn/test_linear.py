@@ -31,6 +31,8 @@ def test_bias_and_activation(gpu: vc.Runtime, shape: tuple[int, ...], n: int, dt
     for found, expected in (
         (nn.linear(*given[:2]), sums),
         (nn.linear(*given, activation="relu"), np.maximum(sums + bias, 0)),
+        (nn.linear(*given, activation="relu", scale=0.3), np.maximum(sums * 0.3 + bias, 0)),
+        (nn.linear(*given[:2], scale=-0.5), sums * -0.5),
     ):
         assert (found.shape, found.dtype) == (expected.shape, np.dtype(dtype))
         np.testing.assert_allclose(found.numpy(), expected, atol=tolerance, rtol=0)

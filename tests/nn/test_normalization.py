@@ -153,3 +153,35 @@ def test_errors(gpu: vc.Runtime) -> None:
         nn.layer_norm(x, 4, bias=gpu.zeros(3))
     with pytest.raises(TypeError, match="softmax takes real numbers"):
         nn.softmax(x, dtype=np.int32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((7, 33), 1), ((7, 33), 0), ((3, 4, 5), (0, 2)), ((5, 6), None), ((2, 5000), 1), ((3, 8, 40), 1)]
+)
+def test_variance_and_mean(gpu: vc.Runtime, shape: tuple[int, ...], dim: Any, dtype: str) -> None:
+    if not computes(gpu, dtype):
+        pytest.skip(f"no {dtype}")
+    host = (np.random.default_rng(0).normal(size=shape) + 2).astype(dtype)
+    for correction, keepdim in ((1, False), (0, True)):
+        found = nn.var_mean(gpu.array(host), dim, correction, keepdim)
+        given = host.astype(np.float64)
+        expected = given.var(dim, ddof=correction, keepdims=keepdim), given.mean(dim, keepdims=keepdim)
+        for one, other in zip(found, expected, strict=True):
+            close(one, other, dtype, 32)
+
+
+def test_variance_of_few_elements(gpu: vc.Runtime) -> None:
+    variance, mean = nn.var_mean(gpu.array(np.array([[3.0], [4.0]], np.float32)), 1)
+    assert np.isnan(variance.numpy()).all()
+    assert mean.numpy().tolist() == [3, 4]
+    assert all(np.isnan(each.numpy()).all() and each.shape == (3,) for each in nn.var_mean(gpu.zeros((3, 0)), 1))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_largest_elements(gpu: vc.Runtime, largest: bool) -> None:
+    host = np.random.default_rng(1).permutation(60).reshape(3, 4, 5).astype(np.float32)
+    values, indices = nn.topk(gpu.array(host), 2, dim=1, largest=largest, sorted=False)
+    order = np.argsort(-host if largest else host, axis=1)[:, :2]
+    np.testing.assert_array_equal(indices.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(host, order, 1))

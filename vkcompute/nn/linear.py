@@ -41,10 +41,12 @@ class OfBlocks:
         return self._c.full(self._c.const(number, kind.element), kind.shape)  # type: ignore[union-attr]
 
 
-def finished(sums: Sums, bias: str, activation: str) -> Value:
-    """Builds the activation of sums plus a bias: a number per "row" or "column" of the matrices, or "" for none."""
+def finished(sums: Sums, bias: str, activation: str, scale: float = 1.0) -> Value:
+    """Builds the activation of sums * scale + bias: a number per "row" or "column" of the matrices, or "" for none."""
     c, found = sums.c, sums.values
     kind: Any = found.type
+    if scale != 1:
+        found = c.compute("mul", found, c.full(c.const(scale, kind.element), kind.shape))
     if bias:
         memory, is_row = sums.function.buffer("bias", kind.element), bias == "row"
         at = sums.rows if is_row else sums.columns
@@ -57,22 +59,25 @@ def finished(sums: Sums, bias: str, activation: str) -> Value:
     return ACTIVATIONS[activation](OfBlocks(c, found), found) if activation else found
 
 
-def _linear(bias: str, activation: str, *form: Any) -> Built:
+def _linear(bias: str, activation: str, scale: float, *form: Any) -> Built:
     dtype, rows, columns, step, aligned = form
-    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation))
+    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation, scale))
 
 
 LINEAR = Program(_linear)
 
 
-def linear(input: Array, weight: Array, bias: Array | None = None, activation: str | None = None) -> Array:
-    """Returns input @ weight.T + bias, and an activation of that.
+def linear(
+    input: Array, weight: Array, bias: Array | None = None, activation: str | None = None, scale: float = 1.0
+) -> Array:
+    """Returns input @ weight.T * scale + bias, and an activation of that.
 
     Args:
         input: an array whose last axis has `in_features` elements.
         weight: of shape (out_features, in_features).
         bias: of shape (out_features,).
         activation: the name of an activation, with its default arguments; "gelu_tanh" is gelu(x, "tanh").
+        scale: a constant of the program: one is compiled for each.
 
     Raises:
         ValueError: the shapes do not fit, or there is no such activation.
@@ -84,9 +89,10 @@ def linear(input: Array, weight: Array, bias: Array | None = None, activation: s
     if not fits or (bias is not None and bias.shape != (len(weight),)):
         shapes = ", ".join(str(each.shape) for each in arrays)
         raise ValueError(f"linear takes (…, in), (out, in) and a bias (out,); got {shapes}")
-    found = _fused(input, weight, bias, name, dtype)
+    found = _fused(input, weight, bias, name, float(scale), dtype)
     if found is None:
-        found = activated(matmul(wide(input, dtype), wide(weight, dtype).T), bias, name)
+        sums = matmul(wide(input, dtype), wide(weight, dtype).T)
+        found = activated(sums if scale == 1 else apply("multiply", sums, float(scale)), bias, name)
     return converted(found, dtype)
 
 
@@ -112,17 +118,19 @@ def activated(sums: Array, bias: Array | None, activation: str) -> Array:
     return of_elements(ACTIVATIONS[activation], found) if activation else found
 
 
-def _fused(x: Array, weight: Array, bias: Array | None, activation: str, dtype: np.dtype[Any]) -> Array | None:
+def _fused(
+    x: Array, weight: Array, bias: Array | None, activation: str, scale: float, dtype: np.dtype[Any]
+) -> Array | None:
     """Returns the result of one program; None if a product with no more than itself takes another way."""
     n_rows = math.prod(x.shape[:-1])
-    if (bias is None and not activation) or min(n_rows, *weight.shape) <= 1:
+    if (bias is None and not activation and scale == 1) or min(n_rows, *weight.shape) <= 1:
         return None
     if dtype != np.float16 or not multiplies_halves(x):
         dtype = working(dtype)
     given = converted(x, dtype).reshape((1, n_rows, x.shape[-1]))
     turned = converted(weight, dtype).T.reshape((1, *weight.shape[::-1]))
     others = [] if bias is None else [bindable(wide(bias, dtype))]
-    found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation), others)
+    found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation, scale), others)
     return None if found is None else found.reshape((*x.shape[:-1], len(weight)))
 
 

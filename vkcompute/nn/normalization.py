@@ -63,25 +63,58 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
     Args:
         keepdim: True to keep the axes, with length 1.
     """
-    axes = sorted(reduced_axes("logsumexp", input.ndim, dim))
-    kept = tuple([1 if at in axes else n for at, n in enumerate(input.shape)])
-    shape = kept if keepdim else tuple([n for at, n in enumerate(input.shape) if at not in axes])
-    others = [at for at in range(input.ndim) if at not in axes]
-    if axes and axes != [*range(axes[0], axes[-1] + 1)]:  # no lines along one axis
-        input, axes = input.transpose((*others, *axes)), [*range(len(others), input.ndim)]
-    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
-    lengths = [prod(each) for each in (input.shape[:first], input.shape[first:last], input.shape[last:])]
+    lines, shape = _flattened("logsumexp", input, dim, keepdim)
     if not input.size:
         dtype = floating(input.dtype)
         return temporary(input.runtime, shape, dtype).fill(dtype.type(-np.inf))
-    x, _ = _prepared("logsumexp", input.reshape(tuple(lengths)), 1, None)
-    found = _by_program(rows.LOGSUMEXP, x, 1, reduces=True)
+    x, _ = _prepared("logsumexp", lines, 1, None)
+    found = _by_program(rows.LOGSUMEXP, x, 1, reduces=1)
     if found is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
         total = _sum(apply("exp", apply("subtract", wide(x, x.dtype), origin)), 1, keepdims=True)
         found = converted(apply("add", origin, apply("log", total)), x.dtype)
     return found.reshape(shape)
+
+
+def var_mean(
+    input: Array, dim: int | tuple[int, ...] | None = None, correction: float = 1, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """Returns the variance and the mean along axes, all by default, from one read of axes with up to 4,096 elements.
+
+    Args:
+        correction: the variance is the sum of squared distances from the mean, divided by n - correction.
+        keepdim: True to keep the axes, with length 1.
+    """
+    lines, shape = _flattened("var_mean", input, dim, keepdim)
+    if not input.size:
+        empty = temporary(input.runtime, shape, floating(input.dtype)).fill(np.nan)
+        return empty, empty.copy()
+    x, _ = _prepared("var_mean", lines, 1, None)
+    found = _by_program(rows.VAR_MEAN, x, 1, (), (float(correction),), reduces=2)
+    if found is not None:
+        return found[:, 0].reshape(shape), found[:, 1].reshape(shape)
+    given = wide(x, x.dtype)
+    mean = _mean(given, 1, keepdims=True)
+    distances = apply("subtract", given, mean)
+    total, n = _sum(apply("multiply", distances, distances), 1), max(x.shape[1] - float(correction), 0.0)
+    both = apply("divide", total, n), mean
+    return tuple([converted(each, x.dtype).reshape(shape) for each in both])  # type: ignore[return-value]
+
+
+def _flattened(
+    name: str, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool
+) -> tuple[Array, tuple[int, ...]]:  # fmt: skip
+    """Returns an array with three axes whose middle one has the given axes, and the shape of a reduction along them."""
+    axes = sorted(reduced_axes(name, x.ndim, dim))
+    kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
+    shape = kept if keepdim else tuple([n for at, n in enumerate(x.shape) if at not in axes])
+    others = [at for at in range(x.ndim) if at not in axes]
+    if axes and axes != [*range(axes[0], axes[-1] + 1)]:  # no lines along one axis
+        x, axes = x.transpose((*others, *axes)), [*range(len(others), x.ndim)]
+    first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    lengths = [prod(each) for each in (x.shape[:first], x.shape[first:last], x.shape[last:])]
+    return x.reshape(tuple(lengths)), shape
 
 
 def layer_norm(
@@ -135,7 +168,7 @@ def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None
 
 def _by_program(
     program: Program, x: Array, axis: int, others: Sequence[Array] = (), constants: tuple[Any, ...] = (),
-    *, reduces: bool = False,
+    *, reduces: int = 0,
 ) -> Array | None:  # fmt: skip
     """Returns the result of a program; None if it cannot have such lines."""
     if not x.size:

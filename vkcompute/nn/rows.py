@@ -44,7 +44,7 @@ class Form(NamedTuple):
         whole: True if lines are as long as the block.
         last: True if lines are along the last axis.
         aligned: True if no group of four elements is cut by the end of a line.
-        reduces: True if the result has one element per line.
+        reduces: True if the result has one element per line, or a few.
         repeats: blocks of rows that a program computes one after the other.
     """
 
@@ -165,12 +165,15 @@ class Lines:
         memory = self.memories["out"]
         self.c.store_block(memory, self.offsets, self.c.cast(value, memory.element), self.mask)
 
-    def store_reduced(self, value: Value) -> None:
-        """Stores a number per line."""
+    def store_reduced(self, *values: Value) -> None:
+        """Stores one or more numbers per line, along its axis."""
         c, memory, first = self.c, self.memories["out"], self.form._replace(length=1, whole=True)
         shape, self.shape = self.shape, (first.rows, 1, first.columns)
         rows, columns = (self._spread(self._places(axis), axis) for axis in (0, 2))
-        c.store_block(memory, self._of_column(rows, columns), c.cast(value, memory.element), self._mask((0, 2)))
+        for at, value in enumerate(values):
+            line = c.compute("mul", rows, self._full(c.const(len(values), INT32)))
+            place = self._of_column(c.compute("add", line, self._full(c.const(at, INT32))), columns)
+            c.store_block(memory, place, c.cast(value, memory.element), self._mask((0, 2)))
         self.shape = shape
 
     def reduced(self, name: str, value: Value) -> Value:
@@ -256,6 +259,19 @@ def _rms_norm(has_weight: bool, eps: float, *form: Any) -> Built:
     return lines.built()
 
 
+def _var_mean(correction: float, *form: Any) -> Built:
+    """Builds the sum of squared distances from the mean, divided by n - correction, and the mean, of lines."""
+    lines = Lines("var_mean", Form(*form), ["x"])
+    c, x = lines.c, lines.load("x")
+    mean = lines.mean(x)
+    distances = lines.inside(c.compute("sub", x, lines.spread(mean)))
+    squares = lines.reduced("add", c.compute("mul", distances, distances))
+    n = c.compute("sub", c.cast(lines.pushes["length"], lines.working), c.const(correction, lines.working))
+    divisor = c.full(c.compute("max", n, c.const(0, lines.working)), squares.type.shape)  # type: ignore[union-attr]
+    lines.store_reduced(c.compute("div", squares, divisor), mean)
+    return lines.built()
+
+
 def _along(lines: Lines) -> list[tuple[str, Value]]:
     """Loads the weight and the bias, if there are any: once for all rows of the program."""
     operations = ("weight", "mul"), ("bias", "add")
@@ -274,12 +290,12 @@ def _scaled(lines: Lines, x: Value, squares: Value, eps: float, along: Sequence[
 
 
 SOFTMAX, LOG_SOFTMAX, LOGSUMEXP = Program(_softmax), Program(_log_softmax), Program(_logsumexp)
-LAYER_NORM, RMS_NORM = Program(_layer_norm), Program(_rms_norm)
+LAYER_NORM, RMS_NORM, VAR_MEAN = Program(_layer_norm), Program(_rms_norm), Program(_var_mean)
 
 
 def over_lines(
     program: Program, x: Array, axis: int, others: Sequence[Array] = (), constants: tuple[Hashable, ...] = (),
-    *, reduces: bool = False,
+    *, reduces: int = 0,
 ) -> Array | None:  # fmt: skip
     """Returns what a program computes of an array along an axis; None if its lines do not fit in a block.
 
@@ -287,28 +303,28 @@ def over_lines(
         x: an array with elements.
         others: arrays with an element per place along the lines.
         constants: of the program, before the form.
-        reduces: True if the result has one element per line, and the axis with length 1.
+        reduces: numbers per line of the result, along the axis; 0 for as many as the line has.
     """
     rows, length, columns = lines_along(x.shape, axis)
-    most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // (length * columns)
+    most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // (max(length, reduces) * columns)
     if length > LONGEST or most < min(rows, _ALIGNED):
         return None
     height, n, width = _block(rows, length, columns)
     repeats = _REPEATS if others and is_cpu(x.runtime) and rows >= _BUSY * _REPEATS * height else 1
     x, others = bindable(x), [bindable(each) for each in others]
     given = x.reshape((rows, length, columns))
-    out = temporary(x.runtime, (rows, 1 if reduces else length, columns), x.dtype)
+    out = temporary(x.runtime, (rows, reduces or length, columns), x.dtype)
     step = min(most, MOST_GROUPS * height) // _ALIGNED * _ALIGNED or rows
     for start in range(0, rows, step):
         parts = [each if rows <= step else each[start : start + step] for each in (given, out)]
         last = columns == 1
         wide = parts[:1] if reduces else parts
         aligned = (length if last else columns) % ADJACENT == 0 and all(map(is_wide, [*wide, *others]))
-        form = x.dtype.name, height, n, width, n == length, last, aligned, reduces, repeats
+        form = x.dtype.name, height, n, width, n == length, last, aligned, bool(reduces), repeats
         grid = -(-len(parts[0]) // (height * repeats)), -(-columns // width), 1
         numbers = len(parts[0]), length, columns
         program.launch((*constants, *form), [parts[0], *others, parts[1]], numbers, grid)
-    return out.reshape((*x.shape[:axis], *((1,) if reduces else (length,)), *x.shape[axis + 1 :]))
+    return out.reshape((*x.shape[:axis], reduces or length, *x.shape[axis + 1 :]))
 
 
 def bindable(x: Array) -> Array:

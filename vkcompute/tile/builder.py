@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +62,10 @@ class Along(NamedTuple):
 
 
 class Builder(ir.Builder):
-    """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks."""
+    """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks.
+
+    The lengths of a shape are powers of two: others raise ValueError.
+    """
 
     @property
     def reachable(self) -> bool:
@@ -108,7 +112,14 @@ class Builder(ir.Builder):
     # -- shapes -------------------------------------------------------------------------------------------------------
 
     def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
-        """The same elements, in row-major order, in another shape."""
+        """The same elements, in row-major order, in another shape.
+
+        Raises:
+            IrError: the shape has another number of elements.
+        """
+        before = shape_of(value.type)
+        if math.prod(before) != math.prod(shape):
+            raise IrError(f"reshape keeps the number of elements; got the shapes {before} and {shape}")
         return self._shaped("reshape", value, shape)
 
     def broadcast(self, value: Value, shape: tuple[int, ...]) -> Value:

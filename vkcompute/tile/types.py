@@ -60,7 +60,14 @@ def rounded(value: Any) -> Any:
 
 @functools.cache
 def block(element: Scalar, shape: tuple[int, ...]) -> Block:
-    """Returns the type of blocks with these elements and this shape."""
+    """Returns the type of blocks with these elements and this shape.
+
+    Raises:
+        ValueError: a length is no power of two.
+    """
+    for n in shape:
+        if n < 1 or n & (n - 1):
+            raise ValueError(f"the lengths of a block are powers of two; got {n}; round up, and mask the rest")
     return Block(element, math.prod(shape), shape)
 
 

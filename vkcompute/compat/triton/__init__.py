@@ -8,7 +8,7 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import language, testing
+from vkcompute.compat.triton import language, runtime, testing
 from vkcompute.compat.triton.functions import constexpr_function
 from vkcompute.compat.triton.program import JITFunction, jit
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
@@ -17,7 +17,7 @@ from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
     "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
-    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "set_allocator", "testing",
+    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
 ]  # fmt: skip
 
 __version__ = "3.9.0"

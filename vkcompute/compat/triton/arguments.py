@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,26 @@ from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
 
 N_WARPS = 4
-OPTIONS = {"num_warps": N_WARPS, "num_stages": 2, "num_ctas": 1, "maxnreg": None}
-"""Keywords of a launch; only num_warps has an effect, on the size of a workgroup."""
+OPTIONS = (
+    "num_warps", "debug", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "sanitize_overflow", "extern_libs",
+    "launch_pdl", "launch_cooperative_grid", "ir_override",
+)  # fmt: skip
+"""Keywords of a launch. The first two have an effect; a cooperative grid is refused."""
+
+
+class LaunchOptions(NamedTuple):
+    """Options of a launch.
+
+    Attributes:
+        n_warps: invocations of a workgroup are at most 32 times as many.
+        asserts: True to check the conditions of `tl.device_assert`.
+    """
+
+    n_warps: int = N_WARPS
+    asserts: bool = False
+
+
+DEFAULTS = LaunchOptions()
 
 
 class Parameters:
@@ -26,23 +44,47 @@ class Parameters:
         names: of the parameters.
         constexprs: for each, True if it is annotated as tl.constexpr.
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
+
+    Args:
+        unspecialized: names or indices of parameters whose ints are no constants if 1, and have no known divisor.
+        unaligned: names or indices of parameters whose ints have no known divisor.
+
+    Raises:
+        ValueError: there is no such parameter.
     """
 
-    def __init__(self, name: str, signature: inspect.Signature) -> None:
+    def __init__(
+        self,
+        name: str,
+        signature: inspect.Signature,
+        *,
+        unspecialized: Iterable[str | int] = (),
+        unaligned: Iterable[str | int] = (),
+    ) -> None:
         self.name, self._signature, self.names = name, signature, list(signature.parameters)
+        self._unspecialized = frozenset(map(self._position, unspecialized))
+        self._unaligned = self._unspecialized.union(map(self._position, unaligned))
         self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
         self.dtypes = [_dtype_of(each) for each in signature.parameters.values()]
 
-    def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-        """Returns the arguments in the order of the parameters, and the number of warps."""
+    def _position(self, which: str | int) -> int:
+        """Returns the index of a parameter."""
+        if which in self.names:
+            return self.names.index(str(which))
+        if type(which) is int and -len(self.names) <= which < len(self.names):
+            return which % len(self.names)
+        raise ValueError(f"{self.name} has no parameter {which!r}; it has {', '.join(self.names)}")
+
+    def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], LaunchOptions]:
+        """Returns the arguments in the order of the parameters, and the options."""
         ordered = self._ordered(args, named)
         if ordered is not None:
-            return ordered, N_WARPS
+            return ordered, DEFAULTS
         options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self.names}
         ordered = self._ordered(args, named)
         if ordered is None:
             ordered = bound(self.name, self._signature, args, named)
-        return ordered, _n_warps_of(options)
+        return ordered, _launch_options(options)
 
     def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...] | None:
         """Returns the arguments in order if each parameter has one, and there are no others; else None."""
@@ -65,7 +107,7 @@ class Parameters:
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
-            is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None
+            is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None and at not in self._unspecialized
             if constexpr or arg is None or isinstance(arg, Constexpr) or is_one:
                 constants[at] = arg.value if isinstance(arg, Constexpr) else arg
             else:
@@ -74,6 +116,8 @@ class Parameters:
                 dtype = self.dtypes[at]
                 if dtype is not None and not isinstance(found, ArrayType):
                     found = _annotated(dtype, arg, self.names[at])
+                if at in self._unaligned and isinstance(found, IntType):
+                    found = found._replace(divisor=1)
                 signature[at] = found._replace(element=elements[at]) if at in elements else found
         return constants, signature
 
@@ -159,9 +203,18 @@ def _is_constexpr(parameter: inspect.Parameter) -> bool:
     return annotation is Constexpr or (isinstance(annotation, str) and "constexpr" in annotation)
 
 
-def _n_warps_of(options: Mapping[str, Any]) -> int:
-    """Returns the number of warps of a launch. Raises ValueError if it is no power of two."""
-    n = options.get("num_warps", N_WARPS)
+def _launch_options(given: Mapping[str, Any]) -> LaunchOptions:
+    """Returns the options of a launch.
+
+    Raises:
+        ValueError: the number of warps is no power of two, or the programs are to run at the same time.
+    """
+    n = given.get("num_warps", N_WARPS)
     if type(n) is not int or n < 1 or n & (n - 1):
         raise ValueError(f"num_warps is a power of two; got {n!r}")
-    return n
+    if given.get("launch_cooperative_grid"):
+        raise ValueError(
+            "launch_cooperative_grid=True makes all programs run at the same time, which Vulkan does not guarantee; "
+            "launch a second program where they wait for each other"
+        )
+    return LaunchOptions(n, bool(given.get("debug")))

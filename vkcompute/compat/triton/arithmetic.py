@@ -70,10 +70,18 @@ class BlockArithmetic(Compiler):
         if isinstance(value, Number):
             found = self.builder.cast(value.value, element)
         else:
+            self.element_type(value)
             if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
                 raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
             found = self.builder.const(value, element)
         return self.builder.broadcast(found, target.shape) if isinstance(target, Block) else found
+
+    def wrapped(self, value: Any, element: Scalar) -> Value:
+        """Converts a scalar or block; an int constant that an integer type lacks is taken modulo 2**bits."""
+        if type(value) is int and element.kind in "iu" and not fits(value, element):
+            value &= (1 << element.bits) - 1
+            value -= (value >> element.bits - 1 << element.bits) if element.kind == "i" else 0
+        return self.cast(value, element)
 
     def common_shape(self, *values: Any) -> tuple[int, ...]:
         """Returns the shape to which values broadcast, as numpy's."""
@@ -186,6 +194,7 @@ class BlockArithmetic(Compiler):
             remedy = "write tl.dot(a, b)" if sign == "@" else "write x * x, or tl.exp2(y * tl.log2(x))"
             raise UnsupportedError(f"blocks have no {sign}; {remedy}")
         kind = self.common_type(one, other, sign=sign)
+        sign = "&" if sign == "*" and kind.type is BOOL else sign
         allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
         self.demand_kind(allowed, kind, sign, one, other)
         if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
@@ -197,7 +206,8 @@ class BlockArithmetic(Compiler):
         """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
         if kind.type.kind not in allowed:
             got = " and ".join(map(told, operands))
-            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}")
+            remedy = "; write | for bools, or x.to(tl.int32)" if sign == "+" and kind.type is BOOL else ""
+            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}{remedy}")
 
     def _shifted(self, sign: str, one: Any, other: Any) -> Number:
         kind = self.common_type(one, other)

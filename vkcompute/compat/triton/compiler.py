@@ -87,6 +87,56 @@ class BlockCompiler(BlockArithmetic):
         """Returns a list, which programs use for shapes only, as a tuple."""
         return tuple([item for each in node.elts for item in self.unpacked(each)])
 
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
+        """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
+        if len(node.generators) != 1:
+            raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
+        (each,), found = node.generators, []
+        names = {name.id for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+        before = {name: self.env[name] for name in names if name in self.env}
+        for item in self._items(each.iter):
+            self.store_to(each.target, item)
+            taken = [self.truth(self.value(test)) for test in each.ifs]
+            if not all(isinstance(truth, bool) for truth in taken):
+                raise UnsupportedError("the condition of a comprehension is known at compile time; use tl.where")
+            if all(taken):
+                found.append(self.value(node.elt))
+        self.env = {name: value for name, value in self.env.items() if name not in names} | before
+        return tuple(found)
+
+    def _items(self, node: ast.expr) -> tuple[Any, ...]:
+        """Returns the items of a tuple or of a constant range."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and (function is range or isinstance(function, StaticRange)):
+            args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
+            if all(type(each) is int for each in args):
+                return tuple(range(*args))
+            raise UnsupportedError(f"a range that is unrolled has constants; got {', '.join(map(told, args))}")
+        found = self.value(node)
+        if not _is_plain_tuple(found):
+            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {told(found)}")
+        return tuple(found)
+
+    def _f_string(self, node: ast.JoinedStr) -> str:
+        """Returns an f-string, whose values are constants."""
+        parts = [self.located(self._field, each) if isinstance(each, ast.FormattedValue) else self.value(each)
+                 for each in node.values]  # fmt: skip
+        return "".join(parts)
+
+    def _field(self, node: ast.FormattedValue) -> str:
+        value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
+        if not is_static(value) or isinstance(value, (Pointer, BlockPointer, Descriptor)):
+            raise UnsupportedError(
+                f"an f-string has values known at compile time; got {told(value)}; print numbers behind a text, as "
+                'tl.device_print("x", x)'
+            )
+        if node.conversion >= 0:
+            value = _CONVERSIONS[chr(node.conversion)](value)
+        try:
+            return format(value, spec)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(f"the format {spec!r} does not fit {told(value)}: {error}") from None
+
     # -- attributes and subscripts ------------------------------------------------------------------------------------
 
     def _block_attribute(self, node: ast.Attribute) -> Any:
@@ -102,7 +152,8 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(base, (Dtype, PointerType, BlockType)):
             found = getattr(base, name, None)
             if found is None or name.startswith("_"):
-                raise UnsupportedError(f"{base} has no attribute {name}")
+                scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
+                raise UnsupportedError(f"{base} has no attribute {name}{scalar}")
             return found
         return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
 
@@ -112,8 +163,9 @@ class BlockCompiler(BlockArithmetic):
             has |= {"dtype": OF_SCALAR[base.array.element]}
             has |= {each: Method(function, base) for each, function in DESCRIPTOR_METHODS.items()}
         else:
-            kind = PointerType(OF_SCALAR[base.array.element])
-            has = {"dtype": kind, "type": kind, "shape": self.shape(base)}
+            kind, shape = PointerType(OF_SCALAR[base.array.element]), self.shape(base)
+            whole = BlockType(kind, shape) if shape and isinstance(base, Pointer) else kind
+            has = {"dtype": kind, "type": whole, "shape": shape}
             has |= {each: Method(METHODS[each], base) for each in METHODS if each in _OF_POINTERS}
             if name == "T":
                 return METHODS["trans"].expand(self, [base], {})
@@ -122,10 +174,11 @@ class BlockCompiler(BlockArithmetic):
         return has[name]
 
     def _of_block(self, base: Number, name: str) -> Any:
+        dtype, shape = OF_SCALAR[self.element_type(base)], self.shape(base)
         if name in ("dtype", "type"):
-            return OF_SCALAR[self.element_type(base)]
+            return BlockType(dtype, shape) if shape and name == "type" else dtype
         if name == "shape":
-            return self.shape(base)
+            return shape
         if name == "numel":
             return base.value.type.n if isinstance(base.value.type, tile.Block) else 1
         if name == "T":
@@ -181,7 +234,10 @@ class BlockCompiler(BlockArithmetic):
             return self.inline(definition.function, args, named, node)
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
-        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType)) or function is PointerType:
+        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType, BlockType)) or function in (
+            PointerType,
+            BlockType,
+        ):
             return function(*args, **named)
         if function is Constexpr and len(args) == 1 and is_static(args[0]):
             return args[0]
@@ -222,10 +278,16 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(function, BlockFunction):
             return function.expand(self, args, {})
         definition = getattr(function, "definition", None)
-        if definition is None:
-            return self.inline(function, args, {}, self.node)
-        self.sources[definition.function] = definition.source
-        return self.inline(definition.function, args, {}, self.node)
+        if isinstance(definition, Definition):
+            self.sources[definition.function] = definition.source
+            function = definition.function
+        if not isinstance(function, FunctionType):
+            name = getattr(function, "__name__", None) or told(function)
+            raise UnsupportedError(
+                f"elements are combined by a function made by triton.jit; got {name}; write one of its arguments, as "
+                "def larger(a, b): return tl.maximum(a, b)"
+            )
+        return self.inline(function, args, {}, self.node)
 
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
@@ -235,6 +297,8 @@ class BlockCompiler(BlockArithmetic):
             for each in rest:
                 found = self.builder.compute(function.__name__, found, each)
             return self.number(found)
+        if function in (len, tuple, list) and len(args) == 1 and not named:
+            return self._of_tuple(function, args[0])
         if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
             return folded(function, args)
         if function in _CONSTANT_FUNCTIONS:
@@ -243,6 +307,14 @@ class BlockCompiler(BlockArithmetic):
             f"{name} cannot be called in a block program; call functions of tl, those made by triton.jit, and "
             "functions written in Python"
         )
+
+    def _of_tuple(self, function: Any, value: Any) -> Any:
+        """Calls len, tuple or list, whose result is a tuple, too."""
+        if not _is_plain_tuple(value) and not (function is len and isinstance(value, str)):
+            raise UnsupportedError(
+                f"{function.__name__} takes a tuple; got {told(value)}; the lengths of a block are x.shape"
+            )
+        return len(value) if function is len else tuple(value)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -297,6 +369,12 @@ class BlockCompiler(BlockArithmetic):
         return bounds
 
 
+def _is_plain_tuple(value: Any) -> bool:
+    """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
+    opaque = Pointer, BlockPointer, Descriptor, Dtype, PointerType, BlockType
+    return isinstance(value, tuple) and not isinstance(value, opaque)
+
+
 class _Known(ast.expr):
     """An expression whose value is known."""
 
@@ -335,12 +413,17 @@ _OF_POINTERS = (
     *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
     *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
 )
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+"""Functions of values of f-strings, by the letter behind "!"."""
 _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
 _EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: BlockCompiler._block_attribute,
     ast.Subscript: BlockCompiler._block_subscript,
     ast.Call: BlockCompiler._block_call,
     ast.List: BlockCompiler._list,
+    ast.ListComp: BlockCompiler._comprehension,
+    ast.GeneratorExp: BlockCompiler._comprehension,
+    ast.JoinedStr: BlockCompiler._f_string,
     ast.BinOp: BlockCompiler._binary,  # on lists, too, which are tuples here
     _Known: lambda _, node: node.found,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
@@ -10,10 +11,11 @@ from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import offsets_of
 from vkcompute.compat.triton.types import OF_SCALAR, Pointer, PointerType, scalar_of
-from vkcompute.ir import BOOL, UINT32, Value
+from vkcompute.ir import BOOL, UINT32, UINT64, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
+from vkcompute.tile import shape_of
 
 
 @method
@@ -21,7 +23,9 @@ from vkcompute.jit.frontend.values import Number
 def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
     """Converts the elements, or reinterprets their bits."""
     if fp_downcast_rounding not in (None, "rtne"):
-        raise UnsupportedError(f"floats are rounded to nearest even, 'rtne'; got {fp_downcast_rounding!r}")
+        raise UnsupportedError(
+            f"conversions round to nearest even, fp_downcast_rounding='rtne'; got {fp_downcast_rounding!r}"
+        )
     if isinstance(input, Pointer):
         return _repointed(input, dtype)
     kind = scalar_of(dtype)
@@ -178,12 +182,48 @@ def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
 
 @block_function
 def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
-    """The upper 32 bits of the product of two integers, as unsigned ones."""
+    """The upper half of the product of two integers of 32 or 64 bits, as unsigned ones."""
     kind = c.common_type(x, y)
-    if kind.type.kind not in "iu" or kind.type.bits != 32:
-        raise UnsupportedError(f"tl.umulhi takes integers of 32 bits; got {told(x)} and {told(y)}")
-    one, other = (c.builder.bitcast(each, UINT32) for each in c.alike(kind.type, x, y))
-    return c.number(c.builder.bitcast(c.builder.compute("mul_high", one, other), kind.type))
+    if kind.type.kind not in "iu" or kind.type.bits < 32:
+        raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {told(x)} and {told(y)}")
+    b, unsigned = c.builder, UINT32 if kind.type.bits == 32 else UINT64
+    one, other = (b.bitcast(each, unsigned) for each in c.alike(kind.type, x, y))
+    high = b.compute("mul_high", one, other) if unsigned is UINT32 else _upper_words(c, one, other)
+    return c.number(b.bitcast(high, kind.type))
+
+
+def _upper_words(c: BlockCompiler, one: Value, other: Value) -> Value:
+    """Returns the upper halves of products of uint64, from the four products of their words."""
+    b, shape = c.builder, shape_of(one.type)
+    half, mask = (b.full(b.const(number, UINT64), shape) for number in (32, 0xFFFFFFFF))
+
+    def low(value: Value) -> Value:
+        return b.compute("and", value, mask)
+
+    def high(value: Value) -> Value:
+        return b.compute("shr", value, half)
+
+    def total(*values: Value) -> Value:
+        return reduce(partial(b.compute, "add"), values)
+
+    pairs = [(i, j) for i in (low(one), high(one)) for j in (low(other), high(other))]
+    lowest, inner, outer, highest = (b.compute("mul", i, j) for i, j in pairs)
+    carry = high(total(high(lowest), low(inner), low(outer)))
+    return total(highest, high(inner), high(outer), carry)
+
+
+def _logical(name: str, sign: str) -> None:
+    def emit(c: BlockCompiler, input: Any, other: Any) -> Any:
+        if BOOL is not c.element_type(input) or BOOL is not c.element_type(other):
+            raise UnsupportedError(f"{name} takes int1; got {told(input)} and {told(other)}; write x != 0")
+        return c.binary(sign, input, other)
+
+    emit.__name__, emit.__doc__ = name, f"x {sign} y of bools."
+    method(block_function(emit))
+
+
+_logical("logical_and", "&")
+_logical("logical_or", "|")
 
 
 def _operator(name: str, sign: str) -> Any:

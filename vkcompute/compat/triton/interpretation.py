@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,21 @@ from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.compat.triton.tensors import on_host, span_of
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.runtime.memory.array import Array
 from vkcompute.tile import interpret
 
 __tracebackhide__ = hides_calls
 
 
-def run(definition: Definition, signature: inspect.Signature, grid: Any, args: Any, named: dict[str, Any]) -> None:
+def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, named: dict[str, Any]) -> None:
     """Runs a program on copies of its arrays, which are written back.
 
     Raises:
         KernelError: it does something that is not supported, or accesses an element outside of an array.
     """
-    parameters = Parameters(definition.function.__name__, signature)
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
     args, elements = unwrapped(on_host(args))
-    args = tuple([span_of(arg) if type(arg) is Array and not arg.contiguous else arg for arg in args])
+    args = tuple([span_of(arg) if hasattr(arg, "launch_key") and not arg.contiguous else arg for arg in args])
     hosts = _hosts(args)
     constants, types = parameters.typed(args, _array_type, elements)
     built = build(definition, constants, types)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arguments import Parameters, number_type
+from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.tensors import on_host
@@ -55,23 +54,22 @@ _WORDS = Words(ADJACENT)
 class BlockLauncher:
     """Launches a block program, and keeps its specializations."""
 
-    def __init__(self, definition: Definition, parameters: inspect.Signature, *, debug: bool = False) -> None:
+    def __init__(self, definition: Definition, parameters: Parameters, *, debug: bool = False) -> None:
         self._debug = debug
-        self._definition, self.name = definition, definition.function.__name__
-        self._parameters = Parameters(self.name, parameters)
+        self._definition, self.name, self._parameters = definition, parameters.name, parameters
         self._plan_key = object()
         self._programs: dict[tuple[Any, ...], Specializations] = {}
         self._orders: BoundedCache[tuple[Any, ...], tuple[tuple[int, ...], bool]] = BoundedCache(_MAX_ORDERS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
-        args, n_warps = self._parameters.bound(args, named)
+        args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         if 0 in sizes:
             return None
         pairs = zip(args, self._parameters.constexprs, strict=True)
         places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
-        key = self._plan_key, sizes, n_warps, *places
+        key = self._plan_key, sizes, chosen, *places
         known = self._orders.get(key)
         if known is not None:
             order, is_wrapped = known
@@ -81,9 +79,11 @@ class BlockLauncher:
             plan = given[0].runtime.plans.get(key)
             if plan is not None and (future := plan.launch(given, None)) is not None:
                 return future
-        return self._planned(key, sizes, n_warps, args)
+        return self._planned(key, sizes, chosen, args)
 
-    def _planned(self, key: tuple[Any, ...], grid: tuple[int, ...], n_warps: int, args: tuple[Any, ...]) -> Any:
+    def _planned(
+        self, key: tuple[Any, ...], grid: tuple[int, ...], chosen: LaunchOptions, args: tuple[Any, ...]
+    ) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
@@ -92,7 +92,7 @@ class BlockLauncher:
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
         hosts = HostArrays(self.name, runtime, args) if any(map(is_host_array, args)) else None
         args = args if hosts is None else hosts.args
-        found, kernel, loops, grid = self._on_grid(grid, n_warps, args, runtime, elements)
+        found, kernel, loops, grid = self._on_grid(grid, chosen, args, runtime, elements)
         if hosts is not None:
             hosts.check(kernel, found.aliases)
         at_arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
@@ -133,7 +133,7 @@ class BlockLauncher:
     def _on_grid(
         self,
         grid: tuple[int, ...],
-        n_warps: int,
+        chosen: LaunchOptions,
         args: tuple[Any, ...],
         runtime: Runtime,
         elements: Mapping[int, str],
@@ -150,7 +150,8 @@ class BlockLauncher:
             compilation = CompileOptions(
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
             )
-            options = BlockOptions(n_warps, block_target(runtime), compilation, *_overlap(args), self._asserts())
+            asserts = chosen.asserts or self._asserts()
+            options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, *_overlap(args), asserts)
             found = self._specializations(constants).find(
                 (tuple(signature.items()), options), partial(self._made, constants)
             )
@@ -180,15 +181,16 @@ class BlockLauncher:
         """True if the conditions of `tl.device_assert` are checked."""
         return self._debug or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
 
-    def kernel(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Kernel | SpillingKernel:
-        """Returns the kernel that a launch would run."""
-        args, n_warps = self._parameters.bound(args, named)
+    def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Kernel | SpillingKernel, int]:
+        """Returns the kernel that a launch would run, and the bytes of its workgroup memory."""
+        args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         args, elements = unwrapped(on_host(args))
         arrays = [arg for arg in args if type(arg) is Array]
         runtime = runtime_of(arrays[0]) if arrays else default_runtime()
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
-        return self._on_grid(sizes, n_warps, args, runtime, elements)[1]
+        found, kernel, _, _ = self._on_grid(sizes, chosen, args, runtime, elements)
+        return kernel, found.module.interface.workgroup_memory.effective({})
 
 
 def _type_of(arg: Any) -> Any:

@@ -154,7 +154,7 @@ def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
     """Loads elements; `other` where the mask is False."""
     array, filled = places.array, None
     if places.mask is not None:
-        filled = _repeated(c, c.cast(other, array.element), shape_of(places.offsets.type), "other of a load")
+        filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
         filled = _converted(c, filled, array.memory.element)
     found = c.builder.load_block(array.memory, places.offsets, places.mask, filled)
     return c.number(_converted(c, found, array.element))
@@ -163,7 +163,7 @@ def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
 def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
     """Stores elements."""
     array = places.array
-    numbers = _repeated(c, c.cast(value, array.element), shape_of(places.offsets.type), "value of a store")
+    numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
     c.mark_written(array)
     c.builder.store_block(array.memory, places.offsets, _converted(c, numbers, array.memory.element), places.mask)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.compat.triton import interpretation
+from vkcompute.compat.triton.arguments import Parameters
+from vkcompute.compat.triton.compiled import CompiledKernel
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import definition_of, parameters_of
@@ -36,28 +38,42 @@ class JITFunction(Launched):
     Attributes:
         fn: the function.
         definition: the function and its source.
-        signature: its parameters.
+        signature: its parameters, as `inspect` has them.
+        parameters: its parameters, of which some are constants.
     """
 
-    def __init__(self, function: FunctionType, *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        *,
+        debug: bool = False,
+        do_not_specialize: Iterable[str | int] = (),
+        do_not_specialize_on_alignment: Iterable[str | int] = (),
+    ) -> None:
         self._debug = debug
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program")
         self.signature = parameters_of(function)
-        self.arg_names = list(self.signature.parameters)
+        self.parameters = Parameters(
+            function.__name__,
+            self.signature,
+            unspecialized=do_not_specialize,
+            unaligned=do_not_specialize_on_alignment,
+        )
+        self.arg_names = self.parameters.names
 
     @cached_property
     def launcher(self) -> BlockLauncher:
         """Its launches. It loads the driver's package."""
         from vkcompute.compat.triton.launcher import BlockLauncher  # not at import: it loads the driver
 
-        return BlockLauncher(self.definition, self.signature, debug=self._debug)
+        return BlockLauncher(self.definition, self.parameters, debug=self._debug)
 
     @cached_property
     def _launch(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
         """Its launches: on the device, or interpreted, as the environment says at the first one."""
         if is_interpreting():
-            return partial(interpretation.run, self.definition, self.signature)
+            return partial(interpretation.run, self.definition, self.parameters)
         return self.launcher
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
@@ -66,11 +82,11 @@ class JITFunction(Launched):
 
     def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
         """Returns the kernel that a launch would run, for its statistics and assembly."""
-        return self.launcher.kernel(grid, args, named)
+        return self.launcher.compiled(grid, args, named)[0]
 
-    def warmup(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
-        """Compiles the program for these arguments, without a launch; returns the kernel."""
-        return self.kernel(*args, grid=grid, **named)
+    def warmup(self, *args: Any, grid: Any, **named: Any) -> CompiledKernel:
+        """Compiles the program for these arguments, without a launch; `compiled[grid](…)` of the result launches it."""
+        return CompiledKernel(self, grid, args, named)
 
     @property
     def interpret(self) -> Interpretation:
@@ -101,7 +117,7 @@ class Interpretation:
         return partial(self._run, grid)
 
     def _run(self, grid: Any, *args: Any, **named: Any) -> None:
-        interpretation.run(self._program.definition, self._program.signature, grid, args, named)
+        interpretation.run(self._program.definition, self._program.parameters, grid, args, named)
 
 
 def jit(
@@ -110,8 +126,8 @@ def jit(
     version: Any = None,
     repr: Any = None,
     launch_metadata: Any = None,
-    do_not_specialize: Any = None,
-    do_not_specialize_on_alignment: Any = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> Any:
@@ -129,13 +145,22 @@ def jit(
 
     Args:
         debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.
-        version, repr, launch_metadata, do_not_specialize, do_not_specialize_on_alignment, noinline: have no effect.
+        do_not_specialize: names or indices of ints for which no program is compiled anew: 1 is no constant, and
+            multiples of 16 are not known to be such.
+        do_not_specialize_on_alignment: those of ints whose multiples of 16 are not known to be such.
+        version, repr, launch_metadata, noinline: have no effect.
 
     Raises:
+        ValueError: there is no such parameter.
         KernelError: there is no source; or, at a launch, the program does something that is not supported.
     """
+    options: dict[str, Any] = {
+        "debug": bool(debug),
+        "do_not_specialize": do_not_specialize or (),
+        "do_not_specialize_on_alignment": do_not_specialize_on_alignment or (),
+    }
     if function is None:
-        return partial(jit, debug=debug)
+        return partial(jit, **options)
     if not isinstance(function, FunctionType):
         raise TypeError(f"triton.jit takes a function written in Python; got {type(function).__name__}")
-    return JITFunction(function, debug=bool(debug))
+    return JITFunction(function, **options)

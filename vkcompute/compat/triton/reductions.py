@@ -15,7 +15,7 @@ from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
-from vkcompute.tile import shape_of
+from vkcompute.tile import BFLOAT16, shape_of
 
 _Combine = Callable[[BlockCompiler, Sequence[Value], Sequence[Value]], Sequence[Value]]
 
@@ -77,6 +77,15 @@ def _reduced(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, combine: _
     return _kept(c, found, input, axis, keep_dims)
 
 
+def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, code: str) -> Number:
+    """Combines integers by a bitwise operation, which keeps their type."""
+    kind = c.element_type(input)
+    if kind.kind not in "iub":
+        raise UnsupportedError(f"this takes integers; got {told(input)}")
+    found = _reduced(c, input, axis, keep_dims, _plain(code))
+    return c.number(c.builder.cast(found.value, kind))
+
+
 @method
 @block_function
 def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Any:
@@ -89,18 +98,14 @@ def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, 
 @block_function
 def xor_sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
     """The exclusive or of integers along an axis."""
-    if c.element_type(input).kind not in "iub":
-        raise UnsupportedError(f"tl.xor_sum takes integers; got {told(input)}")
-    return _reduced(c, input, axis, keep_dims, _plain("xor"))
+    return _reduced_bits(c, input, axis, keep_dims, "xor")
 
 
 @method
 @block_function
 def reduce_or(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any = False) -> Any:
     """The bitwise or of integers along an axis."""
-    if c.element_type(input).kind not in "iub":
-        raise UnsupportedError(f"tl.reduce_or takes integers; got {told(input)}")
-    return _reduced(c, input, axis, keep_dims, _plain("or"))
+    return _reduced_bits(c, input, axis, keep_dims, "or")
 
 
 def _indexed(greater: bool, left: bool) -> _Combine:
@@ -126,13 +131,14 @@ def _with_index(
 ) -> tuple[Any, Any]:
     value, at = _along(c, input, axis)
     shape = shape_of(value.type)
-    value = c.builder.cast(value, _promoted(element_of(value.type)))
+    kind = element_of(value.type)
+    value = c.builder.cast(value, FLOAT32 if kind is BFLOAT16 else _promoted(kind))
     index = c.builder.arange(0, shape[at])
     index = c.builder.reshape(index, tuple(n if axis_ == at else 1 for axis_, n in enumerate(shape)))
     index = c.builder.broadcast(index, shape)
     combine = _indexed(greater, left)
     found = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
-    numbers = c.builder.cast(found[0], c.element_type(input))
+    numbers = c.builder.cast(found[0], FLOAT32 if kind is BFLOAT16 else kind)
     one, other = (_kept(c, each, input, axis, keep_dims) for each in (numbers, found[1]))
     return one, other
 
@@ -216,21 +222,28 @@ def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, r
     return results if isinstance(input, (tuple, list)) else results[0]
 
 
-def _scan(name: str, code: str, what: str) -> Any:
-    def emit(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:
-        value, at = _along(c, input, axis)
-        kind = element_of(value.type)
-        wide = scalar_of(dtype) if dtype is not None else _promoted(kind)
-        value = c.builder.cast(value, wide)
-        combine = _plain(code)
-        (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
-        return c.number(found)
-
-    emit.__name__, emit.__doc__ = name, f"The {what} of the elements up to each one along an axis."
-    return method(block_function(emit))
+def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, wide: Any = None) -> Number:
+    """Combines each element with those before it, in float32 for bfloat16, and in 32 bits for narrower integers."""
+    value, at = _along(c, input, axis)
+    kind, combine = element_of(value.type), _plain(code)
+    value = c.builder.cast(value, wide or (FLOAT32 if kind is BFLOAT16 else _promoted(kind)))
+    (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
+    return c.number(found)
 
 
-cumsum, cumprod = _scan("cumsum", "add", "sum"), _scan("cumprod", "mul", "product")
+@method
+@block_function
+def cumsum(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None) -> Any:
+    """The sums of the elements up to each one along an axis; of integers below 32 bits as int32 or uint32."""
+    return _scanned(c, input, axis, reverse, "add", None if dtype is None else scalar_of(dtype))
+
+
+@method
+@block_function
+def cumprod(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False) -> Any:
+    """The products of the elements up to each one along an axis; those of integers have their type."""
+    found, kind = _scanned(c, input, axis, reverse, "mul"), c.element_type(input)
+    return found if kind.kind == "f" else c.number(c.builder.cast(found.value, kind))
 
 
 @method

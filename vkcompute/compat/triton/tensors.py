@@ -10,7 +10,6 @@ import numpy as np
 
 from vkcompute.compat.triton.reinterpretation import TensorWrapper
 from vkcompute.compat.triton.types import DTYPES
-from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import extent
 
 
@@ -46,9 +45,9 @@ def span_of(view: Any) -> Any:
             f"are {view.strides} bytes, those of its elements {view.itemsize}; pass a .copy()"
         )
     shape, strides = (high // view.itemsize,), (view.itemsize,)
-    if type(view) is Array:
-        return Array(view.runtime, view.buffer, view.offset, shape, strides, view.dtype)
-    return np.lib.stride_tricks.as_strided(view, shape, strides)
+    if isinstance(view, np.ndarray):
+        return np.lib.stride_tricks.as_strided(view, shape, strides)
+    return type(view)(view.runtime, view.buffer, view.offset, shape, strides, view.dtype)
 
 
 def elements_of(arg: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from vkcompute.compat.triton.measuring import repeated
 
 
 def do_bench(
@@ -18,7 +19,10 @@ def do_bench(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """Returns the time of a call in milliseconds, until the work that it launches has completed.
+    """Returns the time of a call in milliseconds.
+
+    It is the time of the device for what the call launches. Where the device has no timestamps, or nothing is launched,
+    it is the time until all has completed, on the host's clock.
 
     Args:
         fn: launches work, and returns a `Future`, an array or None.
@@ -36,33 +40,29 @@ def do_bench(
         raise ValueError(f"warmup and rep are milliseconds, not negative; got {warmup} and {rep}")
     if quantiles is not None and not all(0 <= each <= 1 for each in quantiles):
         raise ValueError(f"quantiles are numbers from 0 to 1; got {quantiles}")
-    _timed(fn)
-    _repeated(fn, warmup, grad_to_none or ())
-    times = _repeated(fn, rep, grad_to_none or ())
+
+    def before() -> None:
+        for each in grad_to_none or ():
+            each.grad = None
+
+    repeated(fn, 0, before, measure=False)  # it compiles, and may open the device
+    repeated(fn, warmup, before, measure=False)
+    times = repeated(fn, rep, before, measure=True)
     if quantiles is not None:
         found = [float(each) for each in np.quantile(times, quantiles)]
         return found[0] if len(found) == 1 else found
     return times if return_mode == "all" else float(getattr(np, return_mode)(times))
 
 
-def _repeated(fn: Callable[[], Any], milliseconds: float, with_gradients: Sequence[Any]) -> list[float]:
-    """Returns the times of calls for this long, at least one."""
-    times: list[float] = []
-    while not times or sum(times) < milliseconds:
-        for each in with_gradients:
-            each.grad = None
-        times.append(_timed(fn))
-    return times
-
-
-def _timed(fn: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    found = fn()
-    if hasattr(found, "result"):
-        found.result()
-    elif hasattr(found, "runtime"):
-        found.runtime.wait()
-    return (time.perf_counter() - start) * 1e3
+def do_bench_cudagraph(
+    fn: Callable[[], Any],
+    rep: float = 20,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """Returns what `do_bench` does, without a graph: a launch is as short with and without one."""
+    return do_bench(fn, rep=rep, grad_to_none=grad_to_none, quantiles=quantiles, return_mode=return_mode)
 
 
 class Benchmark:

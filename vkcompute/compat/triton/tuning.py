@@ -27,6 +27,9 @@ class Config:
         kwargs: constants by name.
         num_warps, num_stages, num_ctas, maxnreg: options of the launch.
         pre_hook: is called with the arguments by name before each launch.
+
+    Raises:
+        ValueError: `ir_override` is not None.
     """
 
     def __init__(
@@ -37,7 +40,10 @@ class Config:
         num_ctas: int = 1,
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], object] | None = None,
+        ir_override: str | None = None,
     ) -> None:
+        if ir_override is not None:
+            raise ValueError("ir_override names a file of Triton's intermediate language; programs are compiled here")
         self.kwargs, self.pre_hook = dict(kwargs), pre_hook
         self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
 
@@ -166,10 +172,14 @@ class Autotuner(Launched):
         program: Any = self.fn
         while not isinstance(program, JITFunction):
             program = program.fn
-        runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)
         texts = fingerprint.compiler(), fingerprint.files(*FOLDERS), fingerprint.function(program.fn)
-        if runtime is None or None in texts or len({*map(repr, configs)}) < len(configs):
+        if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
+        runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)
+        if runtime is None:
+            from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
+
+            runtime = default_runtime()
         physical = runtime.device.physical
         parts = *texts, physical.name, physical.driver, physical.driver_version, *map(repr, (*configs, *key))
         return disk.cache_folder() / "tuning" / hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -132,25 +133,53 @@ class PointerType(NamedTuple):
 
     element_ty: Dtype
 
+    @property
+    def scalar(self) -> PointerType:
+        """The type itself."""
+        return self
+
     def is_ptr(self) -> bool:
         """True."""
         return True
 
+    def is_block(self) -> bool:
+        """False."""
+        return False
+
+    def __str__(self) -> str:
+        return f"pointer<{self.element_ty}>"
+
 
 class BlockType(NamedTuple):
-    """The type of a block, of which programs ask `element_ty` and `shape`."""
+    """The type of a block of numbers or of pointers, of which programs ask `element_ty` and `shape`."""
 
-    element_ty: Dtype
+    element_ty: Dtype | PointerType
     shape: tuple[int, ...]
 
     @property
-    def scalar(self) -> Dtype:
+    def scalar(self) -> Dtype | PointerType:
         """The type of the elements."""
         return self.element_ty
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        """Returns the shape."""
+        return self.shape
 
     def is_block(self) -> bool:
         """True."""
         return True
+
+    def is_ptr(self) -> bool:
+        """False, also for a block of pointers, whose `scalar` is a pointer."""
+        return False
+
+    def __str__(self) -> str:
+        return f"<[{', '.join(map(str, self.shape))}], {self.element_ty}>"
 
 
 class Const:
@@ -221,6 +250,7 @@ def scalar_of(dtype: Any) -> Scalar:
     Raises:
         UnsupportedError: it is none.
     """
+    dtype = dtype.element_ty if isinstance(dtype, BlockType) else dtype
     if isinstance(dtype, Dtype):
         return dtype.scalar_type
     if isinstance(dtype, PointerType):

@@ -1,0 +1,347 @@
+"""Types and values of results where Triton's rules are not NumPy's: promotions, masks, tuples, types of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from block_programs import run
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError, MissingFeature
+from vkcompute.compat.triton import JITFunction
+from vkcompute.tile.types import rounded
+
+N = 16
+
+
+def result(machine: vkcompute.Runtime | None, program: JITFunction, *args: Any, **named: Any) -> Any:
+    """The last array among the arguments, after one program has run."""
+    try:
+        return run(machine, program, (1,), args, **named)[-1]
+    except MissingFeature:
+        pytest.skip("the device has no such type")
+
+
+# -- along axes -------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def of_brain_floats(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr.to(tl.pointer_type(tl.bfloat16)) + i)
+    sums, products = tl.cumsum(x, 0), tl.cumprod(x, 0)
+    largest, at = tl.max(x, 0, return_indices=True)
+    tl.static_assert(sums.dtype == tl.float32 and products.dtype == tl.float32 and largest.dtype == tl.float32)
+    tl.static_assert(tl.max(x, 0).dtype == tl.float32 and tl.cumsum(x, 0, dtype=tl.float16).dtype == tl.float16)
+    tl.store(out_ptr + i, sums)
+    tl.store(out_ptr + N + i, products)
+    tl.store(out_ptr + 2 * N + i, largest + at + tl.zeros((N,), tl.float32))
+
+
+def test_scans_of_brain_floats_are_float32(machine: vkcompute.Runtime | None) -> None:
+    if machine is not None and "storageBuffer16BitAccess" not in machine.device.features:
+        pytest.skip("the device has no 16-bit arrays")
+    x = rounded(np.linspace(1, 1.3, N))
+    words = (x.view(np.uint32) >> 16).astype(np.uint16)
+    found = result(machine, of_brain_floats, words, np.zeros((3, N), np.float32), N)
+    wanted = np.cumsum(x, dtype=np.float32), np.cumprod(x, dtype=np.float32), np.full(N, x.max() + x.argmax())
+    np.testing.assert_allclose(found, wanted, rtol=2e-6)
+
+
+@triton.jit
+def of_bytes(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    whole, either, products = tl.xor_sum(x, 0), tl.reduce_or(x, 0), tl.cumprod(x, 0)
+    tl.static_assert(whole.dtype == x.dtype and either.dtype == x.dtype and products.dtype == x.dtype)
+    tl.static_assert(tl.sum(x, 0).dtype == (tl.int32 if x.dtype.is_int_signed() else tl.uint32))
+    tl.store(out_ptr + i, products)
+    tl.store(out_ptr + N + i, whole + tl.zeros((N,), x.dtype))
+    tl.store(out_ptr + 2 * N + i, either + tl.zeros((N,), x.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_products_and_bits_keep_the_type_of_integers(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    x = (np.arange(N) * 7 - 3).astype(dtype)
+    found = result(machine, of_bytes, x, np.zeros((3, N), dtype), N)
+    wanted = np.cumprod(x, dtype=dtype), np.full(N, np.bitwise_xor.reduce(x)), np.full(N, np.bitwise_or.reduce(x))
+    np.testing.assert_array_equal(found, wanted)
+
+
+# -- types of values --------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def types_of_blocks(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    places = x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(places)
+    tl.static_assert(x.type.is_block() and not x.type.is_ptr() and not tl.sum(x).type.is_block())
+    tl.static_assert(x.type.shape == (M, N) and x.type.get_block_shapes() == (M, N) and x.type.numel == M * N)
+    tl.static_assert(x.type.element_ty == tl.float32 and x.type.scalar == x.dtype and x.type.scalar.is_floating())
+    tl.static_assert(x.type == tl.block_type(tl.float32, (M, N)) and x.type == (x + 1).type)
+    tl.static_assert(places.type.is_block() and places.type.scalar.is_ptr() and not x_ptr.type.is_block())
+    tl.static_assert(places.type.scalar.element_ty == tl.float32 and x_ptr.type.element_ty == places.dtype.element_ty)
+    tl.store(out_ptr + tl.arange(0, M * N), x.to(tl.int32).to(x.type).ravel())
+
+
+def test_the_type_of_a_block(machine: vkcompute.Runtime | None) -> None:
+    x = np.linspace(-9, 9, 4 * N).astype(np.float32)
+    np.testing.assert_array_equal(result(machine, types_of_blocks, x, np.zeros_like(x), 4, N), np.trunc(x))
+
+
+# -- masks and fills --------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def products_of_masks(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    inside = (x > 2) * (x < 6) * True
+    tl.static_assert(inside.dtype == tl.int1 and (inside * 2).dtype == tl.int32)
+    far = (x > 9).logical_or(x < 1).logical_and(i != 3)
+    tl.store(out_ptr + i, inside * 2 + far.to(tl.int32))
+
+
+def test_a_product_of_masks_is_their_and(machine: vkcompute.Runtime | None) -> None:
+    x = np.arange(N, dtype=np.int32)[::-1].copy()
+    wanted = ((x > 2) & (x < 6)) * 2 + (((x > 9) | (x < 1)) & (np.arange(N) != 3))
+    np.testing.assert_array_equal(result(machine, products_of_masks, x, np.zeros_like(x), N), wanted)
+
+
+@triton.jit
+def filled(x_ptr, out_ptr, n, OTHER: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n, other=OTHER), mask=i < N - 1)
+    tl.store(out_ptr + i, OTHER, mask=i == N - 1)
+
+
+@pytest.mark.parametrize(("dtype", "other"), [("uint8", -1), ("int8", 200), ("uint32", -2), ("int16", 1 << 20)])
+def test_fills_wrap_to_the_type_of_the_elements(machine: vkcompute.Runtime | None, dtype: str, other: int) -> None:
+    x = np.arange(N, dtype=dtype)
+    found = result(machine, filled, x, np.zeros_like(x), 5, other, N)
+    np.testing.assert_array_equal(found, np.where(np.arange(N) < 5, x, np.array(other).astype(dtype)))
+
+
+# -- tuples -----------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def total_of(values):
+    total = values[0]
+    for k in tl.static_range(1, len(values)):
+        total += values[k]
+    return total
+
+
+@triton.jit
+def of_tuples(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    k = 100
+    rows = tuple([x + k for k in tl.static_range(4) if k != 2])
+    scaled = [a * b for a, b in ((x, 2), (rows[0], 3))]
+    tl.static_assert(len(rows) == 3 and len(scaled) == 2 and len(tuple(b for b in rows)) == 3 and k == 100)
+    tl.store(out_ptr + i, total_of(rows) + total_of(scaled))
+
+
+def test_tuples_of_blocks(machine: vkcompute.Runtime | None) -> None:
+    x = np.arange(N, dtype=np.int32)
+    np.testing.assert_array_equal(result(machine, of_tuples, x, np.zeros_like(x), N), 8 * x + 4)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def upper_halves(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    found = tl.umulhi(tl.load(x_ptr + i), tl.load(y_ptr + i))
+    tl.static_assert(found.dtype == x_ptr.dtype.element_ty)
+    tl.store(out_ptr + i, found)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_upper_halves_of_products(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    n_bits = np.dtype(dtype).itemsize * 8
+    x, y = (
+        np.random.default_rng(seed).integers(0, 256, (N, n_bits // 8), np.uint8).view(dtype)[:, 0] for seed in (1, 2)
+    )
+    x[:3], y[:3] = -1 if dtype[0] == "i" else ~np.zeros(1, dtype), np.array([-1, 1, 0]).astype(dtype)
+    found = result(machine, upper_halves, x, y, np.zeros_like(x), N)
+    pairs = [[int(each) % (1 << n_bits) for each in pair] for pair in zip(x, y, strict=True)]
+    wanted = np.array([a * b >> n_bits for a, b in pairs], f"uint{n_bits}").astype(dtype)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@triton.jit
+def library(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(out_ptr + i, tl.extra.libdevice.round(x))
+    tl.store(out_ptr + N + i, tl.extra.libdevice.copysign(x, y))
+    tl.store(out_ptr + 2 * N + i, tl.extra.libdevice.signbit(y) + tl.extra.libdevice.finitef(y).to(tl.int32) * 2)
+    tl.store(out_ptr + 3 * N + i, tl.extra.libdevice.exp10(x))
+    tl.store(out_ptr + 4 * N + i, tl.extra.libdevice.sinpi(x))
+    tl.store(out_ptr + 5 * N + i, tl.extra.libdevice.cospi(x))
+    tl.store(out_ptr + 6 * N + i, tl.extra.libdevice.popc((x * 1000).to(tl.int32)))
+
+
+def test_functions_of_libdevice(machine: vkcompute.Runtime | None) -> None:
+    x = np.array(
+        [0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -3.4, 0.25, 17.75, -6.0, 8388609, 1e-3, 3, -1, 0, 2], np.float32
+    )
+    y = np.array([1, -1, 0.0, -0.0, np.inf, -np.inf, np.nan, 3] * 2, np.float32)
+    found = result(machine, library, x, y, np.zeros((7, N), np.float32), N)
+    np.testing.assert_array_equal(found[0], np.trunc(x) + np.sign(x) * (np.abs(x - np.trunc(x)) >= 0.5))
+    some = ~np.isnan(y)
+    np.testing.assert_array_equal(np.signbit(found[1])[some], np.signbit(y)[some])
+    np.testing.assert_array_equal(np.abs(found[1]), np.abs(x))
+    np.testing.assert_array_equal(found[2][some], (np.signbit(y) + 2.0 * np.isfinite(y))[some])
+    small = np.abs(x) < 30
+    np.testing.assert_allclose(found[3][small], 10.0 ** x[small].astype(np.float64), rtol=1e-6)
+    turns = np.pi * (x.astype(np.float64) % 2)
+    np.testing.assert_allclose(found[4], np.sin(turns), rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(found[5], np.cos(turns), rtol=1e-6, atol=1e-15)
+    whole = (np.where(small, x, 0) * np.float32(1000)).astype(np.int32)
+    assert found[6][small].tolist() == [(each & 0xFFFFFFFF).bit_count() for each in whole[small].tolist()]
+
+
+@triton.jit
+def of_wide_words(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out_ptr + i, tl.extra.libdevice.popc(tl.load(x_ptr + i)))
+
+
+@triton.jit
+def whole_numbers(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.static_assert(tl.extra.libdevice.llrint(x).dtype == tl.int64)
+    tl.store(out_ptr + i, tl.extra.libdevice.llrint(x) * 100 + tl.extra.libdevice.llround(x))
+
+
+def test_functions_of_libdevice_of_64_bits(machine: vkcompute.Runtime | None) -> None:
+    x = np.random.default_rng(3).integers(-(1 << 63), (1 << 63) - 1, N, np.int64)
+    found = result(machine, of_wide_words, x, np.zeros(N, np.int32), N)
+    assert found.tolist() == [(int(each) % (1 << 64)).bit_count() for each in x]
+    halves = np.arange(N, dtype=np.float32) - 7.5
+    found = result(machine, whole_numbers, halves, np.zeros(N, np.int64), N)
+    np.testing.assert_array_equal(found, np.rint(halves) * 100 + np.trunc(halves + np.sign(halves) / 2))
+
+
+# -- specialization ---------------------------------------------------------------------------------------------------
+
+
+@triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=[2])
+def unspecialized(out_ptr, n, m, k):
+    tl.static_assert(isinstance(n, tl.tensor) and not isinstance(m, tl.tensor) and not isinstance(k, tl.tensor))
+    tl.store(out_ptr, n + m + k)
+
+
+def test_ints_that_are_no_constants(machine: vkcompute.Runtime | None) -> None:
+    assert result(machine, unspecialized, np.zeros(1, np.int32), 1, 1, 1)[0] == 3
+    constants, types = unspecialized.parameters.typed((None, 16, 32, 48), lambda _: None, {})
+    assert constants == {0: None}
+    assert [types[at].divisor for at in (1, 2, 3)] == [1, 1, 16]
+    with pytest.raises(ValueError, match="unspecialized has no parameter 'q'; it has out_ptr, n, m, k"):
+        triton.jit(unspecialized.fn, do_not_specialize=["q"])
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def full_of_text(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), tl.full((8,), "a", tl.float32))
+
+
+@triton.jit
+def atomic_text(x_ptr):
+    tl.atomic_add(x_ptr, "a")
+
+
+@triton.jit
+def f_string(x_ptr):
+    print(f"{x_ptr.dtype.element_ty} {tl.load(x_ptr)}")
+
+
+@triton.jit
+def f_string_of_a_block(x_ptr):
+    tl.static_print(f"{tl.arange(0, 8)}")
+
+
+@triton.jit
+def reduced_by_a_builtin(x_ptr):
+    tl.store(x_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, 8)), 0, max))
+
+
+@triton.jit
+def scanned_by_a_builtin(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), tl.associative_scan(tl.load(x_ptr + tl.arange(0, 8)), 0, min))
+
+
+@triton.jit
+def sum_of_masks(x_ptr):
+    tl.store(x_ptr, (tl.load(x_ptr) > 1) + (tl.load(x_ptr) > 2))
+
+
+@triton.jit
+def rounded_to_zero(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).to(tl.float16, fp_downcast_rounding="rtz"))
+
+
+@triton.jit
+def length_of_a_block(x_ptr):
+    tl.store(x_ptr, len(tl.arange(0, 8)))
+
+
+@triton.jit
+def length_of_a_pointer(x_ptr):
+    tl.store(x_ptr, len(x_ptr))
+
+
+@triton.jit
+def comprehension_of_numbers(x_ptr):
+    tl.store(x_ptr, [k + 1 for k in range(tl.load(x_ptr).to(tl.int32))])
+
+
+@triton.jit
+def and_of_integers(x_ptr):
+    tl.store(x_ptr, (tl.load(x_ptr) > 2).logical_and(3))
+
+
+@triton.jit
+def type_of_a_block(x_ptr):
+    tl.static_assert(tl.arange(0, 8).type.is_floating())
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("program", "message", "text"),
+    [
+        (full_of_text, "this takes numbers; got 'a'", 'tl.full((8,), "a"'),
+        (atomic_text, "this takes numbers; got 'a'", 'tl.atomic_add(x_ptr, "a")'),
+        (f_string, "an f-string has values known at compile time; got float32; print numbers behind a text", "print(f"),
+        (f_string_of_a_block, "got a block of int32[8]", "tl.static_print"),
+        (reduced_by_a_builtin, "made by triton.jit; got max; write one of its arguments", "tl.reduce("),
+        (scanned_by_a_builtin, "made by triton.jit; got min; write one of its arguments", "tl.associative_scan("),
+        (sum_of_masks, "+ takes numbers; got bool and bool; write | for bools", "(tl.load(x_ptr) > 1) +"),
+        (rounded_to_zero, "round to nearest even, fp_downcast_rounding='rtne'; got 'rtz'", "tl.float16"),
+        (length_of_a_block, "len takes a tuple; got a block of int32[8]; the lengths of a block are x.shape", "len("),
+        (length_of_a_pointer, "len takes a tuple; got a pointer to x_ptr", "len("),
+        (comprehension_of_numbers, "a range that is unrolled has constants; got int32", "[k + 1 for k in"),
+        (and_of_integers, "logical_and takes int1; got bool and a Python int; write x != 0", "logical_and(3)"),
+        (type_of_a_block, "has no attribute is_floating; that of its elements may, as x.type.scalar", "is_floating"),
+    ],
+)
+def test_compile_errors(program: JITFunction, message: str, text: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        program.interpret[(1,)](np.zeros(64, np.float32))
+    first, line, caret = str(caught.value).split("\n")[:3]
+    assert message in first
+    assert text in line
+    assert caret.strip() == "^"
