@@ -221,13 +221,14 @@ def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
 def _place(arg: Any, constexpr: bool) -> Any:
     """Returns the part of a plan's key for an argument that is no array."""
     kind = type(arg)
+    if kind is int:
+        if constexpr:
+            return kind, arg
+        special = arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0)  # 1 is a constant; True would be equal to it
+        return kind, special, -0x80000000 <= arg <= 0x7FFFFFFF
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
-    if constexpr or kind is Constexpr:
-        return _exact(arg)
-    if kind is int:  # 1 is a constant; True would be equal to it
-        return kind, arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0), -0x80000000 <= arg <= 0x7FFFFFFF
-    return kind
+    return _exact(arg) if constexpr or kind is Constexpr else kind
 
 
 def _exact(value: Any) -> Any:

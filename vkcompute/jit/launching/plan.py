@@ -39,7 +39,10 @@ class Plan:
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
         arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
-        self._writes_at, self._reads_at = ([arrays[i] for i in which] for which in (kernel.writes, kernel.reads))
+        self._writes_at, self._reads_at = (
+            [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
+            for which in (kernel.writes, kernel.reads)
+        )
         self._binds_more = kernel.binds_more
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array and arg is not None])
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
