@@ -117,10 +117,8 @@ def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> A
     is_array = hasattr(value, "__array__") or hasattr(value, "__dlpack__")
     has_more = isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap)
     if has_more or not (is_array or isinstance(value, (list, tuple, range, int, float, complex))):
-        raise TypeError(
-            f"{name} takes arrays, numbers, and lists of these; got {type(value).__name__}; make a device array of it, "
-            "with gpu.array(data)"
-        )
+        remedy = "; make a device array of it, with gpu.array(data)" if hasattr(value, "__len__") else ""
+        raise TypeError(f"{name} takes arrays, numbers, and lists of these; got {type(value).__name__}{remedy}")
     if is_array and np.ndim(value):
         warn_caller(
             f"{name} is called with an array of the host, {type(value).__name__}, which each call copies to the "
