@@ -64,3 +64,9 @@ def test_errors(gpu: vc.Runtime) -> None:
         nn.linear(x, weight, gpu.zeros(4))
     with pytest.raises(ValueError, match=r"None or one of relu, .*; got 'swish'"):
         nn.linear(x, weight, activation="swish")
+
+
+def test_scales_of_zero_have_signs(gpu: vc.Runtime) -> None:
+    x, weight = gpu.full((2, 3), -1.0), gpu.full((4, 3), 1.0)
+    for scale in (0.0, -0.0, 0.0):
+        assert np.signbit(nn.linear(x, weight, scale=scale).numpy()).all() == np.signbit(-3 * scale)

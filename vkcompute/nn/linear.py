@@ -59,9 +59,11 @@ def finished(sums: Sums, bias: str, activation: str, scale: float = 1.0) -> Valu
     return ACTIVATIONS[activation](OfBlocks(c, found), found) if activation else found
 
 
-def _linear(bias: str, activation: str, scale: float, *form: Any) -> Built:
+def _linear(bias: str, activation: str, scale: str, *form: Any) -> Built:
+    """Builds a program; the scale is in hexadecimal, as 0.0 and -0.0 would be the same key."""
     dtype, rows, columns, step, aligned = form
-    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation, scale))
+    factor = float.fromhex(scale)
+    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation, factor))
 
 
 LINEAR = Program(_linear)
@@ -130,7 +132,7 @@ def _fused(
     given = converted(x, dtype).reshape((1, n_rows, x.shape[-1]))
     turned = converted(weight, dtype).T.reshape((1, *weight.shape[::-1]))
     others = [] if bias is None else [bindable(wide(bias, dtype))]
-    found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation, scale), others)
+    found = stacked_product(given, turned, LINEAR, ("column" if others else "", activation, scale.hex()), others)
     return None if found is None else found.reshape((*x.shape[:-1], len(weight)))
 
 
