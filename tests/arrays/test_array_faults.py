@@ -103,3 +103,12 @@ def test_divisions_of_the_least_integer(gpu: vc.Runtime, name: str) -> None:
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x, y)
     np.testing.assert_array_equal(getattr(vnp, name)(gpu.array(x), gpu.array(y)).numpy(), expected)
+
+
+def test_a_fault_that_nobody_reads_is_told_when_the_runtime_is_closed(gpu: vc.Runtime) -> None:
+    runtime = vc.Runtime(gpu.device.name)
+    x = runtime.zeros(2)
+    _ = x[runtime.array(np.int32([5]))]
+    with pytest.warns(RuntimeWarning, match="IndexError: index 5 is out of bounds for axis 0 with size 2"):
+        runtime.close()
+    assert runtime.device.closed

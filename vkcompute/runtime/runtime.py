@@ -291,8 +291,9 @@ class Runtime(Context):
                 self.scheduler.wait()  # after Ctrl-C, a second close() waits for the rest
             except VulkanError:
                 pass
-            except KernelError as error:  # not reported to a caller before
-                warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+            except Exception as error:  # not reported to a caller before, as an index that is out of range
+                name = "" if isinstance(error, KernelError) else f"{type(error).__name__}: "
+                warnings.warn(f"{name}{error}", RuntimeWarning, stacklevel=2)
         with ExitStack() as last:
             last.callback(self._instance.close)
             last.callback(self.device.close)
