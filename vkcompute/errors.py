@@ -128,7 +128,7 @@ def again(error: Exception) -> Exception:
 
 
 class HostCopyWarning(UserWarning):
-    """Arrays are copied between host and device unasked; the message says by what, and how to avoid that."""
+    """Arrays are copied implicitly between host and device; the message names the cause and the remedy."""
 
 
 class SpillWarning(UserWarning):

@@ -345,7 +345,7 @@ def _picked(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
 def _mirrored(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
     """Returns an array reflected at points: an element outside is twice the element of the edge, less its mirror image.
 
-    An array that is shorter than its padding is reflected again, with what was added.
+    Padding longer than the array takes several reflections, each of the array with its padding so far, as in NumPy.
     """
     for axis, (before, after) in enumerate(widths):
         n, offset = x.shape[axis], int(mode == "reflect")
@@ -354,7 +354,7 @@ def _mirrored(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
             continue
         while before or after:
             period = n - offset
-            known = (x.shape[axis] - offset) // period * period
+            known = (x.shape[axis] - offset) // period * period  # whole periods
             left, right, length = builtins.min(known, before), builtins.min(known, after), x.shape[axis]
             ends = [(0, np.arange(left)[::-1] + offset), (length - 1, length - 1 - offset - np.arange(right))]
             added = [

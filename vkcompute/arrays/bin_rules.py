@@ -20,11 +20,11 @@ from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 
 Counts = Callable[[int], Any]
-"""The counts of a number of equal bins, as a NumPy array."""
+"""Returns the counts of a number of equal bins as a NumPy array."""
 
 
 def width_of_bins(rule: str, x: Array, counts: Counts) -> float:
-    """Returns the width of the bins of a vector with elements; 0 for a single bin. Waits for statistics.
+    """Returns the width of the bins of a vector that is not empty; 0 for a single bin. Waits for statistics.
 
     Raises:
         ValueError: there is no such rule.
@@ -36,7 +36,7 @@ def width_of_bins(rule: str, x: Array, counts: Counts) -> float:
 
 
 def _spread(x: Array) -> float:
-    """The largest number less the smallest."""
+    """Returns the largest number minus the smallest."""
     return float(reductions.max(x)) - float(reductions.min(x))
 
 
@@ -77,8 +77,8 @@ def _by_stone(x: Array, counts: Counts) -> float:
         return 0.0
 
     def error(n_bins: int) -> float:
-        shares = counts(n_bins) / n
-        return float((2 - (n + 1) * shares.dot(shares)) * n_bins / spread)
+        frequencies = counts(n_bins) / n
+        return float((2 - (n + 1) * frequencies.dot(frequencies)) * n_bins / spread)
 
     return spread / min(range(1, max(100, math.isqrt(n)) + 1), key=error)
 

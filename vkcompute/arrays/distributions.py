@@ -159,8 +159,8 @@ def gamma_variate(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
     return found, boost
 
 
-def _normal(x: Any) -> Any:
-    """Returns 0 for subnormal numbers, which some devices have, and others do not."""
+def _flushed(x: Any) -> Any:
+    """Returns 0 for subnormal numbers, so that results are the same on devices without them."""
     return x if x >= np.float32(2**-126) else np.float32(0)
 
 
@@ -169,7 +169,7 @@ def fill_gamma(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any,
     i = global_id(0)
     if i < out.size:
         value, boost = gamma_variate(low, high, stream, key0, key1, i, 0, shapes[i])
-        out[i] = _normal(value * _normal(np.exp(boost)))
+        out[i] = _flushed(value * _flushed(np.exp(boost)))
 
 
 def fill_beta(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, a: Any, b: Any) -> None:
@@ -179,8 +179,8 @@ def fill_beta(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, 
         x, p = gamma_variate(low, high, stream, key0, key1, i, 0, a[i])
         y, q = gamma_variate(low, high, stream, key0, key1, i, 1, b[i])
         top = max(p, q)
-        x, y = _normal(x * _normal(np.exp(p - top))), _normal(y * _normal(np.exp(q - top)))
-        out[i] = _normal(x / (x + y))
+        x, y = _flushed(x * _flushed(np.exp(p - top))), _flushed(y * _flushed(np.exp(q - top)))
+        out[i] = _flushed(x / (x + y))
 
 
 def deviance(x: Any, mean: Any, difference: Any) -> Any:

@@ -30,7 +30,7 @@ def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
 
 
 class Arrays(dict[str, Array]):
-    """The arrays of a .npz file by their names: a dict with what NumPy's object of such a file has.
+    """The arrays of a .npz file by name: a dict that can be used as NumPy's `NpzFile`.
 
     Attributes:
         files: the names.

@@ -1,4 +1,4 @@
-"""Triangular factors of matrices by elimination, in NumPy: it has no name for LAPACK's getrf."""
+"""LU factors of matrices, by elimination in NumPy, which has no interface to LAPACK's getrf."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 HostArray = npt.NDArray[Any]
-_COLUMNS = 64
-"""Columns that are eliminated one by one; the rest of the matrix follows by one product."""
+_PANEL = 64
+"""Columns of a panel, which are eliminated one by one; one product updates the columns behind it."""
 
 
 def factors(stack: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """Returns P, L and U of matrices (…, m, n), for which P @ L @ U is the matrix.
 
-    Rows are exchanged for the largest element of a column. G. H. Golub, C. F. Van Loan: Matrix Computations, 4th ed.
+    The pivot is the largest element of a column. G. H. Golub, C. F. Van Loan: Matrix Computations, 4th ed.
     (2013), 3.4.
     """
     *rest, m, n = stack.shape
@@ -30,10 +30,10 @@ def factors(stack: HostArray) -> tuple[HostArray, HostArray, HostArray]:
 
 
 def _eliminated(a: HostArray) -> tuple[HostArray, HostArray]:
-    """Returns a matrix with the factors in place of its elements, and the order of its rows. Changes it."""
+    """Overwrites a matrix with its factors; returns it, and the order of its rows."""
     order, k = np.arange(len(a)), min(a.shape)
-    for start in range(0, k, _COLUMNS):
-        stop = min(start + _COLUMNS, k)
+    for start in range(0, k, _PANEL):
+        stop = min(start + _PANEL, k)
         for j in range(start, stop):
             pivot = j + int(np.argmax(np.abs(a[j:, j])))
             if pivot != j:

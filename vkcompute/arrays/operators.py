@@ -25,7 +25,7 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
     """
     if type(other) is not Array and not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
         if name in ("equal", "not_equal") and (other is None or isinstance(other, str)):
-            return runtime_of(array).full(array.shape, name == "not_equal", np.bool_)  # no number is equal to it
+            return runtime_of(array).full(array.shape, name == "not_equal", np.bool_)  # no number equals them
         if not isinstance(other, (np.ndarray, list, tuple, range)):
             return NotImplemented
         other = on_device(name, [array, other])[1]

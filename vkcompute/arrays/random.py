@@ -51,8 +51,8 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     return Generator(seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed), device)
 
 
-def _continued(seed: np.random.SeedSequence, device: Any, place: int) -> Generator:
-    """Makes a generator again that has taken some blocks of numbers."""
+def _restored(seed: np.random.SeedSequence, device: Any, place: int) -> Generator:
+    """Returns a generator that has taken `place` blocks of numbers."""
     found = Generator(seed, device)
     found._place = place
     return found
@@ -72,7 +72,7 @@ class Generator:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _continued, (self._seed, self._device, self._place)
+        return _restored, (self._seed, self._device, self._place)
 
     def __repr__(self) -> str:
         return f"<random generator of {self._seed.entropy}, {self._place} blocks taken>"

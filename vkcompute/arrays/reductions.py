@@ -163,7 +163,7 @@ def _complex_extreme(row: str, array: Array, axes: tuple[int, ...], keepdims: bo
 
 
 def _hits(row: str, array: Array, axis: int) -> Array:
-    """Returns True for elements that are the extreme along an axis, or NaN; for these alone if there is one."""
+    """Returns True for elements that equal the extreme along an axis; for NaN alone if the axis has one."""
     if array.dtype.kind != "c":
         hit = apply("equal", array, reduce(row, array, (axis,), array.dtype, True))
         return apply("logical_or", hit, apply("isnan", array)) if array.dtype.kind == "f" else hit

@@ -205,6 +205,6 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
 
 
 def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
-    """Returns integers in the order of the elements of two arrays: their places among the distinct ones of both."""
+    """Returns the ranks of the elements of two arrays: their indices in the sorted distinct elements of both."""
     found = unique(concat([flat(x), flat(y)]), equal_nan=equal_nan).inverse
     return found[: x.size].reshape(x.shape), found[x.size :].reshape(y.shape)

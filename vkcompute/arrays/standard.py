@@ -147,7 +147,7 @@ def _check_kind(kind: str | None) -> None:
 
 
 _SORTS = {"q": "quicksort", "h": "heapsort", "m": "mergesort", "s": "stable"}
-"""Kinds by the first letter, which alone counts, as in NumPy."""
+"""Kinds by their first letter. NumPy ignores the rest."""
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:

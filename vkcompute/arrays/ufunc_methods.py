@@ -82,7 +82,7 @@ class Ufunc:
             where: a bool array; elements of `out` where it is false keep their value.
             dtype: the dtype of the result, to which arrays are converted first.
             casting: which conversions of the operands and of the result are allowed, as of `numpy.can_cast`.
-            order: "F" for a result in column-major order; that of others is row-major.
+            order: "F" for a column-major result; others are row-major.
             subok: has no effect.
 
         Raises:
@@ -159,15 +159,15 @@ class BinaryUfunc(Ufunc):
     ) -> Array:  # fmt: skip
         """Combines the elements along axes.
 
-        Sums, products, extremes and what is made of bits are one reduction. Other functions are applied once per
-        element of the axis, from the first one on.
+        Sums, products, extremes and functions of bits are one reduction. Other functions are applied once per element
+        of the axis, in order.
 
         Args:
             selection: `initial` and `where`, as of `vkcompute.numpy.sum`.
 
         Raises:
             TypeError: the function takes no `where=`.
-            ValueError: there are no elements, and no `initial`; or other functions than those have several axes.
+            ValueError: there are no elements, and no `initial`; or a function without a reduction has several axes.
         """
         (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
@@ -187,7 +187,7 @@ class BinaryUfunc(Ufunc):
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
     ) -> Array:
-        """Combines the elements up to each along an axis: by a scan if `reduce` is one reduction, else one by one."""
+        """Combines the elements up to each along an axis: sums, products and extremes by a scan, others one by one."""
         (array,) = on_device(self.__name__, (array,))
         if self._row not in _SCANS or (array.dtype.kind == "c" and self._row in ("maximum", "minimum")):
             at = axis_of(self.__name__, array.ndim, axis)
@@ -196,7 +196,7 @@ class BinaryUfunc(Ufunc):
         return written(found, out)
 
     def _steps(self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None) -> list[Array]:
-        """Returns what the elements up to each are combined to, along an axis, which is kept."""
+        """Returns the partial results along an axis, which is kept: one per element, and one for `initial`."""
         if RULES[self._row][1] in _OF_BOOLS and array.dtype.kind != "b":
             raise TypeError(
                 f"{self.__name__} gives bools, which it combines with no {array.dtype}; convert with .astype()"

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN_FILES = _PACKAGE, contextlib.__file__, functools.__file__  # cached_property is written in Python before 3.12
 _known_files: set[str] = set()
-"""Files of code that may call with the lock, as far as it has."""
+"""Cache of the files for which `_is_own` is true."""
 
 
 def _is_own(file: str) -> bool:

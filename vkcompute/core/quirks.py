@@ -32,7 +32,7 @@ class Quirks:
         flushes_float64: arithmetic flushes float64 subnormals to 0, as operands and as results.
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
-        simplifies_zeros: x * 0 is 0, x + 0 is x, and x / 0 undefined, whatever x is, if the compiler knows the 0.
+        simplifies_zeros: folds arithmetic with a constant 0 for all x: x * 0 to 0, x + 0 to x, x / 0 to undefined.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
         max_private_nbytes: the most bytes of variables per invocation that its compiler takes.
         broken_features: features that it reports, but whose use may crash its compiler.
@@ -103,7 +103,7 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # 22.3.6). Rounding up and down is right.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"wrong_conversions": ("truncation of float64", "rounding of float64")}),
     # lp_build_mul, lp_build_add, lp_build_sub and lp_build_div compare operands with the constant 0 (Mesa 22.3.6).
-    # Other versions are taken to do the same.
+    # Other versions are assumed to do the same.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"simplifies_zeros": True}),
     # Above 2**31 it rounds twice: 8 % of all values are 1 ulp off.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),

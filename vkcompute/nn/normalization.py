@@ -105,7 +105,7 @@ def var_mean(
 def _flattened(
     name: str, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool
 ) -> tuple[Array, tuple[int, ...]]:  # fmt: skip
-    """Returns an array with three axes whose middle one has the given axes, and the shape of a reduction along them."""
+    """Returns a view or copy with three axes, the middle one for the given axes, and the shape of their reduction."""
     axes = sorted(reduced_axes(name, x.ndim, dim))
     kept = tuple([1 if at in axes else n for at, n in enumerate(x.shape)])
     shape = kept if keepdim else tuple([n for at, n in enumerate(x.shape) if at not in axes])

@@ -44,7 +44,7 @@ class Form(NamedTuple):
         whole: True if lines are as long as the block.
         last: True if lines are along the last axis.
         aligned: True if no group of four elements is cut by the end of a line.
-        reduces: True if the result has one element per line, or a few.
+        reduces: True if the result has one or a few elements per line.
         repeats: blocks of rows that a program computes one after the other.
     """
 
@@ -303,7 +303,7 @@ def over_lines(
         x: an array with elements.
         others: arrays with an element per place along the lines.
         constants: of the program, before the form.
-        reduces: numbers per line of the result, along the axis; 0 for as many as the line has.
+        reduces: elements of the result per line, along the axis; 0 for as many as the line has.
     """
     rows, length, columns = lines_along(x.shape, axis)
     most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // (max(length, reduces) * columns)

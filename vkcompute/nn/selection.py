@@ -7,9 +7,7 @@ from vkcompute.arrays.operands import accept_host_data
 from vkcompute.runtime.memory.array import Array
 
 
-def topk(
-    input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Array, Array]:  # fmt: skip
+def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
     """Returns the k largest or smallest elements along an axis, and their indices; of equal ones the first.
 
     Args:

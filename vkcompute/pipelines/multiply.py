@@ -155,9 +155,9 @@ def multiply(
     """Multiplies element by element on the device.
 
     If `a` or `b` is a device array, so is the result, and the launch is asynchronous. A NumPy array beside it is copied
-    to the device, with a `HostCopyWarning`. Dask arrays are multiplied chunk
-    by chunk, when Dask computes the result. Arrays of a group are multiplied on all of its devices at the same time.
-    NumPy arrays of any size are streamed through the device in chunks; their product is a NumPy array.
+    to the device, with a `HostCopyWarning`. Dask arrays are multiplied chunk by chunk, when Dask computes the result.
+    Arrays of a group are multiplied on all of its devices at the same time. NumPy arrays of any size are streamed
+    through the device in chunks; their product is a NumPy array.
 
     Args:
         a, b: operands whose shapes broadcast, with NumPy 2's promotion of dtypes. Operands of one shape and dtype,
@@ -358,7 +358,7 @@ def _in_group(factor: Any, other: Any) -> Any:
     if isinstance(factor, (Array, GroupArray, Parameter)) or np.size(factor) == 1:
         return factor
     host = np.asarray(factor)
-    if not _has_dtype(factor) and np.can_cast(host.dtype, other.dtype, "same_kind"):  # lists adapt
+    if not _has_dtype(factor) and np.can_cast(host.dtype, other.dtype, "same_kind"):  # lists have no dtype of their own
         host = host.astype(other.dtype)
     shape = np.broadcast_shapes(host.shape, other.shape)
     is_whole = other.rows is not None and host.ndim == len(shape) and host.shape[0] == shape[0] != 1

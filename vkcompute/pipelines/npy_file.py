@@ -153,7 +153,7 @@ class BroadcastFile:
     shape: tuple[int, ...]
 
     def __getitem__(self, block: Block) -> npt.NDArray[Any]:
-        """Reads what a block repeats."""
+        """Reads the elements of the file that a block repeats."""
         parts = block[len(block) - self.file.ndim :]
         inner = tuple([slice(0, 1) if n == 1 else part for n, part in zip(self.file.shape, parts, strict=True)])
         return np.broadcast_to(self.file[inner], [part.stop - part.start for part in block])

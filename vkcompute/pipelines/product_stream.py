@@ -20,6 +20,7 @@ Target = HostArray | NpyFile
 Operand = Target | BroadcastFile
 Progress = Callable[[int, int], None]
 """Called with (bytes of the result completed, bytes in total)."""
+_NUMBERS = bool, int, float, complex
 
 
 def stream_broadcast(
@@ -30,11 +31,11 @@ def stream_broadcast(
     progress: Progress | None,
 ) -> None:
     """Streams the product of arrays, files and Python numbers, of any shapes and dtypes, into `result`."""
-    sources = [_broadcast(each, result.shape) for each in factors if not isinstance(each, (bool, int, float, complex))]
+    sources = [_broadcast(each, result.shape) for each in factors if not isinstance(each, _NUMBERS)]
 
     def work(*chunks: Array) -> None:
         each = iter(chunks)
-        operands = [x if isinstance(x, (bool, int, float, complex)) else next(each) for x in factors]
+        operands = [x if isinstance(x, _NUMBERS) else next(each) for x in factors]
         assign(next(each), apply("multiply", *operands), fresh=True)
 
     if result.size:

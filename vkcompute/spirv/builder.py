@@ -103,7 +103,7 @@ class Builder:
         return one if n == 1 else self._global(op.OpConstantComposite, kind, *[one] * n)
 
     def builtin(self, number: int) -> int:
-        """The input variable of a uint32 that is built in; declared if the module has none."""
+        """The input variable of a built-in uint32; declares it if the module has none."""
         module, wanted = self._module, (Decoration.BuiltIn, number)
         for each in module.annotations:
             if each.opcode == op.OpDecorate and each.operands[1:] == wanted:

@@ -1,7 +1,7 @@
 """Zeros of floats, hidden from compilers that simplify arithmetic with them.
 
-For Mesa's gallivm (lp_build_mul and its neighbours), x * 0 and 0 / x are 0, x + 0 is x, and x / 0 is undefined. That is
-wrong for NaN, infinities and the sign of zero. It does so for constants alone.
+Mesa's gallivm (lp_build_mul, lp_build_add, lp_build_sub and lp_build_div) folds arithmetic with constant zeros: x * 0
+and 0 / x to 0, x + 0 to x, and x / 0 to an undefined value. That is wrong for NaN, infinities and the sign of zero.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from vkcompute.spirv.module import Module
 
 _CONVERSIONS = op.OpConvertSToF, op.OpConvertUToF
 _HIGHEST = 31
-"""The bit of an invocation's index in its workgroup that no device sets."""
+"""The highest bit of an invocation's index in its workgroup: 0 on every device, but unknown to compilers."""
 
 
 def hide_zeros(spirv: bytes) -> bytes:
-    """Returns a valid module in whose functions no operand is a constant zero of floats, nor has one as an element.
+    """Replaces constant zeros of floats, and constants with such an element, in the functions of a module.
 
-    A zero that is computed from the invocation's index takes its place. It is also added to the integers that become
-    floats where there are loops: a compiler that unrolls a loop knows the numbers that its counter becomes.
+    Their replacement is computed from the invocation's index. In modules with loops, it is also added to integers of 32
+    bits that are converted to floats: a compiler that unrolls a loop knows the values of its counter.
+
+    Specialization constants stay, and so do zeros that the compiler computes itself from other constants.
     """
     module = Module.parse(spirv)
-    hidden = _Hidden(module)
+    rewriter = _Rewriter(module)
     functions: list[Instruction] = []
     start = 0
     for stop, each in enumerate(module.functions, 1):
         if each.opcode == op.OpFunctionEnd:
-            functions += hidden.function(module.functions[start:stop])
+            functions += rewriter.function(module.functions[start:stop])
             start = stop
     if len(functions) == len(module.functions):
         return spirv
@@ -37,22 +39,22 @@ def hide_zeros(spirv: bytes) -> bytes:
     return module.words()
 
 
-class _Hidden:
-    """Hides the zeros of a module.
+class _Rewriter:
+    """Replaces the zeros of a module, function by function.
 
     Attributes:
-        code: the instructions that compute those of the function, at its start.
+        code: the instructions at the start of the current function, which compute its zeros.
     """
 
     def __init__(self, module: Module) -> None:
         self._builder = Builder(module)
         self._floats = {each.operands[0] for each in module.declarations if each.opcode == op.OpTypeFloat}
-        self._constants: dict[int, Instruction] = {}  # with a zero
+        self._constants: dict[int, Instruction] = {}  # those with a zero
         for each in module.declarations:
             if self._has_zero(each):
                 self._constants[each.operands[1]] = each
         self._has_loops = any(each.opcode == op.OpLoopMerge for each in module.functions)
-        self._known: dict[int, int] = {}  # constant -> the value in its place, in the function
+        self._known: dict[int, int] = {}  # constant -> its replacement in the current function
         self._word = 0
         self.code: list[Instruction] = []
 
@@ -65,13 +67,13 @@ class _Hidden:
         return given.opcode == op.OpConstantComposite and not self._constants.keys().isdisjoint(given.operands[2:])
 
     def _magnitude(self, constant: Instruction) -> tuple[int, ...]:
-        """The words of a float without its sign."""
+        """Returns the words of a float without its sign."""
         kind, _, *words = constant.operands
         sign = 1 << (self._builder.width(kind) - 1) % 32
         return *words[:-1], words[-1] & ~sign
 
     def function(self, given: list[Instruction]) -> list[Instruction]:
-        """Returns the instructions of a function with its zeros hidden."""
+        """Returns the instructions of a function with its zeros replaced."""
         self._known, self._word, self.code = {}, 0, []
         body: list[Instruction] = []
         for each in given:
@@ -103,7 +105,7 @@ class _Hidden:
         return self._builder(opcode, kind, *operands)
 
     def _zero_word(self) -> int:
-        """A uint32 that is 0."""
+        """Returns a uint32 that is 0."""
         if not self._word:
             builder = self._builder
             index = self._made(self.code, op.OpLoad, builder.word, builder.builtin(BuiltIn.LocalInvocationIndex))
@@ -112,7 +114,7 @@ class _Hidden:
         return self._word
 
     def _zero(self, constant: int) -> int:
-        """The value of a constant with a zero."""
+        """Returns the replacement of a constant with a zero."""
         if constant not in self._known:
             kind, _, *parts = self._constants[constant].operands
             if self._constants[constant].opcode == op.OpConstantComposite:
@@ -121,7 +123,7 @@ class _Hidden:
             else:
                 element, n = self._builder.shape(kind)
                 found = self._made(self.code, op.OpConvertUToF, element, self._zero_word())
-                if any(parts):  # a zero with a sign, which compilers may add in place of subtracting one without
+                if any(parts):  # -0.0: compilers write x - 0.0 as x + -0.0
                     found = self._made(self.code, op.OpFNegate, element, found)
                 found = found if n == 1 else self._made(self.code, op.OpCompositeConstruct, kind, *[found] * n)
             self._known[constant] = found

@@ -46,7 +46,7 @@ class Parameters:
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
 
     Args:
-        unspecialized: names or indices of parameters whose ints are no constants if 1, and have no known divisor.
+        unspecialized: names or indices of parameters whose ints are not constant if 1, and have no known divisor.
         unaligned: names or indices of parameters whose ints have no known divisor.
 
     Raises:

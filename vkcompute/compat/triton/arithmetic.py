@@ -77,7 +77,7 @@ class BlockArithmetic(Compiler):
         return self.builder.broadcast(found, target.shape) if isinstance(target, Block) else found
 
     def wrapped(self, value: Any, element: Scalar) -> Value:
-        """Converts a scalar or block; an int constant that an integer type lacks is taken modulo 2**bits."""
+        """Converts a scalar or block; an int constant outside the range of an integer type wraps."""
         if type(value) is int and element.kind in "iu" and not fits(value, element):
             value &= (1 << element.bits) - 1
             value -= (value >> element.bits - 1 << element.bits) if element.kind == "i" else 0

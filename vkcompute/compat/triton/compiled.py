@@ -37,15 +37,15 @@ class CompiledKernel(Launched):
 
     @property
     def n_regs(self) -> int:
-        """Registers per invocation; 0 where the driver does not tell."""
-        return self._figure("registers")
+        """Registers per invocation; 0 if the driver does not report them."""
+        return self._statistic("registers")
 
     @property
     def n_spills(self) -> int:
-        """Registers that are kept in memory; 0 where the driver does not tell."""
-        return self._figure("spills")
+        """Registers that are spilled to memory; 0 if the driver does not report them."""
+        return self._statistic("spills")
 
-    def _figure(self, name: str) -> int:
+    def _statistic(self, name: str) -> int:
         try:
             return int(getattr(self.kernel.statistics(), name) or 0)
         except MissingFeature:

@@ -193,7 +193,7 @@ def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
 
 
 def _upper_words(c: BlockCompiler, one: Value, other: Value) -> Value:
-    """Returns the upper halves of products of uint64, from the four products of their words."""
+    """Returns the upper halves of products of uint64, by the four products of their 32-bit halves."""
     b, shape = c.builder, shape_of(one.type)
     half, mask = (b.full(b.const(number, UINT64), shape) for number in (32, 0xFFFFFFFF))
 

@@ -224,7 +224,7 @@ def _place(arg: Any, constexpr: bool) -> Any:
     if kind is int:
         if constexpr:
             return kind, arg
-        special = arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0)  # 1 is a constant; True would be equal to it
+        special = arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0)  # 0 or 16, as True would equal 1
         return kind, special, -0x80000000 <= arg <= 0x7FFFFFFF
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
@@ -232,7 +232,7 @@ def _place(arg: Any, constexpr: bool) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """Returns a key of a constant: 1, 1.0 and True have different ones, as have 0.0 and -0.0, also in tuples."""
+    """Returns a key of a constant that differs for 1, 1.0 and True, and for 0.0 and -0.0, also in tuples."""
     kind = type(value)
     if isinstance(value, (float, np.floating)):
         return kind, float(value).hex()

@@ -13,34 +13,34 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import Runtime
 
 
-def repeated(fn: Callable[[], Any], milliseconds: float, before: Callable[[], None], *, measure: bool) -> list[float]:
+def repeated(fn: Callable[[], Any], duration_ms: float, before: Callable[[], None], *, on_device: bool) -> list[float]:
     """Calls a function for this long, at least once; returns the times of the calls in milliseconds.
 
-    A time is that for which the devices are busy with what the call launches, if all calls launch on devices with
-    timestamps. Else it is the time until that has completed, on the host's clock.
+    A call has the time in which the devices are busy with its launches, if each call launches on devices with
+    timestamps. Else it has the time until its launches have completed, on the host's clock.
 
     Args:
         before: is called before each call, and not measured.
-        measure: False for the host's clock in any case.
+        on_device: False for the host's clock in any case.
     """
     spans: list[tuple[int, int]] = []
     with ExitStack() as measuring:
-        profiles = _profiles(measuring) if measure else []
+        profiles = _profiles(measuring) if on_device else []
         total_ns = 0
-        while not spans or total_ns < milliseconds * 1e6:
+        while not spans or total_ns < duration_ms * 1e6:
             before()
             start = time.perf_counter_ns()
             _complete(fn())
             spans.append((start, time.perf_counter_ns()))
             total_ns += spans[-1][1] - start
     tasks = [(each.enqueued_ns, each.start_ns, each.stop_ns) for profile in profiles for each in profile.tasks]
-    on_device = _busy(spans, tasks)
-    found = on_device if all(on_device) else [stop - start for start, stop in spans]
+    busy = _busy(spans, tasks)
+    found = busy if all(busy) else [stop - start for start, stop in spans]
     return [each / 1e6 for each in found]
 
 
 def _complete(found: Any) -> None:
-    """Waits for what a call has launched: its result, or everything if it returns none."""
+    """Waits for the future that a call has returned; without one, for all work of the open runtimes."""
     if hasattr(found, "result"):
         found.result()
     else:
@@ -57,19 +57,19 @@ def _runtimes() -> list[Runtime]:
 
 
 def _profiles(measuring: ExitStack) -> list[Profile]:
-    """Returns profiles of the open runtimes, but of those that the caller profiles."""
+    """Profiles the open runtimes, except those that the caller profiles."""
     found = []
     for runtime in _runtimes():
-        with suppress(ValueError):
+        with suppress(ValueError):  # a runtime has one profile at a time
             found.append(measuring.enter_context(runtime.profile()))
     return found
 
 
 def _busy(spans: Sequence[tuple[int, int]], tasks: Iterable[tuple[int, int, int]]) -> list[int]:
-    """Returns for each call the nanoseconds in which at least one task runs that was launched meanwhile.
+    """Returns for each call the nanoseconds in which at least one of its tasks runs.
 
     Args:
-        spans: start and stop of the calls, in order.
+        spans: start and stop of the calls, in order. A call has the tasks that are launched between them.
         tasks: the times of launch, start and stop.
     """
     found = [0] * len(spans)

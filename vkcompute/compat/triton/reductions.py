@@ -69,6 +69,11 @@ def _promoted(kind: Scalar) -> Scalar:
     return kind
 
 
+def _widened(kind: Scalar) -> Scalar:
+    """Returns float32 for bfloat16, and the type itself for others."""
+    return FLOAT32 if kind is BFLOAT16 else kind
+
+
 def _reduced(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, combine: _Combine, wide: Any = None) -> Number:
     value, at = _along(c, input, axis)
     kind = element_of(value.type)
@@ -77,11 +82,11 @@ def _reduced(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, combine: _
     return _kept(c, found, input, axis, keep_dims)
 
 
-def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, code: str) -> Number:
+def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name: str, code: str) -> Number:
     """Combines integers by a bitwise operation, which keeps their type."""
     kind = c.element_type(input)
     if kind.kind not in "iub":
-        raise UnsupportedError(f"this takes integers; got {told(input)}")
+        raise UnsupportedError(f"tl.{name} takes integers; got {told(input)}")
     found = _reduced(c, input, axis, keep_dims, _plain(code))
     return c.number(c.builder.cast(found.value, kind))
 
@@ -98,14 +103,14 @@ def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, 
 @block_function
 def xor_sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
     """The exclusive or of integers along an axis."""
-    return _reduced_bits(c, input, axis, keep_dims, "xor")
+    return _reduced_bits(c, input, axis, keep_dims, "xor_sum", "xor")
 
 
 @method
 @block_function
 def reduce_or(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any = False) -> Any:
     """The bitwise or of integers along an axis."""
-    return _reduced_bits(c, input, axis, keep_dims, "or")
+    return _reduced_bits(c, input, axis, keep_dims, "reduce_or", "or")
 
 
 def _indexed(greater: bool, left: bool) -> _Combine:
@@ -132,13 +137,13 @@ def _with_index(
     value, at = _along(c, input, axis)
     shape = shape_of(value.type)
     kind = element_of(value.type)
-    value = c.builder.cast(value, FLOAT32 if kind is BFLOAT16 else _promoted(kind))
+    value = c.builder.cast(value, _widened(_promoted(kind)))
     index = c.builder.arange(0, shape[at])
     index = c.builder.reshape(index, tuple(n if axis_ == at else 1 for axis_, n in enumerate(shape)))
     index = c.builder.broadcast(index, shape)
     combine = _indexed(greater, left)
     found = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
-    numbers = c.builder.cast(found[0], FLOAT32 if kind is BFLOAT16 else kind)
+    numbers = c.builder.cast(found[0], _widened(kind))
     one, other = (_kept(c, each, input, axis, keep_dims) for each in (numbers, found[1]))
     return one, other
 
@@ -226,7 +231,7 @@ def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, w
     """Combines each element with those before it, in float32 for bfloat16, and in 32 bits for narrower integers."""
     value, at = _along(c, input, axis)
     kind, combine = element_of(value.type), _plain(code)
-    value = c.builder.cast(value, wide or (FLOAT32 if kind is BFLOAT16 else _promoted(kind)))
+    value = c.builder.cast(value, wide or _widened(_promoted(kind)))
     (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
     return c.number(found)
 

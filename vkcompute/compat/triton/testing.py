@@ -21,8 +21,8 @@ def do_bench(
 ) -> Any:
     """Returns the time of a call in milliseconds.
 
-    It is the time of the device for what the call launches. Where the device has no timestamps, or nothing is launched,
-    it is the time until all has completed, on the host's clock.
+    It is the device's time for the launches of the call. Without timestamps or launches, it is the time until all work
+    has completed, on the host's clock.
 
     Args:
         fn: launches work, and returns a `Future`, an array or None.
@@ -45,9 +45,9 @@ def do_bench(
         for each in grad_to_none or ():
             each.grad = None
 
-    repeated(fn, 0, before, measure=False)  # it compiles, and may open the device
-    repeated(fn, warmup, before, measure=False)
-    times = repeated(fn, rep, before, measure=True)
+    repeated(fn, 0, before, on_device=False)  # it compiles, and may open the device
+    repeated(fn, warmup, before, on_device=False)
+    times = repeated(fn, rep, before, on_device=True)
     if quantiles is not None:
         found = [float(each) for each in np.quantile(times, quantiles)]
         return found[0] if len(found) == 1 else found
@@ -61,7 +61,7 @@ def do_bench_cudagraph(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """Returns what `do_bench` does, without a graph: a launch is as short with and without one."""
+    """Measures as `do_bench` does, without a graph: launches take as long with and without one."""
     return do_bench(fn, rep=rep, grad_to_none=grad_to_none, quantiles=quantiles, return_mode=return_mode)
 
 

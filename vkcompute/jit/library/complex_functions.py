@@ -115,22 +115,22 @@ def _either(first: Any, x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The latter of two numbers in the order of `less`; the first NaN."""
+    """The later of two numbers in the order of `less`; the first NaN if there is one."""
     return _either(isnan(x) | less_equal(y, x), x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The former of two numbers in the order of `less`; the first NaN."""
+    """The earlier of two numbers in the order of `less`; the first NaN if there is one."""
     return _either(isnan(x) | less_equal(x, y), x, y)
 
 
 def fmax(x: Any, y: Any) -> Any:
-    """The latter of two numbers in the order of `less`; NaN if both are."""
+    """The later of two numbers in the order of `less`; NaN if both are."""
     return _either(isnan(y) | less_equal(y, x), x, y)
 
 
 def fmin(x: Any, y: Any) -> Any:
-    """The former of two numbers in the order of `less`; NaN if both are."""
+    """The earlier of two numbers in the order of `less`; NaN if both are."""
     return _either(isnan(y) | less_equal(x, y), x, y)
 
 

@@ -587,7 +587,7 @@ def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> C
     """Returns the method of an operator, which the namespace of arrays computes."""
 
     def method(self: Array, other: Any, *modulus: Any) -> Any:
-        if modulus:  # of `pow`
+        if modulus:  # pow(x, y, modulus)
             return NotImplemented
         try:
             return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
@@ -699,9 +699,9 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
 
 
 def _warn_of_numpy(frame: FrameType) -> None:
-    """Warns if a function of NumPy converts an array that it was not asked to convert; `np.asarray` has no frame.
+    """Warns if a function of NumPy converts a device array implicitly. `np.asarray` is written in C: it has no frame.
 
-    Other packages that call it, as matplotlib, know that they need the host.
+    Installed packages that call NumPy, such as matplotlib, get no warning: they need the data on the host.
     """
     outer: FrameType | None = frame
     name = ""

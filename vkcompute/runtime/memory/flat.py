@@ -36,7 +36,7 @@ class Flat:
             array[...] = elements.reshape(array.shape)
 
     def assign(self, values: Any) -> None:
-        """Writes values in row-major order, again from the first where there are fewer than elements; none for []."""
+        """Writes values in row-major order, repeated if there are fewer than elements; writes nothing for no values."""
         host = not isinstance(values, type(self._array))
         given = np.ravel(values) if host else values.flatten()
         if len(given):

@@ -57,7 +57,7 @@ class AccessHistory:
 
     def read(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a read of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
-        segments = self._segments
+        segments = self._segments  # the common case, without calls: the same whole array again
         if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
             segments = self._tile(start, stop)
         for segment in segments:
@@ -69,7 +69,7 @@ class AccessHistory:
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         self.written = True
-        found = self._segments
+        found = self._segments  # as in `read`
         if len(found) != 1 or (segment := found[0]).start != start or segment.stop != stop:
             found = self._tile(start, stop)
         for segment in found:

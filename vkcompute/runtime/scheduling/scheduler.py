@@ -279,7 +279,7 @@ class Scheduler:
         if self.callbacks:
             self.callbacks.follow((timeline, task), writes, reads)
         for buffer, start, stop in writes:
-            history: AccessHistory | None = buffer.history
+            history: AccessHistory | None = buffer.history  # faster than a call of `self.history`
             if history is None or history.needs_pruning:
                 history = self.history(buffer)
             history.write(start, stop, timeline, task, dependencies)
