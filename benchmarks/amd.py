@@ -166,7 +166,7 @@ def functions_of_networks() -> Iterator[Shader]:
         ("layer_norm", line_programs.LAYER_NORM, (True, True, *normal)),
         ("layer_norm alone", line_programs.LAYER_NORM, (False, False, *normal)),
         ("rms_norm", line_programs.RMS_NORM, (True, *normal)),
-        ("linear", LINEAR, ("column", "gelu", *_BLOCK)),
+        ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
         ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
     for name, program, constants in programs:

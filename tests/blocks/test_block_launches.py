@@ -178,6 +178,9 @@ def test_a_program_that_is_compiled_before_its_launch(gpu: Runtime) -> None:
         kernel[(2,)](x, out, 6, 60, 128, 2)
     with pytest.raises(TypeError, match="takes 4 arguments beside constants; got 5"):
         kernel[(2,)](x, out, 6, 60, 64)
+    out.fill(0)
+    kernel[(2,)](x, out, 6, 60, num_warps=2)
+    np.testing.assert_allclose(out.numpy(), host.sum(1), rtol=1e-5, atol=1e-6)
 
 
 @triton.jit

@@ -53,6 +53,16 @@ def test_constants_that_are_equal_to_others(gpu: vc.Runtime) -> None:
         assert np.signbit(out.numpy()[0]) == np.signbit(value)
 
 
+def test_compiled_programs_have_constants_that_are_no_number(gpu: vc.Runtime) -> None:
+    out = gpu.zeros(1)
+    compiled = constant.warmup(out, float("nan"), grid=(1,))
+    compiled[(1,)](out)
+    compiled[(1,)](out, float("nan"))
+    assert np.isnan(out.numpy()[0])
+    with pytest.raises(ValueError, match="compiled for C=nan; got 0.0"):
+        compiled[(1,)](out, 0.0)
+
+
 @triton.jit
 def first(out_ptr, W: tl.constexpr):
     tl.store(out_ptr, tl.full((), 2.5, tl.float32) + W[0])

@@ -344,6 +344,7 @@ HANDLERS: list[Callable[[World, vc.Array], object]] = [
     lambda w, _: w.runtime.wait(),
     lambda w, _: w.runtime.flush(),
     lambda w, own: w.kernel(own, own).done(),
+    lambda w, own: [own + 1, w.kernel(own, own).done()],  # computes what still reads the array, by a launch within
     lambda w, _: w.runtime.zeros(10).close(),
 ]
 

@@ -32,7 +32,7 @@ def width_of_bins(rule: str, x: Array, counts: Counts) -> float:
     if rule not in _RULES:
         raise ValueError(f"bins are a number, edges, or one of the rules {', '.join(_RULES)}; got {rule!r}")
     width = _RULES[rule](x, counts)
-    return max(width, 1.0) if x.dtype.kind in "iu" and width else width
+    return max(width, 1.0) if x.dtype.kind in "biu" and width else width
 
 
 def _spread(x: Array) -> float:

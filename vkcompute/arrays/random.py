@@ -6,6 +6,7 @@ the blocks that it needs, so a generator holds a key and a place, and makes the 
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Callable
@@ -70,6 +71,9 @@ class Generator:
         self._seed, self._device, self._place = seed, device, 0
         self._stream, *self._key = seed.generate_state(3, np.uint32)
         self._lock = threading.Lock()
+
+    def __deepcopy__(self, memo: object) -> Generator:
+        return _restored(copy.deepcopy(self._seed), self._device, self._place)  # a runtime is not copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._seed, self._device, self._place)

@@ -31,6 +31,8 @@ _REDUCTIONS: dict[str, Any] = {
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
 _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
 """Functions of integers whose result in a dtype depends on the operands in this dtype only."""
+_COMMUTATIVE = "fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp", "logaddexp2", "logical_xor"
+"""Functions without a reduction whose result is the same in any order, but for rounding."""
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
@@ -176,7 +178,7 @@ class BinaryUfunc(Ufunc):
                 raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
             wide = astype(array, np.int32) if array.dtype.kind == "b" else array
             found = reductions.reduce(self._row, wide, axes, np.dtype(dtype or wide.dtype), keepdims)
-            found = astype(found, np.bool_) if array.dtype.kind == "b" else found
+            found = astype(found, np.bool_) if array.dtype.kind == "b" and dtype is None else found
         elif self._row in _REDUCTIONS:
             options = {"dtype": dtype} if self._row in ("add", "multiply") else {}
             found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **options, **selection)
@@ -197,18 +199,19 @@ class BinaryUfunc(Ufunc):
 
     def _steps(self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None) -> list[Array]:
         """Returns the partial results along an axis, which is kept: one per element, and one for `initial`."""
+        if self._row.startswith("logical_"):
+            array = astype(array, np.bool_)
         if RULES[self._row][1] in _OF_BOOLS and array.dtype.kind != "b":
             raise TypeError(
                 f"{self.__name__} gives bools, which it combines with no {array.dtype}; convert with .astype()"
             )
         parts = [array[_at_axis(axis, slice(k, k + 1))] for k in range(array.shape[axis])]
         if initial is not None:
-            parts.insert(0, astype(asarray(initial, device=array.runtime), array.dtype).broadcast_to(parts[0].shape))
-        found = parts[:1]
+            shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
+            parts.insert(0, astype(asarray(initial, device=array.runtime), array.dtype).broadcast_to(shape))
+        found = [astype(parts[0], self(parts[0], parts[0], dtype=dtype).dtype)]
         for each in parts[1:]:
             found.append(self(found[-1], each, dtype=dtype))
-        if found and found[0].dtype != found[-1].dtype:
-            found[0] = astype(found[0], found[-1].dtype)
         return found
 
     def _folded(
@@ -218,13 +221,14 @@ class BinaryUfunc(Ufunc):
         if others:
             raise TypeError(f"{self.__name__}.reduce takes no {', '.join(others)}=; pass the elements that count")
         axes = reduced_axes(self.__name__, array.ndim, axis)
-        if len(axes) != 1:
+        if len(axes) > 1 and self._row not in _COMMUTATIVE:
             raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
-        (at,) = axes
-        if not array.shape[at]:
+        if initial is None and not reductions.all_axes_have_elements(array, axes):
             raise ValueError(f"{self.__name__}.reduce takes at least one element; the array has shape {array.shape}")
-        last = self._steps(array, at, dtype, initial)[-1]
-        return last if keepdims else last.reshape((*array.shape[:at], *array.shape[at + 1 :]))
+        found, shape = array, tuple([n for at, n in enumerate(array.shape) if at not in axes])
+        for at in axes:
+            found, initial = self._steps(found, at, dtype, initial)[-1], None
+        return found if keepdims else found.reshape(shape)
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""

@@ -72,7 +72,7 @@ class Guarded:
     Attributes:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
-        holders: thread -> code object of the function that took the lock first or is about to.
+        holders: thread -> code object and id of the frame that took the lock first or is about to.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Guarded:
         """Replaces the lock in a forked child, where the thread that held it may not exist."""
         lock: Any = threading.RLock()
         self.unguarded_lock, self.is_owned = lock, lock._is_owned
-        self.holders: dict[int, CodeType] = {}
+        self.holders: dict[int, tuple[CodeType | None, int]] = {}
 
     @property
     def lock(self) -> Any:
@@ -94,13 +94,14 @@ class Guarded:
         if self.is_owned():
             self.refuse_interruption(_getframe(1))
         else:
-            self.holders[get_ident()] = _getframe(1).f_code
+            frame = _getframe(1)
+            self.holders[get_ident()] = frame.f_code, id(frame)
         return self.unguarded_lock
 
     def refuse_interruption(self, frame: FrameType) -> None:
         """Raises an error if code outside of the package runs between the lock's holder and `frame`, which it calls."""
-        holder, inner, foreign = self.holders.get(get_ident()), frame.f_back, False
-        while inner is not None and (code := inner.f_code) is not holder:
+        (holder, number), inner, foreign = self.holders.get(get_ident(), (None, 0)), frame.f_back, False
+        while inner is not None and not ((code := inner.f_code) is holder and id(inner) == number):
             if code.co_filename not in _known_files:
                 foreign = foreign or not _is_own(code.co_filename)
             inner = inner.f_back

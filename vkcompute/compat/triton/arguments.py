@@ -197,6 +197,16 @@ def _dtype_of(parameter: inspect.Parameter) -> Dtype | None:
     return annotation if isinstance(annotation, Dtype) else None
 
 
+def exact_key(value: Any) -> Any:
+    """Returns a key of a constant that differs for 1, 1.0 and True, and for 0.0 and -0.0, also in tuples."""
+    kind = type(value)
+    if isinstance(value, (float, np.floating)):
+        return kind, float(value).hex()
+    if kind is Constexpr:
+        return kind, exact_key(value.value)
+    return (kind, *map(exact_key, value)) if isinstance(value, tuple) else (kind, value)
+
+
 def _is_constexpr(parameter: inspect.Parameter) -> bool:
     """True for a parameter annotated as tl.constexpr, by the object or its name."""
     annotation = parameter.annotation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from vkcompute.compat.triton.arguments import OPTIONS
+from vkcompute.compat.triton.arguments import OPTIONS, exact_key
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.errors import MissingFeature
 
@@ -63,11 +63,11 @@ class CompiledKernel(Launched):
         names = [name for name in self.arg_names if len(args) == len(self.arg_names) or name not in self._constants]
         given = {**dict(zip(names, args, strict=False)), **named}
         for name, value in self._constants.items():
-            if (got := given.setdefault(name, value)) != value:
+            if exact_key(got := given.setdefault(name, value)) != exact_key(value):
                 raise ValueError(f"{self.__name__} is compiled for {name}={value!r}; got {got!r}; launch the program")
         if len(args) > len(names):
             raise TypeError(f"{self.__name__} takes {len(names)} arguments beside constants; got {len(args)}")
-        return self._program.run(grid=grid, **given, **self._options)
+        return self._program.run(grid=grid, **{**self._options, **given})
 
     def __getattr__(self, name: str) -> Any:
         """Returns an attribute of the kernel."""

@@ -96,13 +96,17 @@ class BlockCompiler(BlockArithmetic):
         before = {name: self.env[name] for name in names if name in self.env}
         for item in self._items(each.iter):
             self.store_to(each.target, item)
-            taken = [self.truth(self.value(test)) for test in each.ifs]
-            if not all(isinstance(truth, bool) for truth in taken):
-                raise UnsupportedError("the condition of a comprehension is known at compile time; use tl.where")
-            if all(taken):
+            if all(map(self._holds, each.ifs)):
                 found.append(self.value(node.elt))
         self.env = {name: value for name, value in self.env.items() if name not in names} | before
         return tuple(found)
+
+    def _holds(self, test: ast.expr) -> bool:
+        """Returns the value of a condition of a comprehension."""
+        truth = self.truth(self.value(test))
+        if not isinstance(truth, bool):
+            raise UnsupportedError("the condition of a comprehension is known at compile time; use tl.where")
+        return truth
 
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
         """Returns the items of a tuple or of a constant range."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, number_type
+from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, exact_key, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.tensors import on_host
@@ -169,7 +169,7 @@ class BlockLauncher:
 
     def _specializations(self, constants: Mapping[int, Any]) -> Specializations:
         """Returns the specializations for constants: their texts are a part of the key on disk."""
-        key = tuple([(at, _exact(value)) for at, value in constants.items()])
+        key = tuple([(at, exact_key(value)) for at, value in constants.items()])
         if key not in self._programs:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
@@ -228,17 +228,7 @@ def _place(arg: Any, constexpr: bool) -> Any:
         return kind, special, -0x80000000 <= arg <= 0x7FFFFFFF
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
-    return _exact(arg) if constexpr or kind is Constexpr else kind
-
-
-def _exact(value: Any) -> Any:
-    """Returns a key of a constant that differs for 1, 1.0 and True, and for 0.0 and -0.0, also in tuples."""
-    kind = type(value)
-    if isinstance(value, (float, np.floating)):
-        return kind, float(value).hex()
-    if kind is Constexpr:
-        return kind, _exact(value.value)
-    return (kind, *map(_exact, value)) if isinstance(value, tuple) else (kind, value)
+    return exact_key(arg) if constexpr or kind is Constexpr else kind
 
 
 def _is_inexact(arg: Any) -> bool:

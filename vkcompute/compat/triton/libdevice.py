@@ -129,6 +129,8 @@ def copysign(c: BlockCompiler, x: Any, y: Any) -> Any:
 def _of_half_turns(name: str, word: str, first: int) -> Any:
     def emit(c: BlockCompiler, x: Any) -> Any:
         value, f = _float(c, x, name)
+        whole = f("mul", f("floor", f("mul", value, 0.5)), 2.0)
+        value = f.b.select(f("gt", f("abs", value), 1e4), f("sub", value, whole), value)  # twice it may be infinite
         n = f("round", f("mul", value, 2.0))  # quarter turns
         angle = f("mul", f("sub", value, f("mul", n, 0.5)), pi)
         n = f("sub", n, f("mul", f("floor", f("mul", n, 0.25)), 4.0))  # modulo 4, exactly

@@ -114,7 +114,7 @@ class Scheduler:
         if device.is_owned():  # as in `device.lock`, but twice as fast
             device.refuse_interruption(_getframe())
         else:
-            device.holders[get_ident()] = _DISPATCH
+            device.holders[get_ident()] = _DISPATCH, id(_getframe())
         with device.unguarded_lock:
             if queue is not None and (
                 self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
