@@ -30,7 +30,7 @@ SOURCE = """
 layout(local_size_x = 8) in;
 layout(binding = 0) readonly buffer X {{ {kind} x[]; }};
 layout(binding = 1) writeonly buffer Out {{ {kind} results[]; }};
-const {kind} zero = {kind}(0), minus = -zero;
+{declaration}
 {kind} applied({kind} x) {{ precise {kind} result = {expression}; return result; }}
 void main() {{
     uint i = gl_GlobalInvocationID.x;
@@ -80,14 +80,26 @@ def same(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
+CONSTANTS = {
+    "constants": "const {kind} zero = {kind}(0), minus = -zero;",
+    "specialized": "layout(constant_id = 0) const {kind} zero = {kind}(0); {kind} minus = -zero;",
+    "integers": "layout(constant_id = 0) const int whole = 0; {kind} zero = {kind}(whole), minus = -zero;",
+}
+
+
 @pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("constants", CONSTANTS)
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_numbers_and_vectors(gpu: vc.Runtime, expression: str, dtype: str, tmp_path: Path, *, everywhere: bool) -> None:
+def test_numbers_and_vectors(
+    gpu: vc.Runtime, expression: str, dtype: str, constants: str, tmp_path: Path, *, everywhere: bool
+) -> None:
     if lacks(gpu, dtype):
         pytest.skip(f"the device lacks {dtype}")
     kind, vector = KINDS[dtype]
-    spirv = glsl(SOURCE.format(kind=kind, vector=vector, expression=expression), target="vulkan1.2")
+    declaration = CONSTANTS[constants].format(kind=kind)
+    source = SOURCE.format(kind=kind, vector=vector, expression=expression, declaration=declaration)
+    spirv = glsl(source, target="vulkan1.2")
     x, out = SPECIAL.astype(dtype), gpu.zeros(24, dtype)
     gpu.kernel(hidden(spirv, tmp_path) if everywhere else spirv)(gpu.array(x), out, grid=1)
     expected = EXPRESSIONS[expression](x).astype(dtype)

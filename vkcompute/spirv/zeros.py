@@ -6,6 +6,8 @@ and 0 / x to 0, x + 0 to x, and x / 0 to an undefined value. That is wrong for N
 
 from __future__ import annotations
 
+import numpy as np
+
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.builder import Builder
 from vkcompute.spirv.enums import BuiltIn
@@ -13,6 +15,7 @@ from vkcompute.spirv.instruction import Instruction, value_positions
 from vkcompute.spirv.module import Module
 
 _CONVERSIONS = op.OpConvertSToF, op.OpConvertUToF
+_COMPOSITES = op.OpConstantComposite, op.OpSpecConstantComposite
 _HIGHEST = 31
 """The highest bit of an invocation's index in its workgroup: 0 on every device, but unknown to compilers."""
 
@@ -20,10 +23,12 @@ _HIGHEST = 31
 def hide_zeros(spirv: bytes) -> bytes:
     """Replaces constant zeros of floats, and constants with such an element, in the functions of a module.
 
-    Their replacement is computed from the invocation's index. In modules with loops, it is also added to integers of 32
-    bits that are converted to floats: a compiler that unrolls a loop knows the values of its counter.
+    Their replacement is computed from the invocation's index. In modules with loops or specialization constants, it is
+    also added to integers of 32 bits that are converted to floats: compilers know these constants, and the values of
+    the counter of a loop that they unroll. Specialization constants of floats, which may be zeros, pass through a
+    selection by it.
 
-    Specialization constants stay, and so do zeros that the compiler computes itself from other constants.
+    Zeros stay that the compiler computes itself from other constants.
     """
     module = Module.parse(spirv)
     rewriter = _Rewriter(module)
@@ -49,11 +54,12 @@ class _Rewriter:
     def __init__(self, module: Module) -> None:
         self._builder = Builder(module)
         self._floats = {each.operands[0] for each in module.declarations if each.opcode == op.OpTypeFloat}
-        self._constants: dict[int, Instruction] = {}  # those with a zero
+        self._constants: dict[int, Instruction] = {}  # those that are or may be a zero, or have one
         for each in module.declarations:
             if self._has_zero(each):
                 self._constants[each.operands[1]] = each
-        self._has_loops = any(each.opcode == op.OpLoopMerge for each in module.functions)
+        opcodes = {each.opcode for each in (*module.declarations, *module.functions)}
+        self._hides_integers = not opcodes.isdisjoint((op.OpLoopMerge, op.OpSpecConstant))
         self._known: dict[int, int] = {}  # constant -> its replacement in the current function
         self._word = 0
         self.code: list[Instruction] = []
@@ -64,7 +70,9 @@ class _Rewriter:
         if given.opcode == op.OpConstantNull:
             kind = given.operands[0]
             return self._builder.width(kind) > 0 and self._builder.shape(kind)[0] in self._floats
-        return given.opcode == op.OpConstantComposite and not self._constants.keys().isdisjoint(given.operands[2:])
+        if given.opcode == op.OpSpecConstant:
+            return given.operands[0] in self._floats
+        return given.opcode in _COMPOSITES and not self._constants.keys().isdisjoint(given.operands[2:])
 
     def _magnitude(self, constant: Instruction) -> tuple[int, ...]:
         """Returns the words of a float without its sign."""
@@ -92,7 +100,7 @@ class _Rewriter:
             if operands[at] in self._constants:
                 operands[at] = self._zero(operands[at])
         before: list[Instruction] = []
-        if self._has_loops and given.opcode in _CONVERSIONS:
+        if self._hides_integers and given.opcode in _CONVERSIONS:
             kind = self._builder.types.get(operands[2], 0)
             if self._builder.width(kind) == 32 and self._builder.shape(kind)[1] == 1:
                 zero = self._zero_word()
@@ -113,11 +121,24 @@ class _Rewriter:
             self._word = self._made(self.code, op.OpShiftRightLogical, builder.word, index, shift)
         return self._word
 
+    def _true(self) -> int:
+        """Returns a bool that is True."""
+        builder, zero = self._builder, self._zero_word()
+        return self._made(self.code, op.OpIEqual, builder.bool, zero, builder.constant(builder.word, 0))
+
+    def _one(self, kind: int) -> int:
+        """Returns the constant 1.0 of a type of floats."""
+        width = self._builder.width(kind)
+        words = np.array([1], f"f{width // 8}").tobytes().ljust(4, b"\0")
+        return self._builder.constant(kind, *np.frombuffer(words, np.uint32).tolist())
+
     def _zero(self, constant: int) -> int:
         """Returns the replacement of a constant with a zero."""
         if constant not in self._known:
-            kind, _, *parts = self._constants[constant].operands
-            if self._constants[constant].opcode == op.OpConstantComposite:
+            opcode, (kind, _, *parts) = self._constants[constant].opcode, self._constants[constant].operands
+            if opcode == op.OpSpecConstant:
+                found = self._made(self.code, op.OpSelect, kind, self._true(), constant, self._one(kind))
+            elif opcode in _COMPOSITES:
                 parts = [self._zero(each) if each in self._constants else each for each in parts]
                 found = self._made(self.code, op.OpCompositeConstruct, kind, *parts)
             else:
