@@ -183,11 +183,53 @@ def test_bools_and_integers_are_folded(gpu: vc.Runtime) -> None:
     for call, message in (
         (lambda: vnp.equal.reduce(counts), "equal gives bools"),
         (lambda: vnp.subtract.reduce(x.reshape(2, 3).astype(np.float32), axis=(0, 1)), "takes one axis"),
-        (lambda: vnp.gcd.reduce(counts[:0]), "at least one element"),
+        (lambda: vnp.subtract.reduce(counts[:0]), "at least one element"),
+        (lambda: vnp.gcd.reduce(gpu.zeros(())), "takes integers"),
         (lambda: vnp.gcd.reduce(counts, where=x[0]), "takes no where="),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             call()
+
+
+FEW: list[Any] = [
+    np.float32(-3), np.float32([-3, 4]), np.float32([-3]), np.zeros((0, 2), np.float32), np.zeros((2, 0), np.float32),
+    np.float32([[3, 0], [0, 4]]), np.zeros(0, np.float32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", FEW, ids=lambda each: str(np.shape(each)))
+@pytest.mark.parametrize("axis", [0, None, -1, (), (0, 1)])
+@pytest.mark.parametrize("options", [{}, {"initial": 5}, {"keepdims": True}], ids=str)
+@pytest.mark.parametrize("name", ["subtract", "hypot", "logaddexp", "fmax", "logical_xor", "copysign"])
+def test_few_elements_are_folded(gpu: vc.Runtime, name: str, axis: Any, host: Any, options: dict[str, Any]) -> None:
+    theirs, ours = getattr(np, name).reduce, getattr(vnp, name).reduce
+    try:
+        expected = theirs(host, axis=axis, **options)
+    except ValueError:  # NumPy's AxisError, too
+        with pytest.raises(ValueError, match=r"axis|axes|at least one element"):
+            ours(gpu.array(host), axis=axis, **options)
+        return
+    found = ours(gpu.array(host), axis=axis, **options)
+    assert (found.shape, found.dtype) == (np.shape(expected), np.asarray(expected).dtype)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+def test_accumulations_of_nothing_have_the_result_s_dtype(gpu: vc.Runtime) -> None:
+    for name in ("logical_xor", "copysign", "hypot"):
+        expected = getattr(np, name).accumulate(np.zeros((3, 0), np.float32), axis=1)
+        found = getattr(vnp, name).accumulate(gpu.zeros((3, 0)), axis=1)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_signed_integers_among_unsigned_ones_are_not_rounded(gpu: vc.Runtime) -> None:
+    if lacks(gpu, "int64"):
+        pytest.skip("the device lacks int64")
+    signed = np.array([2**63 - 1, -1, -(2**63), 5, 0])
+    unsigned = np.array([2**63, 2**63 - 1, 5, 2**64 - 1], np.uint64)
+    one, other = gpu.array(signed), gpu.array(unsigned)
+    assert vnp.isin(one, other).tolist() == [True, False, False, True, False]
+    assert vnp.isin(other, one).tolist() == [False, True, True, False]
+    assert vnp.isin(one, other, invert=True).tolist() == [False, True, True, False, True]
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (130, 70), (40, 90), (2, 3, 4, 3), (0, 3), (1, 1)])

@@ -10,7 +10,7 @@ from vkcompute.arrays import gather, search, selection, sorting
 from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.manipulation import concat, ravel
 from vkcompute.arrays.promotion import BOOL, Operand
-from vkcompute.arrays.ufunc import astype, holds
+from vkcompute.arrays.ufunc import apply, astype, holds
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -28,6 +28,8 @@ def isin(
         element = _adapted(element, test_elements)
     others = ravel(_adapted(_within(test_elements, element.dtype), element))
     dtype = np.promote_types(element.dtype, others.dtype)
+    if dtype.kind == "f" and {element.dtype.kind, others.dtype.kind} == {"i", "u"}:  # floats would be rounded
+        return _among_integers(element, others, invert=invert)
     wanted = astype(element, dtype)
     if not others.size or not element.size:
         return runtime_of(element).full(element.shape, np.bool_(invert), BOOL)
@@ -35,6 +37,15 @@ def isin(
     if dtype.kind == "c":
         others, wanted = sorting.ranks(others, wanted, equal_nan=False)
     return search.contain(sorting.sort(others), wanted, opposite=invert)
+
+
+def _among_integers(element: Array, others: Array, *, invert: bool) -> Array:
+    """Returns what `isin` does, of int64 beside uint64: no negative integer is an unsigned one."""
+    is_signed = element.dtype.kind == "i"
+    others = others if is_signed else selection.masked(others, apply("greater_equal", others, 0))
+    found = isin(astype(element, np.uint64), astype(others, np.uint64))
+    found = apply("logical_and", found, apply("greater_equal", element, 0)) if is_signed else found
+    return apply("logical_not", found) if invert else found
 
 
 def _within(data: Any, dtype: np.dtype[Any]) -> Any:

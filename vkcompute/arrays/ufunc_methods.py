@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from inspect import Parameter, Signature
 from itertools import pairwise
@@ -21,6 +22,7 @@ from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.standard import scanned
 from vkcompute.arrays.ufunc import RULES, apply, assign, astype, dtype_of_result, operand_dtype, written
 from vkcompute.arrays.ufunc import where as choose
+from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
 
@@ -193,7 +195,7 @@ class BinaryUfunc(Ufunc):
         (array,) = on_device(self.__name__, (array,))
         if self._row not in _SCANS or (array.dtype.kind == "c" and self._row in ("maximum", "minimum")):
             at = axis_of(self.__name__, array.ndim, axis)
-            return written(concat(self._steps(array, at, dtype), axis=at) if array.shape[at] else array.copy(), out)
+            return written(concat(self._steps(array, at, dtype), axis=at), out)
         found = scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype_of_result(dtype, out))
         return written(found, out)
 
@@ -205,30 +207,35 @@ class BinaryUfunc(Ufunc):
             raise TypeError(
                 f"{self.__name__} gives bools, which it combines with no {array.dtype}; convert with .astype()"
             )
+        shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
+        zero = asarray(np.zeros((), array.dtype), device=array.runtime)
+        result = self(zero, zero, dtype=dtype).dtype
         parts = [array[_at_axis(axis, slice(k, k + 1))] for k in range(array.shape[axis])]
         if initial is not None:
-            shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
-            parts.insert(0, astype(asarray(initial, device=array.runtime), array.dtype).broadcast_to(shape))
-        found = [astype(parts[0], self(parts[0], parts[0], dtype=dtype).dtype)]
+            parts.insert(0, astype(asarray(initial, device=array.runtime), result).broadcast_to(shape))
+        found = [astype(each, result) for each in parts[:1]]
         for each in parts[1:]:
             found.append(self(found[-1], each, dtype=dtype))
-        return found
+        return found or [temporary(array.runtime, (*array.shape[:axis], 0, *array.shape[axis + 1 :]), result)]
 
     def _folded(
         self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None, **others: Any
     ) -> Array:
-        """Returns the elements combined one after the other along an axis."""
+        """Returns the elements combined one after the other along axes, after `initial` or the neutral element."""
         if others:
             raise TypeError(f"{self.__name__}.reduce takes no {', '.join(others)}=; pass the elements that count")
         axes = reduced_axes(self.__name__, array.ndim, axis)
         if len(axes) > 1 and self._row not in _COMMUTATIVE:
             raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
+        initial = self.identity if initial is None else initial
         if initial is None and not reductions.all_axes_have_elements(array, axes):
             raise ValueError(f"{self.__name__}.reduce takes at least one element; the array has shape {array.shape}")
-        found, shape = array, tuple([n for at, n in enumerate(array.shape) if at not in axes])
-        for at in axes:
-            found, initial = self._steps(found, at, dtype, initial)[-1], None
-        return found if keepdims else found.reshape(shape)
+        rest = [at for at in range(array.ndim) if at not in axes]
+        lengths = [array.shape[at] for at in rest]
+        lines = reshape(array.transpose((*rest, *axes)), (*lengths, math.prod([array.shape[at] for at in axes])))
+        found = self._steps(lines, len(rest), dtype, initial)[-1]
+        kept = [1 if at in axes else n for at, n in enumerate(array.shape)]
+        return reshape(found, tuple(kept if keepdims else lengths))
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""
