@@ -1,7 +1,7 @@
 """Zeros of floats, hidden from compilers that simplify arithmetic with them.
 
-Mesa's gallivm (lp_build_mul, lp_build_add, lp_build_sub and lp_build_div) folds arithmetic with constant zeros: x * 0
-and 0 / x to 0, x + 0 to x, and x / 0 to an undefined value. That is wrong for NaN, infinities and the sign of zero.
+Mesa's gallivm folds arithmetic with constant zeros in lp_build_mul, lp_build_add, lp_build_sub and lp_build_div. It
+takes x * 0 and 0 / x for 0, x + 0 for x, and x / 0 for undefined. That is wrong for NaN, infinities and signs of zeros.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ def hide_zeros(spirv: bytes) -> bytes:
     """Replaces constant zeros of floats, and constants with such an element, in the functions of a module.
 
     Their replacement is computed from the invocation's index. In modules with loops or specialization constants, it is
-    also added to integers of 32 bits that are converted to floats: compilers know these constants, and the values of
-    the counter of a loop that they unroll. Specialization constants of floats, which may be zeros, pass through a
-    selection by it.
+    also added to integers of 32 bits that are converted to floats. For compilers know these constants, and the counters
+    of loops that they unroll. Specialization constants of floats, which may be zeros, pass through a selection by it.
 
     Zeros stay that the compiler computes itself from other constants.
     """
