@@ -20,7 +20,7 @@ EXPRESSIONS = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from([" + ", " - ", " * "]), inner).map(lambda parts: f"({''.join(parts)})"),
         st.tuples(inner, st.sampled_from(["x", "y", "2.0", "-0.5"])).map(lambda parts: f"({' / '.join(parts)})"),
-        st.tuples(inner, inner, inner).map(lambda parts: "np.where({} < {}, {}, 0.0)".format(*parts)),
+        st.tuples(inner, inner).map(lambda parts: "np.where(x < {}, {}, 0.0)".format(*parts)),
         inner.map(lambda text: f"(-1.0 * {text})"),
         inner.map(lambda text: f"abs({text} + 0.0)"),
     ),

@@ -125,10 +125,10 @@ class _Rewriter:
         builder, zero = self._builder, self._zero_word()
         return self._made(self.code, op.OpIEqual, builder.bool, zero, builder.constant(builder.word, 0))
 
-    def _one(self, kind: int) -> int:
-        """Returns the constant 1.0 of a type of floats."""
+    def _three(self, kind: int) -> int:
+        """Returns the constant 3.0 of a type of floats. Mesa takes a selection of -0.0 or 1.0 for one of 0.0 or 1.0."""
         width = self._builder.width(kind)
-        words = np.array([1], f"f{width // 8}").tobytes().ljust(4, b"\0")
+        words = np.array([3], f"f{width // 8}").tobytes().ljust(4, b"\0")
         return self._builder.constant(kind, *np.frombuffer(words, np.uint32).tolist())
 
     def _zero(self, constant: int) -> int:
@@ -136,7 +136,7 @@ class _Rewriter:
         if constant not in self._known:
             opcode, (kind, _, *parts) = self._constants[constant].opcode, self._constants[constant].operands
             if opcode == op.OpSpecConstant:
-                found = self._made(self.code, op.OpSelect, kind, self._true(), constant, self._one(kind))
+                found = self._made(self.code, op.OpSelect, kind, self._true(), constant, self._three(kind))
             elif opcode in _COMPOSITES:
                 parts = [self._zero(each) if each in self._constants else each for each in parts]
                 found = self._made(self.code, op.OpCompositeConstruct, kind, *parts)
