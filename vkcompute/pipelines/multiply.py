@@ -19,7 +19,7 @@ from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
 from vkcompute.pipelines.npy_file import NpyFile
-from vkcompute.pipelines.product_stream import Operand, Progress, Target, stream, stream_broadcast
+from vkcompute.pipelines.product_stream import Operand, Progress, Target, product_shape, stream, stream_broadcast
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.kernel import Kernel
@@ -236,11 +236,7 @@ def _multiply_any(runtime: Runtime, a: Any, b: Any, out: Any, chunk_bytes: int, 
         if isinstance(kind, np.dtype):
             dtypes.lookup(kind)
     arrays = [each for each in given if isinstance(each, np.ndarray)]
-    try:
-        shape = np.broadcast_shapes(*[each.shape for each in arrays])
-    except ValueError:
-        raise ValueError(f"shapes must be equal or broadcast; got {np.shape(a)} and {np.shape(b)}") from None
-    result = _result(shape, common(runtime, kinds), out)
+    result = _result(product_shape(*given), common(runtime, kinds), out)
     return _apart(result, arrays, lambda target: stream_broadcast(runtime, given, target, chunk_bytes, progress))
 
 

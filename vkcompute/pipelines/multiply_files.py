@@ -13,7 +13,7 @@ from vkcompute import disk, dtypes
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.pipelines.multiply import HostArray, has_shader, operands, stream_product
 from vkcompute.pipelines.npy_file import NpyFile
-from vkcompute.pipelines.product_stream import Progress, stream_broadcast
+from vkcompute.pipelines.product_stream import Progress, product_shape, stream_broadcast
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.runtime.streams.stream import CHUNK_BYTES
 
@@ -76,11 +76,7 @@ def _layout(factors: Sequence[Any], runtime: Runtime) -> tuple[tuple[int, ...], 
     Raises:
         ValueError: shapes do not broadcast.
     """
-    shapes = [np.shape(each) for each in factors]
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"shapes must be equal or broadcast; got {shapes[0]} and {shapes[1]}") from None
+    shape = product_shape(*factors)
     like = next((each for each in factors if isinstance(each, NpyFile) and each.shape == shape), None)
     kinds = [each.dtype if hasattr(each, "dtype") else kind_of(each) for each in factors]
     return shape, common(runtime, kinds), like is not None and like.fortran_order

@@ -23,6 +23,19 @@ Progress = Callable[[int, int], None]
 _NUMBERS = bool, int, float, complex
 
 
+def product_shape(a: Any, b: Any) -> tuple[int, ...]:
+    """Returns the shape of the product of two arrays, files or numbers.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+    """
+    shapes = np.shape(a), np.shape(b)
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"shapes must be equal or broadcast; got {shapes[0]} and {shapes[1]}") from None
+
+
 def stream_broadcast(
     runtime: Runtime,
     factors: Sequence[Any],
