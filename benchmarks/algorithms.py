@@ -44,9 +44,8 @@ def cases(context: Context) -> Cases:
     x, few = _random(n), _random(m)
     at = np.random.default_rng(1).integers(0, n, m, np.int32)
     yield _case(context, "cumsum", n, partial(np.cumsum, dtype=np.float32), _summed, x, exact=_exact)
-    if "shaderInt8" in context.runtime.device.features:
-        yield _case(context, "mask", n, lambda x, mask: x[mask], selection.masked, x, x > 0.5)
-        yield _case(context, "nonzero", n, lambda mask: np.nonzero(mask)[0], selection.flatnonzero, x > 0.5)
+    yield _case(context, "mask", n, lambda x, mask: x[mask], selection.masked, x, x > 0.5)
+    yield _case(context, "nonzero", n, lambda mask: np.nonzero(mask)[0], selection.flatnonzero, x > 0.5)
     yield _case(context, "take", m, lambda x, at: x[at], indexing.get, x, at)
     yield _case(context, "sort", m, np.sort, sorting.sort, few)
     yield _case(context, "argsort", m, partial(np.argsort, kind="stable"), sorting.argsort, few)

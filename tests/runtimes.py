@@ -8,6 +8,7 @@ from typing import Any
 
 import vkcompute as vc
 from vkcompute.core.emulation import emulated
+from vkcompute.dtypes import lookup
 
 
 def open_runtime(
@@ -31,8 +32,7 @@ def open_runtime(
         return vc.Runtime(**options)
 
 
-def lacks(gpu: vc.Runtime, dtype: str) -> bool:
-    """True if the device lacks the dtype."""
-    features = {"float16": "shaderFloat16", "float64": "shaderFloat64"}
-    features |= {f"{kind}{n}": f"shaderInt{n}" for kind in ("int", "uint") for n in (8, 16, 64)}
-    return dtype in features and features[dtype] not in gpu.device.features
+def lacks(gpu: vc.Runtime, dtype: str, *, in_shaders: bool = False) -> bool:
+    """True if kernels in Python, or shaders, cannot have the dtype on the device."""
+    row = lookup(dtype)
+    return not gpu.device.features.issuperset((*row.features, *(row.native if in_shaders else ())))

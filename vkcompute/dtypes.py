@@ -2,6 +2,8 @@
 
 Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
 load, store or compute with elements of the type. Kernels have no complex numbers: they take the parts, as two arrays.
+Every device has kernels with numbers of 8 and 16 bits; without the features for them, these are computed in 32 bits
+(ir/small_types.py).
 """
 
 from __future__ import annotations
@@ -21,31 +23,36 @@ class DType:
         name: numpy's name.
         numpy: the numpy dtype, native byte order.
         element: numpy's name of the scalar type that a kernel's binding declares for such elements.
-        features: Vulkan feature names that a kernel with elements of this type needs; none for bools, which kernels in
-            Python access by words where they must.
+        features: Vulkan feature names that a kernel with elements of this type needs.
+        native: those with which a kernel has the type as it is, and not within 32 bits.
     """
 
     name: str
     numpy: np.dtype[np.generic]
     element: str
-    features: tuple[str, ...]
+    features: tuple[str, ...] = ()
+    native: tuple[str, ...] = ()
 
 
-def _row(name: str, *features: str, element: str = "") -> DType:
-    return DType(name, np.dtype(name), element or name, features)
+def _row(name: str, *features: str, element: str = "", native: tuple[str, ...] = ()) -> DType:
+    return DType(name, np.dtype(name), element or name, features, native)
+
+
+_BYTES = "shaderInt8", "storageBuffer8BitAccess"
+_HALVES = "shaderInt16", "storageBuffer16BitAccess"
 
 
 TABLE: tuple[DType, ...] = (
     _row("bool", element="uint8"),
-    _row("int8", "shaderInt8", "storageBuffer8BitAccess"),
-    _row("int16", "shaderInt16", "storageBuffer16BitAccess"),
+    _row("int8", native=_BYTES),
+    _row("int16", native=_HALVES),
     _row("int32"),
     _row("int64", "shaderInt64"),
-    _row("uint8", "shaderInt8", "storageBuffer8BitAccess"),
-    _row("uint16", "shaderInt16", "storageBuffer16BitAccess"),
+    _row("uint8", native=_BYTES),
+    _row("uint16", native=_HALVES),
     _row("uint32"),
     _row("uint64", "shaderInt64"),
-    _row("float16", "shaderFloat16", "storageBuffer16BitAccess"),
+    _row("float16", native=("shaderFloat16", "storageBuffer16BitAccess")),
     _row("float32"),
     _row("float64", "shaderFloat64"),
 )

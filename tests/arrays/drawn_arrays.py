@@ -16,8 +16,8 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5]
 
 
 def dtypes_of(gpu: vc.Runtime, names: str) -> list[str]:
-    """Returns the dtypes that the device has; bools count as integers of 8 bits."""
-    return [name for name in names.split() if not lacks(gpu, {"bool": "uint8"}.get(name, name))]
+    """Returns the dtypes that the device has."""
+    return [name for name in names.split() if not lacks(gpu, name)]
 
 
 def values(rng: np.random.Generator, shape: Any, dtype: str, *, special: bool = True) -> HostArray:

@@ -22,14 +22,7 @@ N_INPUT, N_PROGRAMS, SLOT = 512, 2, 4096
 INTEGERS = "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 FLOATS = "float16", "bfloat16", "float32", "float64"
 SMALL = "float16", "bfloat16"
-FEATURES = {
-    "int8": ("storageBuffer8BitAccess", "shaderInt8"),
-    "int16": ("storageBuffer16BitAccess", "shaderInt16"),
-    "int64": ("shaderInt64",),
-    "float16": ("storageBuffer16BitAccess", "shaderFloat16"),
-    "bfloat16": ("storageBuffer16BitAccess", "shaderInt16"),
-    "float64": ("shaderFloat64",),
-}
+FEATURES = {"int64": ("shaderInt64",), "float64": ("shaderFloat64",)}
 HEAD = """import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runtimes import lacks
 
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
@@ -149,8 +148,6 @@ def test_arrays_of_wide_stores_are_copied_back(gpu: Runtime) -> None:
 
 
 def test_brain_floats(torch: Any, launched: Any, gpu: Runtime) -> None:
-    if lacks(gpu, "int16"):
-        pytest.skip("the device has no 16-bit arrays")
     words = ((np.arange(32, dtype=np.float32) / 2).view(np.uint32) >> 16).astype(np.uint16)
     out = np.zeros(32, np.uint16)
     if torch.Tensor is _Tensor:

@@ -22,14 +22,6 @@ def numbers(found: np.ndarray) -> np.ndarray:
     return (found.astype(np.uint32) << 16).view(np.float32)
 
 
-@pytest.fixture
-def words(machine: vkcompute.Runtime | None) -> vkcompute.Runtime | None:
-    """The machine, if it has arrays of 16 bits."""
-    if machine is not None and "storageBuffer16BitAccess" not in machine.device.features:
-        pytest.skip("the device has no 16-bit arrays")
-    return machine
-
-
 @triton.jit
 def arithmetic(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
     x_ptr, y_ptr, out_ptr = (x_ptr.to(tl.pointer_type(tl.bfloat16)), y_ptr.to(tl.pointer_type(tl.bfloat16)),
@@ -54,10 +46,10 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
     tl.store(out_ptr + 7 * N + at, tl.sort(x))
 
 
-def test_arithmetic_is_rounded(words: vkcompute.Runtime | None) -> None:
+def test_arithmetic_is_rounded(machine: vkcompute.Runtime | None) -> None:
     x, y = (rounded(np.random.default_rng(seed).normal(size=64)) for seed in range(2))
     x[:4] = np.nan, np.inf, -0.0, 3.3895314e38  # the last is the greatest number
-    *_, found = run(words, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    *_, found = run(machine, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
     found, y = numbers(found), np.where(np.arange(64) < 60, y, np.float32(3))
     with np.errstate(all="ignore"):
         total = x
@@ -69,7 +61,7 @@ def test_arithmetic_is_rounded(words: vkcompute.Runtime | None) -> None:
         np.testing.assert_array_equal(row, each)
     np.testing.assert_array_equal(found[7], np.sort(x))
     finite = rounded(np.arange(64) % 7 - 3.0)
-    *_, found = run(words, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
+    *_, found = run(machine, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
     np.testing.assert_array_equal(numbers(found)[5], np.cumsum(finite))
     np.testing.assert_array_equal(numbers(found)[6], np.tile(finite.reshape(4, 16).sum(0), 4))
 
@@ -82,18 +74,18 @@ def products(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + at, product)
 
 
-def test_products_accumulate_in_float32(words: vkcompute.Runtime | None) -> None:
+def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> None:
     a, b = (rounded(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
     out = np.zeros((32, 32), np.float32)
-    if words is None:
+    if machine is None:
         given = [triton.reinterpret(bits(each), tl.bfloat16) for each in (a, b)]
         products.interpret[(1,)](*given, out, 32)
         np.testing.assert_allclose(out, a @ b, atol=1e-5)
         return
-    given = [triton.reinterpret(words.array(bits(each)), tl.bfloat16) for each in (a, b)]
+    given = [triton.reinterpret(machine.array(bits(each)), tl.bfloat16) for each in (a, b)]
     for factor in (1, 2):  # the second launch uses the plan of the first
         given[1].base.write(bits(factor * b))
-        result = words.zeros((32, 32), np.float32)
+        result = machine.zeros((32, 32), np.float32)
         products[(1,)](*given, result, 32)
         np.testing.assert_allclose(result.numpy(), factor * (a @ b), atol=1e-5)
 
@@ -106,9 +98,9 @@ def of_everything(x_ptr, out_ptr, N: tl.constexpr):
     tl.store(out_ptr + N + at, (x.to(tl.int32).to(tl.bfloat16) + 0).to(tl.int16, bitcast=True))
 
 
-def test_conversions_round_to_nearest_even(words: vkcompute.Runtime | None) -> None:
+def test_conversions_round_to_nearest_even(machine: vkcompute.Runtime | None) -> None:
     x = np.array([1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 257, -259, 2**-133, 0], np.float32)
-    _, found = run(words, of_everything, (1,), (x, np.zeros((2, 8), np.uint16), 8))
+    _, found = run(machine, of_everything, (1,), (x, np.zeros((2, 8), np.uint16), 8))
     np.testing.assert_array_equal(found[0], bits(x))
     np.testing.assert_array_equal(found[1], bits(np.trunc(x)))
 

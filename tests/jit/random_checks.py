@@ -22,7 +22,6 @@ import random_kernels
 from oracle import check, module
 from random_formulas import COMBINED, Formula
 from random_integers import TYPES, IntegerProgram, N, data_of, run_by_numba, run_exactly
-from runtimes import lacks
 
 import vkcompute as vc
 
@@ -49,15 +48,6 @@ def _outcome(run: Callable[[], None], text: str) -> str:
     return SAME
 
 
-def _narrow(runtime: Any, random: Random) -> bool:
-    is_simulated = not isinstance(runtime, vc.Runtime)
-    return random.random() < 0.8 and (is_simulated or not (lacks(runtime, "int8") or lacks(runtime, "int16")))
-
-
-def _halves(runtime: Any, random: Random) -> bool:
-    return random.random() < 0.3 and not (isinstance(runtime, vc.Runtime) and lacks(runtime, "float16"))
-
-
 class Strided:
     """Makes arrays as a runtime, which are views with gaps."""
 
@@ -74,7 +64,7 @@ class Strided:
 
 def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of all types, against Python on numpy's scalars."""
-    n, text = random_kernels.N, random_kernels.Program(random, halves=_halves(runtime, random)).text()
+    n, text = random_kernels.N, random_kernels.Program(random, halves=random.random() < 0.3).text()
     memory = random.choice([runtime, Strided(runtime)])
     data = np.random.default_rng(random.getrandbits(32))
     few = data.random((2, n)) < 0.6
@@ -88,7 +78,7 @@ def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
 
 def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels whose invocations share memory, by barriers, atomic and subgroup operations, against Python in step."""
-    program = random_groups.GroupProgram(random, halves=_halves(runtime, random))
+    program = random_groups.GroupProgram(random, halves=random.random() < 0.3)
     text, data = program.text(), np.random.default_rng(random.getrandbits(32))
     arguments = random_groups.data_of(data)
     size = runtime.device.physical.subgroup_size
@@ -104,7 +94,7 @@ def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
 
 def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of integers of all sizes, against Python's own ints."""
-    program = IntegerProgram(random, narrow=_narrow(runtime, random))
+    program = IntegerProgram(random, narrow=random.random() < 0.8)
     text = program.text()
     arrays, arguments = data_of(program, random)
 
@@ -135,7 +125,7 @@ def by_numba(runtime: Any, launcher: Any, random: Random) -> str:
 
 def formulas(runtime: vc.Runtime, launcher: Launcher, random: Random) -> str:
     """Functions of elements, and reductions, of views that may overlap the result, against Python's own ints."""
-    formula = Formula(random, narrow=_narrow(runtime, random))
+    formula = Formula(random, narrow=random.random() < 0.8)
     text, dtype = formula.text(), TYPES[formula.output]
     case = random_formulas.case(formula, random)
     combine, initial = random.choice(COMBINED), random.choice([0, 1, 100])

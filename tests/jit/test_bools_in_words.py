@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute.jit.launching import target
@@ -27,8 +26,8 @@ def words() -> Iterator[vc.Runtime]:
     made = target._target
     with vc.Runtime() as runtime:
         with pytest.MonkeyPatch.context() as patch:  # only as long as the target of this runtime is made
-            patch.setattr(target, "_target", lambda given: replace(made(given), byte_storage=False))
-            assert not target.target_of(runtime).byte_storage
+            patch.setattr(target, "_target", lambda given: replace(made(given), missing_types=("int8", "uint8")))
+            assert target.target_of(runtime).missing_types
         yield runtime
 
 
@@ -221,11 +220,3 @@ def test_graphs_with_other_inputs(words: vc.Runtime) -> None:
     expected = np.zeros(256 * 2 + 30, bool)
     expected[256:277] = True
     assert np.array_equal(base.numpy(), expected)
-
-
-def test_a_device_without_8_bit_types_has_bools_but_no_bytes(gpu: vc.Runtime) -> None:
-    x = gpu.array(np.arange(9) % 2 == 0)
-    assert vc.elementwise("x == y")(x, x[::-1]).numpy().all()
-    if lacks(gpu, "uint8"):
-        with pytest.raises(vc.MissingFeature, match="needs the feature shaderInt8"):
-            vc.elementwise("x + y")(gpu.zeros(3, np.uint8), 1)

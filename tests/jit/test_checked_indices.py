@@ -160,7 +160,6 @@ def test_shared_arrays_helpers_flags_and_wide_indices(gpu: vc.Runtime) -> None:
     has_int64 = "shaderInt64" in gpu.device.features
 
     def run(flags: Any, far: int) -> vc.Array:
-        flags = flags if "shaderInt8" in gpu.device.features else flags.astype(np.int32)
         wide, out = gpu.zeros(64, np.int64 if has_int64 else np.int32), gpu.zeros(64)
         of_many_kinds[1, 64](gpu.array(x), gpu.array(flags), wide, out, far).result()
         return out

@@ -22,8 +22,6 @@ def scaled(x, out):
     out[i] = x[i] * 2.0 + HALF
 def called(x, out):
     out[0] = longer(x[0])
-def small(x, out):
-    out[0] = x[0] + vc.float16(1)
 def folded(x, out):
     n = np.int64(3) + 4
     out[0] = int(np.int32(n))
@@ -35,8 +33,7 @@ def wide(x, out):
 PLACES = {
     "scaled": ("Float64", "mine.py:9:27: this is float64\n        out[i] = x[i] * 2.0 + HALF\n" + 30 * " " + "^"),
     "called": ("Int64", "mine.py:6:16: this is int64"),
-    "folded": ("Int64", "mine.py:18:14: this is int64"),
-    "small": ("Float16", "mine.py:13:21: this is float16"),
+    "folded": ("Int64", "mine.py:16:14: this is int64"),
 }
 
 

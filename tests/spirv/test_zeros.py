@@ -94,7 +94,7 @@ CONSTANTS = {
 def test_numbers_and_vectors(
     gpu: vc.Runtime, expression: str, dtype: str, constants: str, tmp_path: Path, *, everywhere: bool
 ) -> None:
-    if lacks(gpu, dtype):
+    if lacks(gpu, dtype, in_shaders=True):
         pytest.skip(f"the device lacks {dtype}")
     kind, vector = KINDS[dtype]
     declaration = CONSTANTS[constants].format(kind=kind)

@@ -18,6 +18,7 @@ from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.narrowing import narrow_integers
 from vkcompute.ir.promotion import promote_arrays
 from vkcompute.ir.recomputation import prevent_recomputation
+from vkcompute.ir.small_types import widen_small_types
 from vkcompute.ir.target import ANY, Target
 from vkcompute.ir.unrolling import unroll_loops
 
@@ -52,7 +53,7 @@ def legalize(function: Function) -> Function:
 
 def lower(function: Function, target: Target = ANY) -> KernelModule:
     """The SPIR-V 1.3 module of a valid function, with its interface; its entry point is "main"."""
-    function = expand_bools(legalize(function), target)
+    function = widen_small_types(expand_bools(legalize(function)), target)
     if target.recomputes_across_barriers:
         function = prevent_recomputation(function)
     return to_spirv(function, target)

@@ -251,12 +251,21 @@ def stream_product(
     """Streams the product of one source and `scalar`, or of two sources, into `result`, which overlaps neither."""
     if not result.size:
         return
+    if not _has_native(runtime, result.dtype):
+        factors = sources if scalar is None else [*sources, scalar]
+        stream_broadcast(runtime, factors, result, chunk_bytes, progress)
+        return
     product = multiplier(runtime, result.dtype)
 
     def work(first: Array, *others: Array) -> None:
         product(first, others[0] if scalar is None else scalar, others[-1])
 
     stream(runtime, sources, work, result, chunk_bytes, progress)
+
+
+def _has_native(runtime: Runtime, dtype: np.dtype[Any]) -> bool:
+    """True if shaders run that have the dtype: unlike kernels in Python, they do not compute it within 32 bits."""
+    return runtime.device.features.issuperset(dtypes.lookup(dtype).native)
 
 
 def multiplier(runtime: Runtime, dtype: np.dtype[Any]) -> Multiplier:
@@ -270,7 +279,7 @@ def _multiply_arrays(left: Any, right: Any, out: Any) -> Array:
     a: Array = left if isinstance(left, Array) else right
     b = _number(right if a is left else left, a.dtype)
     alike = b.shape == a.shape if isinstance(b, Array) else isinstance(b, np.generic)
-    if not alike or b.dtype != a.dtype or a.dtype.kind not in _IN_SHADERS:
+    if not alike or b.dtype != a.dtype or a.dtype.kind not in _IN_SHADERS or not _has_native(runtime_of(a), a.dtype):
         product = apply("multiply", a, b)
         if out is None:
             product.compute()

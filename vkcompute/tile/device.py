@@ -6,6 +6,7 @@ import math
 from functools import partial
 
 from vkcompute.jit.elementwise.blocks import block_of
+from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.tile.registers import ADJACENT
@@ -47,6 +48,9 @@ def matrices_of(runtime: Runtime) -> tuple[MatrixShape, ...]:
     found = [
         MatrixShape(*each[:3], each.left, each.sums)
         for each in device.physical.matrix_products
-        if each.left == each.right and each.sums == each.result and min(each[:3]) >= ADJACENT
+        if not {each.left, each.sums}.intersection(target_of(runtime).missing_types)
+        and each.left == each.right
+        and each.sums == each.result
+        and min(each[:3]) >= ADJACENT
     ]
     return tuple(sorted(found, key=lambda each: -math.prod(each[:3])))

@@ -95,7 +95,7 @@ class Program:
         kernel = _lowered(built, target)
         function = optimized(kernel.function, options)
         n = len(built.function.buffers)
-        most = built.iterations
+        most, in_words = built.iterations, ir.in_words(function, options.target)
         return Specialization(
             ir.lower(function, options.target),
             (),
@@ -103,6 +103,7 @@ class Program:
             tuple([(n + at, VALUE) for at in range(len(built.function.pushes))]),
             local_size=function.local_size,
             aliases=kernel.aliases,
+            in_words=in_words,
         )
 
 

@@ -188,6 +188,7 @@ def specialize(
     built = build(definition, constants, signature)
     try:
         kernel = lowered(definition, built, options)
+        in_words = ir.in_words(kernel.function, options.compilation.target)
         module = ir.lower(kernel.function, options.compilation.target)
     except RecursionError:
         raise definition.source.too_deep() from None
@@ -205,4 +206,5 @@ def specialize(
         aliases=kernel.aliases,
         sites=kernel.sites,
         array_bindings=kernel.function.array_bindings,
+        in_words=in_words,
     )

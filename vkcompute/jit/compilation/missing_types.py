@@ -16,13 +16,7 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Kind, Number, Vector, kind_of
 
-_TYPES = {
-    "Float64": ("float64",),
-    "Float16": ("float16",),
-    "Int64": ("int64", "uint64"),
-    "Int16": ("int16", "uint16"),
-    "Int8": ("int8", "uint8"),
-}
+_TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}
 """SPIR-V capability -> the types that need it."""
 
 

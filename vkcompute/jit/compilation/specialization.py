@@ -42,7 +42,7 @@ class Specialization:
         limits: (index of a push constant, dtype) for each int argument that must fit a narrower type.
         tables: the constant tables, bound after the arrays.
         strided: (index of the array, of the push constant with its OFFSET) for each array that may be any view.
-        in_words: indices of the arrays of bools whose bytes are accessed by words.
+        in_words: indices of the arrays whose elements of 8 or 16 bits are accessed by words.
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
@@ -98,7 +98,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             if type(each) is not tuple and each is not NoneType
         ]
         arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
-        pushes, in_words = (*scalars, *compiler.extents), ir.bools_in_words(built, options.target)
+        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
         linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
         if linear is not None and arrays.index(linear) in in_words:
             linear = None

@@ -74,7 +74,7 @@ class Programs:
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
         limits = tuple(sorted(described.pop("compiler").limits))
-        in_words = ir.bools_in_words(function, options.target)
+        in_words = ir.in_words(function, options.target)
         described |= {"limits": limits, "array_bindings": function.array_bindings, "in_words": in_words}
         return Specialization(ir.lower(function, options.target), captured, iterations, **described)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from vkcompute.core.quirks import quirks_of
-from vkcompute.dtypes import BY_NUMPY
+from vkcompute.dtypes import TABLE
 from vkcompute.ir import UINT32, Target
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
@@ -34,7 +32,7 @@ def _target(runtime: Runtime) -> Target:
         preserved_floats=physical.preserved_floats,
         broadcasts=not quirks.slow_broadcasts,
         recomputes_across_barriers=quirks.recomputes_across_barriers,
-        byte_storage=runtime.device.features.issuperset(BY_NUMPY[np.dtype(np.uint8)].features),
+        missing_types=tuple([row.name for row in TABLE if not runtime.device.features.issuperset(row.native)]),
     )
 
 

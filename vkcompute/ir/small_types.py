@@ -1,0 +1,326 @@
+"""Numbers of 8 and 16 bits on devices without them: they are computed in 32 bits, and accessed by words of buffers.
+
+An integer is held as int32 or uint32 of the same value, and wrapped after each operation that may leave its range. A
+float16 is held as float32, and rounded after each operation. Sums, products, quotients and square roots are thereby the
+nearest float16: a second rounding changes nothing where the first keeps 24 >= 2 * 11 + 2 bits (S. Figueroa: When is
+double rounding innocuous? 1995). Where it would change something, the first one is to odd (S. Boldo, G. Melquiond:
+Emulation of a FMA and correctly rounded sums, 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from vkcompute.errors import IrError
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import NO_CONTRACTION, Constant, Function, Op, Region, Value, walk
+from vkcompute.ir.half_floats import bits_of_half, half_of_bits, rounded_to_half, to_odd
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.rewriting import rewrite
+from vkcompute.ir.target import Target
+from vkcompute.ir.types import (
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    UINT8,
+    UINT16,
+    UINT32,
+    Matrix,
+    Scalar,
+    Type,
+    Vector,
+    element_of,
+    vector,
+)
+
+SMALL_TYPES = {INT8: INT32, INT16: INT32, UINT8: UINT32, UINT16: UINT32, FLOAT16: FLOAT32}
+"""Types below 32 bits -> those that hold their numbers."""
+_WRAPPED = {"add", "sub", "mul", "neg", "abs", "shl", "not", "div"}
+"""Operations of integers whose results may leave the range of their type."""
+_EXACT = {"neg", "abs", "sign", "floor", "ceil", "trunc", "round", "min", "max", "rem"}
+"""Operations of floats whose results have no more bits than their operands."""
+_LIMITS = {"exclusive_min": ("min", "max"), "exclusive_max": ("max", "min")}
+"""Scans whose first result is a limit of the type -> the operation that limits it, and the limit's name in `iinfo`."""
+
+
+def widen_small_types(function: Function, target: Target) -> Function:
+    """Replaces the types below 32 bits that the target lacks, in place."""
+    missing = {kind: wide for kind, wide in SMALL_TYPES.items() if kind.name in target.missing_types}
+    if missing:
+        _Widening(function, missing).run()
+    return function
+
+
+def in_words(function: Function, target: Target) -> tuple[int, ...]:
+    """Returns the indices of the buffers whose elements `lower` accesses by words of 32 bits."""
+    stored = [(each.element, _stored(each.element, target.missing_types)) for each in function.buffers]
+    return tuple([n for n, (element, word) in enumerate(stored) if word is UINT32 and element is not UINT32])
+
+
+def _stored(element: Scalar, missing: Sequence[str]) -> Scalar:
+    """Returns the type of what a buffer of these elements is accessed by."""
+    name = "uint8" if element.kind == "b" else element.name
+    if name not in missing:
+        return element
+    return UINT16 if element is FLOAT16 and "uint16" not in missing else UINT32
+
+
+class _Widening:
+    def __init__(self, function: Function, missing: dict[Scalar, Scalar]) -> None:
+        self._function, self._missing, self._b = function, missing, Builder(function)
+        names = tuple([each.name for each in missing])
+        self._ops = walk(function.body)
+        used = (*function.buffers, *function.shared_memory, *[op.memory for op in self._ops])
+        self._memories: dict[Memory | None, Memory] = {
+            each: self._replaced(each, names) for each in used if each is not None and each.element in missing
+        }
+        self._sources = {op: op.args[0].type for op in self._ops if op.code == "bitcast"}
+
+    def run(self) -> None:
+        """Rewrites the function."""
+        function, memories = self._function, self._memories
+        for op in self._ops:
+            for each in (*op.params, *op.results):
+                each.type = self._wide(each.type)
+        for listed in (function.buffers, function.shared_memory):
+            listed[:] = [memories.get(each, each) for each in listed]
+        function.aliased = frozenset([memories.get(each, each) for each in function.aliased])
+        rewrite(function, self._replace)
+
+    def _replaced(self, memory: Memory, names: tuple[str, ...]) -> Memory:
+        """Returns the memory that holds the elements: only a buffer has a layout that others see."""
+        if memory.lanes > 1:
+            raise IrError(
+                f"{memory.name}: elements of {memory.element} are accessed one by one; got {memory.lanes} lanes"
+            )
+        element = _stored(memory.element, names) if _is_buffer(memory) else self._missing[memory.element]
+        return Memory(memory.name, element, memory.length, memory.binding, private=memory.private)
+
+    def _wide(self, kind: Type) -> Type:
+        if isinstance(kind, Matrix):
+            return kind
+        element = element_of(kind)
+        wide = self._missing.get(element, element)
+        return vector(wide, kind.n) if isinstance(kind, Vector) else wide
+
+    def _is_small(self, kind: Type) -> bool:
+        return element_of(kind) in self._missing
+
+    def _replace(self, op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
+        """Returns the operations in place of one, and notes its result."""
+        op.args = tuple([self._constant(each) for each in op.args])
+        if not (op.has_result and self._is_small(op.type)):
+            if op.code == "bitcast" and self._is_small(self._sources[op]):
+                return self._built(op, replaced, lambda: self._bitcast(op))
+            if op.code == "cast" and op.args[0].type is op.type:
+                replaced[op] = op.args[0]
+                return []
+            if op.memory in self._memories:
+                return self._built(op, replaced, lambda: self._store(op, self._memories[op.memory]))
+            return None
+        if op.code == "load":
+            return self._built(op, replaced, lambda: self._load(op, self._memories[op.memory]))
+        if op.code == "cast":
+            kind = element_of(op.type)
+            return self._built(op, replaced, lambda: self._each(op.args[0], lambda value: self._cast(value, kind)))
+        if op.code == "bitcast":
+            return self._built(op, replaced, lambda: self._bitcast(op))
+        if op.code == "fma":
+            return self._built(op, replaced, lambda: self._fma(*op.args))
+        kind, op.type = element_of(op.type), self._wide(op.type)
+        if op.code == "subgroup" and op.attribute in _LIMITS and kind.kind != "f":
+            return [op, *self._built(op, replaced, lambda: self._limited(op, kind))]
+        if _is_exact(op, kind):
+            return None
+        return [op, *self._built(op, replaced, lambda: self._each(op, lambda value: self._normal(value, kind)))]
+
+    def _built(self, op: Op, replaced: dict[Value, Value], build: Callable[[], Value | None]) -> list[Op]:
+        """Returns the operations that `build` appends; its result replaces the operation's."""
+        region = Region()
+        with self._b.into(region), self._b.at(op.loc):
+            found = build()
+        if found is not None:
+            replaced[op] = found
+        return region.ops[:-1]  # without the terminator
+
+    def _constant(self, value: Value) -> Value:
+        if not isinstance(value, Constant) or not self._is_small(value.type):
+            return value
+        return self._b.const(value.value, self._missing[element_of(value.type)])
+
+    def _each(self, value: Value, function: Callable[[Value], Value]) -> Value:
+        """Applies a function to a number, or to each element of a vector."""
+        if not isinstance(value.type, Vector):
+            return function(value)
+        return self._b.vector(*[function(self._b.extract(value, at)) for at in range(value.type.n)])
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def _normal(self, value: Value, kind: Scalar) -> Value:
+        """Returns the number of a small type that is stored for a result: wrapped, or rounded."""
+        b = self._b
+        if kind is FLOAT16:
+            return rounded_to_half(b, value)
+        if kind.kind == "u":
+            return b.compute("and", value, b.const((1 << kind.bits) - 1, UINT32))
+        unused = b.const(32 - kind.bits, INT32)
+        return b.compute("shr", b.compute("shl", value, unused), unused)
+
+    def _limited(self, value: Value, kind: Scalar) -> Value:
+        """Returns the result of a scan that has a limit of 32 bits in the first lane."""
+        code, name = _LIMITS[value.attribute]  # type: ignore[attr-defined]
+        return self._b.compute(code, value, self._b.const(getattr(np.iinfo(kind.name), name), self._missing[kind]))
+
+    def _cast(self, value: Value, kind: Scalar) -> Value:
+        """Converts a number to a small type."""
+        b, source = self._b, element_of(value.type)
+        if kind is FLOAT16 and source is FLOAT64:
+            single = b.cast(value, FLOAT32)
+            again = b.cast(single, FLOAT64)
+            return rounded_to_half(b, to_odd(b, single, b.compute("lt", value, again), b.compute("gt", value, again)))
+        wide = self._missing[kind]
+        if source.kind == "b":
+            return b.cast(value, wide)
+        if source.kind == "f" and kind is not FLOAT16:
+            value = b.cast(value, INT32)
+        return self._normal(b.cast(value, wide), kind)
+
+    def _fma(self, x: Value, y: Value, z: Value) -> Value:
+        """Returns x * y + z, rounded once: the product is exact in float32, and the error of the sum is known."""
+        b = self._b
+
+        def compute(code: str, *args: Value) -> Value:
+            found = b.compute(code, *args)
+            if isinstance(found, Op):
+                found.attribute = NO_CONTRACTION
+            return found
+
+        product = compute("mul", x, y)
+        total = compute("add", product, z)
+        part = compute("sub", total, product)
+        error = compute("add", compute("sub", product, compute("sub", total, part)), compute("sub", z, part))
+        zero = b.const(0, FLOAT32)
+        return rounded_to_half(b, to_odd(b, total, b.compute("lt", error, zero), b.compute("gt", error, zero)))
+
+    # -- bits ---------------------------------------------------------------------------------------------------------
+
+    def _bits(self, value: Value, kind: Scalar) -> Value:
+        """Returns the bits of a number of at most 32 bits, as uint32."""
+        b = self._b
+        if kind.bits == 32:
+            return b.bitcast(value, UINT32)
+        mask = b.const((1 << kind.bits) - 1, UINT32)
+        if kind not in self._missing:
+            pair = b.bitcast(b.vector(value, value), UINT32) if kind.bits == 16 else None
+            return b.cast(b.bitcast(value, UINT8), UINT32) if pair is None else b.compute("and", pair, mask)
+        if kind is FLOAT16:
+            return bits_of_half(b, value)
+        return value if kind.kind == "u" else b.compute("and", b.bitcast(value, UINT32), mask)
+
+    def _of_bits(self, word: Value, kind: Scalar) -> Value:
+        """Returns the number with these bits; all higher bits are 0."""
+        b = self._b
+        if kind.bits == 32:
+            return b.bitcast(word, kind)
+        if kind not in self._missing:
+            is_pair = kind.bits == 16
+            return b.extract(b.bitcast(word, vector(kind, 2)), 0) if is_pair else b.bitcast(b.cast(word, UINT8), kind)
+        if kind is FLOAT16:
+            return half_of_bits(b, word)
+        return word if kind.kind == "u" else self._normal(b.bitcast(word, INT32), kind)
+
+    def _bitcast(self, op: Op) -> Value:
+        """Takes bits as another type; one of both has small elements."""
+        b, (value,), source = self._b, op.args, self._sources[op]
+        parts = [b.extract(value, at) for at in range(source.n)] if isinstance(source, Vector) else [value]
+        element, target = element_of(source), element_of(op.type)
+        if element.bits == 64:
+            halves = [b.bitcast(each, vector(UINT32, 2)) for each in parts]
+            words = [b.extract(half, at) for half in halves for at in (0, 1)]
+        else:
+            words = self._joined([self._bits(each, element) for each in parts], element.bits)
+        if target.bits == 64:
+            found = [b.bitcast(b.vector(*words[at : at + 2]), target) for at in range(0, len(words), 2)]
+        else:
+            n = op.type.n if isinstance(op.type, Vector) else 1
+            found = [self._of_bits(each, target) for each in self._split(words, target.bits)[:n]]
+        return b.vector(*found) if isinstance(op.type, Vector) else found[0]
+
+    def _joined(self, parts: Sequence[Value], n_bits: int) -> list[Value]:
+        """Joins numbers of this many bits to words."""
+        b, n = self._b, 32 // n_bits
+        words = []
+        for first in range(0, len(parts), n):
+            word = parts[first]
+            for at, part in enumerate(parts[first + 1 : first + n], 1):
+                word = b.compute("or", word, b.compute("shl", part, b.const(at * n_bits, UINT32)))
+            words.append(word)
+        return words
+
+    def _split(self, words: Sequence[Value], n_bits: int) -> list[Value]:
+        """Splits words to numbers of this many bits."""
+        return [self._part(word, self._b.const(at, UINT32), n_bits) for word in words for at in range(0, 32, n_bits)]
+
+    def _part(self, word: Value, shift: Value, n_bits: int) -> Value:
+        """Returns this many bits of a word, from a bit on."""
+        b = self._b
+        moved = b.compute("shr", word, shift)
+        return moved if n_bits == 32 else b.compute("and", moved, b.const((1 << n_bits) - 1, UINT32))
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _load(self, op: Op, memory: Memory) -> Value:
+        b, kind, index = self._b, op.memory.element, op.args[0]  # type: ignore[union-attr]
+        if not _is_buffer(memory):
+            return b.load(memory, index)
+        if memory.element is UINT16:
+            return self._of_bits(b.cast(b.load(memory, index), UINT32), kind)
+        number, shift = self._place(index, kind.bits)
+        return self._of_bits(self._part(b.load(memory, number), shift, kind.bits), kind)
+
+    def _store(self, op: Op, memory: Memory) -> None:
+        """Stores a number.
+
+        In a word, two atomic operations do. They leave its other bits, which other invocations may store, as they are.
+        """
+        b, kind, value = self._b, op.memory.element, op.args[-1]  # type: ignore[union-attr]
+        if op.code == "fill":
+            b.fill(memory, value)
+        elif not _is_buffer(memory):
+            b.store(memory, op.args[0], value)
+        elif memory.element is UINT16:
+            b.store(memory, op.args[0], b.cast(self._bits(value, kind), UINT16))
+        elif op.code == "store":
+            number, shift = self._place(op.args[0], kind.bits)
+            mask = b.compute("shl", b.const((1 << kind.bits) - 1, UINT32), shift)
+            b.atomic("and", memory, number, b.compute("not", mask))
+            b.atomic("or", memory, number, b.compute("shl", self._bits(value, kind), shift))
+        else:
+            raise IrError(f"{op.code} of {memory.name} is not known: {kind} is accessed by words")
+
+    def _place(self, index: Value, n_bits: int) -> tuple[Value, Value]:
+        """Returns the word of an element, and its first bit there."""
+        b, log2 = self._b, (32 // n_bits).bit_length() - 1
+        at = b.compute("and", b.cast(index, UINT32), b.const((1 << log2) - 1, UINT32))
+        return (
+            b.compute("shr", index, b.const(log2, index.type)),  # type: ignore[arg-type]
+            b.compute("mul", at, b.const(n_bits, UINT32)),
+        )
+
+
+def _is_buffer(memory: Memory) -> bool:
+    return memory.length is None and not memory.private
+
+
+def _is_exact(op: Op, kind: Scalar) -> bool:
+    """True if the result of an operation in 32 bits is a number of the small type."""
+    if op.code == "subgroup":
+        return not op.attribute.endswith(("add", "mul"))
+    if not op.operation.arity:
+        return True
+    return op.code in _EXACT if kind.kind == "f" else op.code not in _WRAPPED
