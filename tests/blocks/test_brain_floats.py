@@ -1,4 +1,4 @@
-"""bfloat16: bits in arrays of uint16, computed in float32 and rounded after each operation."""
+"""bfloat16: bits in arrays of uint16, computed in float32 and rounded after each operation; products of 16 bits."""
 
 from __future__ import annotations
 
@@ -88,6 +88,12 @@ def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> No
         result = machine.zeros((32, 32), np.float32)
         products[(1,)](*given, result, 32)
         np.testing.assert_allclose(result.numpy(), factor * (a @ b), atol=1e-5)
+
+
+def test_products_of_float16_accumulate_in_float32(machine: vkcompute.Runtime | None) -> None:
+    a, b = (np.random.default_rng(seed).normal(size=(32, 32)).astype(np.float16) for seed in range(2))
+    *_, found = run(machine, products, (1,), (a, b, np.zeros((32, 32), np.float32), 32))
+    np.testing.assert_allclose(found, a.astype(np.float32) @ b.astype(np.float32), atol=1e-5)
 
 
 @triton.jit
