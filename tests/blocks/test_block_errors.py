@@ -93,11 +93,6 @@ def static_failure(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
-def half_atomic(x_ptr):
-    tl.atomic_add(x_ptr + tl.arange(0, 8), 1.0)
-
-
-@triton.jit
 def float_exchange(x_ptr):
     tl.atomic_cas(x_ptr, 0.0, 1.0)
 
@@ -105,8 +100,12 @@ def float_exchange(x_ptr):
 @pytest.mark.parametrize(
     ("program", "dtype", "message"),
     [
-        (half_atomic, "float16", "atomic add takes elements of 32 or 64 bits; x_ptr has fp16; use an array of float32"),
-        (half_atomic, "int8", "atomic add takes elements of 32 or 64 bits; x_ptr has int8; use an array of int32"),
+        (
+            float_exchange,
+            "float16",
+            "takes integers; x_ptr has fp16; pass its bits, as triton.reinterpret",
+        ),
+        (float_exchange, "bool", "atomic compare exchange takes numbers; x_ptr has int1; use an array of int32"),
         (
             float_exchange,
             "float32",

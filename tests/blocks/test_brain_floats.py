@@ -118,7 +118,9 @@ def summed(x_ptr):
 
 @pytest.mark.pure
 def test_what_has_no_bfloat16() -> None:
-    with pytest.raises(KernelError, match="atomic add takes elements of 32 or 64 bits; x_ptr has bf16"):
+    with pytest.raises(
+        KernelError, match="takes elements of the array's own type; x_ptr points to bf16; use an array of float32"
+    ):
         summed.interpret[(1,)](triton.reinterpret(np.zeros(4, np.uint16), tl.bfloat16))
     with pytest.raises(ValueError, match="elements keep their size; got float32 and bf16"):
         triton.reinterpret(np.zeros(4, np.float32), tl.bfloat16)

@@ -263,6 +263,81 @@ def test_subgroups(lacking: vc.Runtime, dtype: str) -> None:
         equal(found, each.ravel().astype(dtype))
 
 
+@vc.kernel
+def change(x, bins, old):
+    """Combines elements with those of a few neighbours, in a buffer and in a shared array."""
+    shared = vc.shared((6, 5), x.dtype)
+    i, here = vc.global_id(0), vc.local_id(0)
+    if here < 30:
+        shared[here // 5, here % 5] = x.dtype.type(0)
+    vc.barrier()
+    if i < x.size:
+        at = i % 5
+        vc.atomic.add(bins, (0, at), x[i])
+        vc.atomic.min(bins, (1, at), x[i])
+        vc.atomic.max(bins, (2, at), x[i])
+        old[i] = vc.atomic.exchange(bins, (3, at), x[i])
+        vc.atomic.add(shared, (0, at), x[i])
+        vc.atomic.max(shared, (1, at), x[i])
+    vc.barrier()
+    if here < 5:
+        vc.atomic.add(bins, (4, here), shared[0, here])
+        vc.atomic.max(bins, (5, here), shared[1, here])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_atomic_operations(lacking: vc.Runtime, dtype: str) -> None:
+    x = np.random.default_rng(10).integers(0, 6, 205).astype(dtype)
+    before = np.arange(30).reshape(6, 5).astype(dtype)
+    base = np.full(33, 77, dtype)
+    base[2:32] = before.ravel()
+    whole = lacking.array(base)
+    old = lacking.zeros(205, dtype)
+    change[4, 64](lacking.array(x), whole[2:32].reshape(6, 5), old)
+    columns = x.reshape(-1, 5)
+    assert whole.numpy()[:2].tolist() == [77, 77]
+    assert whole.numpy()[32:].tolist() == [77]
+    found = whole.numpy()[2:32].reshape(6, 5)
+    equal(found[0], before[0] + columns.sum(0, dtype=dtype))
+    equal(found[1], np.minimum(before[1], columns.min(0)))
+    equal(found[2], np.maximum(before[2], columns.max(0)))
+    equal(found[4], before[4] + columns.sum(0, dtype=dtype))
+    equal(found[5], np.maximum(before[5], columns.max(0)))
+    for at in range(5):  # each number replaces another: those that were there, and the first one
+        left = [*old.numpy()[at::5], found[3, at]]
+        assert sorted(left) == sorted([before[3, at], *columns[:, at]])
+
+
+@vc.kernel
+def change_bits(x, bins):
+    i = vc.global_id(0)
+    if i < x.size:
+        at = i % 3
+        vc.atomic.and_(bins, at, x[i] | 3)
+        vc.atomic.or_(bins, 3 + at, x[i] & 28)
+        vc.atomic.xor(bins, 6 + at, x[i])
+        here = bins[9]
+        seen = vc.atomic.compare_exchange(bins, 9, here, here + 1)
+        while seen != here:
+            here = seen
+            seen = vc.atomic.compare_exchange(bins, 9, here, here + 1)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_atomic_operations_on_bits(lacking: vc.Runtime, dtype: str) -> None:
+    x = random_bits(300, dtype, 11)
+    bins = lacking.array(np.repeat([-1, 0, 0, 0], [3, 3, 3, 1]).astype("i4").astype(dtype))
+    change_bits[5, 64](lacking.array(x), bins)
+    columns = x.reshape(-1, 3)
+    expected = [
+        *np.bitwise_and.reduce(columns | np.array(3, dtype)),
+        *np.bitwise_or.reduce(columns & np.array(28, dtype)),
+        *np.bitwise_xor.reduce(columns),
+        np.array(300).astype(dtype),
+    ]
+    equal(bins.numpy(), np.array(expected, dtype))
+
+
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 

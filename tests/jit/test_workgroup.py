@@ -323,7 +323,7 @@ REFUSED = [
     ("y = vc.shared(2, vc)", "one of numpy's, as vc.float32; got the module vkcompute", "vc.shared"),
     (
         "vc.atomic.and_(x, 0, 1)",
-        "and_ takes int32, uint32, int64 and uint64; got the array x",
+        "and_ takes integers; got the array x",
         "vc.atomic.and_",
     ),
     (
@@ -333,7 +333,6 @@ REFUSED = [
     ),
     ("vc.atomic.max(c, 0, x[0])", "atomic.max on int32 takes integers; got float32; write int(x)", "vc.atomic.max"),
     ("vc.atomic.compare_exchange(c, 0, 1, 1.0)", "on int32 takes integers; got a Python float", "vc.atomic.compare"),
-    ("y = vc.shared(2, vc.float16); vc.atomic.add(y, 0, 1)", "y (float16, 1-D); make it of float32", "vc.atomic.add"),
     ("y = vc.shared(2, bool); vc.atomic.or_(y, 0, 1)", "got the shared array y (bool, 1-D); make it", "vc.atomic.or_"),
     ("vc.atomic.compare_exchange(x, 0, 1, 2)", "exchange the index of an element", "vc.atomic.compare_exchange"),
     ("vc.atomic.add(c, 0)", "atomic.add takes 3 arguments; got 2", "vc.atomic.add"),

@@ -20,6 +20,7 @@ from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
 from vkcompute.ir.operations import OPERATIONS, Operation
 from vkcompute.ir.pipeline import legalize, lower, optimize
 from vkcompute.ir.printer import text
+from vkcompute.ir.small_atomics import expand_small_atomics
 from vkcompute.ir.small_types import in_words
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.target import Target
@@ -44,7 +45,7 @@ __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
     "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids",
-    "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "float_atomics", "in_words",
-    "legalize", "load_texels", "lower", "most_iterations", "optimize", "text", "verify", "with_cut_detection",
-    "wrap_grid",
+    "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "expand_small_atomics",
+    "float_atomics", "in_words", "legalize", "load_texels", "lower", "most_iterations", "optimize", "text", "verify",
+    "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

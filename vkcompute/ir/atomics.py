@@ -31,7 +31,7 @@ class Atomic(NamedTuple):
 
     def takes(self, element: Scalar) -> bool:
         """True if the operation takes elements of this type."""
-        return element.kind in self.opcodes and element.bits >= 32
+        return element.kind in self.opcodes
 
 
 ATOMICS = {

@@ -37,7 +37,7 @@ def emulate_float_atomics(function: Function) -> Function:
 
 def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
     for op in walk(function.body):
-        if op.code == "atomic" and op.attribute[1].element.kind == "f":
+        if op.code == "atomic" and op.attribute[1].element.kind == "f" and op.attribute[1].element.bits >= 32:
             yield op.attribute
 
 

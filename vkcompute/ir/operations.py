@@ -169,13 +169,13 @@ def _atomic(operation: Operation, operands: list[Type], attribute: Any) -> Type 
     _demand(name in ATOMICS, operation.name, [name], f"is one of {', '.join(sorted(named))}")
     kinds = ", ".join(ATOMICS[name].opcodes)
     fits = memory.lanes == 1 and ATOMICS[name].takes(memory.element)
-    _demand(fits, f"atomic {name}", [memory.type], f"works on numbers of kind {kinds} with 32 or 64 bits")
+    _demand(fits, f"atomic {name}", [memory.type], f"works on numbers of kind {kinds}")
     return _accesses(1)(operation, operands, memory)
 
 
 def _compare_exchange(operation: Operation, operands: list[Type], memory: Any) -> Type | None:
-    fits = memory.lanes == 1 and memory.element.kind in "iu" and memory.element.bits >= 32
-    _demand(fits, operation.name, [memory.type], "works on integers of 32 or 64 bits")
+    fits = memory.lanes == 1 and memory.element.kind in "iu"
+    _demand(fits, operation.name, [memory.type], "works on integers")
     return _accesses(2)(operation, operands, memory)
 
 

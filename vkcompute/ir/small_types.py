@@ -10,6 +10,7 @@ Emulation of a FMA and correctly rounded sums, 2008).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from vkcompute.ir.types import (
     element_of,
     vector,
 )
+from vkcompute.ir.words import part, place, store_part, words_of
 
 SMALL_TYPES = {INT8: INT32, INT16: INT32, UINT8: UINT32, UINT16: UINT32, FLOAT16: FLOAT32}
 """Types below 32 bits -> those that hold their numbers."""
@@ -58,26 +60,23 @@ def widen_small_types(function: Function, target: Target) -> Function:
 
 def in_words(function: Function, target: Target) -> tuple[int, ...]:
     """Returns the indices of the buffers whose elements `lower` accesses by words of 32 bits."""
-    stored = [(each.element, _stored(each.element, target.missing_types)) for each in function.buffers]
-    return tuple([n for n, (element, word) in enumerate(stored) if word is UINT32 and element is not UINT32])
+    buffers = enumerate(function.buffers)
+    return tuple([n for n, each in buffers if each.parts > 1 or _has_words(each.element, target.missing_types)])
 
 
-def _stored(element: Scalar, missing: Sequence[str]) -> Scalar:
-    """Returns the type of what a buffer of these elements is accessed by."""
-    name = "uint8" if element.kind == "b" else element.name
-    if name not in missing:
-        return element
-    return UINT16 if element is FLOAT16 and "uint16" not in missing else UINT32
+def _has_words(element: Scalar, missing: Sequence[str]) -> bool:
+    """True if numbers of a type are accessed by words in buffers; float16 by uint16 where the device has that."""
+    names = {"bool": ("uint8",), "float16": ("float16", "uint16")}.get(element.name, (element.name,))
+    return set(names) <= set(missing)
 
 
 class _Widening:
     def __init__(self, function: Function, missing: dict[Scalar, Scalar]) -> None:
         self._function, self._missing, self._b = function, missing, Builder(function)
-        names = tuple([each.name for each in missing])
         self._ops = walk(function.body)
         used = (*function.buffers, *function.shared_memory, *[op.memory for op in self._ops])
         self._memories: dict[Memory | None, Memory] = {
-            each: self._replaced(each, names) for each in used if each is not None and each.element in missing
+            each: self._replaced(each) for each in used if each is not None and each.element in missing
         }
         self._sources = {op: op.args[0].type for op in self._ops if op.code == "bitcast"}
 
@@ -92,14 +91,16 @@ class _Widening:
         function.aliased = frozenset([memories.get(each, each) for each in function.aliased])
         rewrite(function, self._replace)
 
-    def _replaced(self, memory: Memory, names: tuple[str, ...]) -> Memory:
+    def _replaced(self, memory: Memory) -> Memory:
         """Returns the memory that holds the elements: only a buffer has a layout that others see."""
+        element = memory.element
         if memory.lanes > 1:
-            raise IrError(
-                f"{memory.name}: elements of {memory.element} are accessed one by one; got {memory.lanes} lanes"
-            )
-        element = _stored(memory.element, names) if _is_buffer(memory) else self._missing[memory.element]
-        return Memory(memory.name, element, memory.length, memory.binding, private=memory.private)
+            raise IrError(f"{memory.name}: elements of {element} are accessed one by one; got {memory.lanes} lanes")
+        if memory.length is not None:
+            return replace(memory, element=self._missing[element])
+        if not _has_words(element, [each.name for each in self._missing]):
+            return replace(memory, element=UINT16)
+        return words_of(memory)
 
     def _wide(self, kind: Type) -> Type:
         if isinstance(kind, Matrix):
@@ -248,7 +249,7 @@ class _Widening:
             found = [b.bitcast(b.vector(*words[at : at + 2]), target) for at in range(0, len(words), 2)]
         else:
             n = op.type.n if isinstance(op.type, Vector) else 1
-            found = [self._of_bits(each, target) for each in self._split(words, target.bits)[:n]]
+            found = [self._of_bits(each, target) for each in self._split(words, target)[:n]]
         return b.vector(*found) if isinstance(op.type, Vector) else found[0]
 
     def _joined(self, parts: Sequence[Value], n_bits: int) -> list[Value]:
@@ -257,64 +258,37 @@ class _Widening:
         words = []
         for first in range(0, len(parts), n):
             word = parts[first]
-            for at, part in enumerate(parts[first + 1 : first + n], 1):
-                word = b.compute("or", word, b.compute("shl", part, b.const(at * n_bits, UINT32)))
+            for at, bits in enumerate(parts[first + 1 : first + n], 1):
+                word = b.compute("or", word, b.compute("shl", bits, b.const(at * n_bits, UINT32)))
             words.append(word)
         return words
 
-    def _split(self, words: Sequence[Value], n_bits: int) -> list[Value]:
-        """Splits words to numbers of this many bits."""
-        return [self._part(word, self._b.const(at, UINT32), n_bits) for word in words for at in range(0, 32, n_bits)]
-
-    def _part(self, word: Value, shift: Value, n_bits: int) -> Value:
-        """Returns this many bits of a word, from a bit on."""
-        b = self._b
-        moved = b.compute("shr", word, shift)
-        return moved if n_bits == 32 else b.compute("and", moved, b.const((1 << n_bits) - 1, UINT32))
+    def _split(self, words: Sequence[Value], kind: Scalar) -> list[Value]:
+        """Splits words to the bits of numbers."""
+        b, starts = self._b, range(0, 32, kind.bits)
+        return [part(b, word, b.const(at, UINT32), kind) for word in words for at in starts]
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _load(self, op: Op, memory: Memory) -> Value:
         b, kind, index = self._b, op.memory.element, op.args[0]  # type: ignore[union-attr]
-        if not _is_buffer(memory):
-            return b.load(memory, index)
-        if memory.element is UINT16:
-            return self._of_bits(b.cast(b.load(memory, index), UINT32), kind)
-        number, shift = self._place(index, kind.bits)
-        return self._of_bits(self._part(b.load(memory, number), shift, kind.bits), kind)
+        if memory.parts > 1:
+            number, first = place(b, index, kind)
+            return self._of_bits(part(b, b.load(memory, number), first, kind), kind)
+        found = b.load(memory, index)
+        return self._of_bits(b.cast(found, UINT32), kind) if memory.element is UINT16 else found
 
     def _store(self, op: Op, memory: Memory) -> None:
-        """Stores a number.
-
-        In a word, two atomic operations do. They leave its other bits, which other invocations may store, as they are.
-        """
         b, kind, value = self._b, op.memory.element, op.args[-1]  # type: ignore[union-attr]
         if op.code == "fill":
             b.fill(memory, value)
-        elif not _is_buffer(memory):
-            b.store(memory, op.args[0], value)
-        elif memory.element is UINT16:
-            b.store(memory, op.args[0], b.cast(self._bits(value, kind), UINT16))
-        elif op.code == "store":
-            number, shift = self._place(op.args[0], kind.bits)
-            mask = b.compute("shl", b.const((1 << kind.bits) - 1, UINT32), shift)
-            b.atomic("and", memory, number, b.compute("not", mask))
-            b.atomic("or", memory, number, b.compute("shl", self._bits(value, kind), shift))
-        else:
+        elif op.code != "store":
             raise IrError(f"{op.code} of {memory.name} is not known: {kind} is accessed by words")
-
-    def _place(self, index: Value, n_bits: int) -> tuple[Value, Value]:
-        """Returns the word of an element, and its first bit there."""
-        b, log2 = self._b, (32 // n_bits).bit_length() - 1
-        at = b.compute("and", b.cast(index, UINT32), b.const((1 << log2) - 1, UINT32))
-        return (
-            b.compute("shr", index, b.const(log2, index.type)),  # type: ignore[arg-type]
-            b.compute("mul", at, b.const(n_bits, UINT32)),
-        )
-
-
-def _is_buffer(memory: Memory) -> bool:
-    return memory.length is None and not memory.private
+        elif memory.parts > 1:
+            store_part(b, memory, op.args[0], self._bits(value, kind), kind)
+        else:
+            bits = memory.element is UINT16
+            b.store(memory, op.args[0], b.cast(self._bits(value, kind), UINT16) if bits else value)
 
 
 def _is_exact(op: Op, kind: Scalar) -> bool:

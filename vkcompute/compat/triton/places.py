@@ -178,7 +178,10 @@ def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, 
     array, shape = places.array, shape_of(places.offsets.type)
     _check_atomic(name, array)
     if array.memory.element is not array.element:
-        raise UnsupportedError(f"atomic operations take arrays of the pointer's type; {array.name} has another")
+        raise UnsupportedError(
+            f"atomic {name.replace('_', ' ')} takes elements of the array's own type; {array.name} points to "
+            f"{OF_SCALAR[array.element]}; use an array of float32"
+        )
     numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
     c.mark_written(array, assigned=False)
     return c.number(c.builder.atomic_block(name, array.memory, places.offsets, numbers, places.mask))
@@ -188,11 +191,8 @@ def _check_atomic(name: str, array: ArrayValue) -> None:
     """Raises UnsupportedError if the elements have no such atomic operation."""
     kind, what = array.element, name.replace("_", " ")
     is_float = kind.kind == "f"
-    if kind.bits < 32 or kind.kind == "b":
-        wide = "float32" if is_float else "int32"
-        raise UnsupportedError(
-            f"atomic {what} takes elements of 32 or 64 bits; {array.name} has {OF_SCALAR[kind]}; use an array of {wide}"
-        )
+    if kind.kind == "b":
+        raise UnsupportedError(f"atomic {what} takes numbers; {array.name} has {OF_SCALAR[kind]}; use an array of int32")
     if is_float and (name == "compare_exchange" or not ATOMICS[name].takes(kind)):
         raise UnsupportedError(
             f"atomic {what} takes integers; {array.name} has {OF_SCALAR[kind]}; pass its bits, as "

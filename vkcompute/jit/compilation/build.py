@@ -99,6 +99,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     if options.emulate_atomics:
         ir.emulate_float_atomics(function)
     ir.bind_arrays(function, options.target, options.splits)
+    ir.expand_small_atomics(function)
     if options.aliased:
         function.aliased = frozenset(function.buffers)
     if function.array_bindings is None:

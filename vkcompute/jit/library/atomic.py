@@ -39,14 +39,11 @@ def _check_atomic(name: str, public: str, array: ArrayValue) -> None:
     if array.memory.private:
         rule = f"{public} takes device arrays and shared arrays, which other invocations access, too"
         raise UnsupportedError(f"{rule}; got {describe(array)}; write h[i] += v")
-    floats = name in ATOMICS and "f" in ATOMICS[name].opcodes
-    takes = "float32, float64, " * floats + "int32, uint32, int64 and uint64"
-    if array.element.name not in takes.replace(" and", ",").split(", "):
-        remedy = "make it of int32"
-        if array.element.kind == "f" and floats:
-            remedy = "make it of float32"
-        if name == "compare_exchange":
-            remedy = "exchange the index of an element that holds the number"
+    kinds = "iuf" if name in ATOMICS and "f" in ATOMICS[name].opcodes else "iu"
+    if array.element.kind not in kinds:
+        is_exchange = name == "compare_exchange" and array.element.kind == "f"
+        remedy = "exchange the index of an element that holds the number" if is_exchange else "make it of int32"
+        takes = "integers and floats" if "f" in kinds else "integers"
         raise UnsupportedError(f"{public} takes {takes}; got {describe(array)}; {remedy}")
 
 
@@ -54,9 +51,10 @@ def _check_atomic(name: str, public: str, array: ArrayValue) -> None:
 def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
     """Atomically `array[index] += value`; returns the old element.
 
-    All atomic operations take a device array or shared array of int32 or uint32, or of int64 or uint64 where the device
-    supports them. This one, min, max and exchange also take float32 and float64; without device support they
-    are a compare-exchange loop. The value is converted to the element's type; a float is not converted to an integer.
+    All atomic operations take a device array or shared array of integers, of 64 bits where the device supports them.
+    This one, min, max and exchange also take floats. Those of 8 and 16 bits, and those of floats that the device does
+    not support, are loops of compare-exchanges. The value is converted to the element's type; a float is not converted
+    to an integer.
 
     Atomic operations do not order other accesses: that takes a barrier, a memory fence or another launch. The order in
     which floats are added is undefined.

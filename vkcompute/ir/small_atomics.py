@@ -1,0 +1,61 @@
+"""Atomic operations on numbers of 8 and 16 bits: compare-exchanges of the word that holds the number."""
+
+from __future__ import annotations
+
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import Function, Op, Value, walk
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.rewriting import expand
+from vkcompute.ir.types import SCALARS, UINT32, Scalar
+from vkcompute.ir.words import part, place, store_part, without, words_of
+
+
+def expand_small_atomics(function: Function) -> Function:
+    """Replaces memory that has such operations by memory of words, in place."""
+    words: dict[Memory | None, Memory] = {
+        op.memory: words_of(op.memory)
+        for op in walk(function.body)
+        if op.code in ("atomic", "compare_exchange") and op.memory is not None and op.memory.element.bits < 32
+    }
+    for memories in (function.buffers, function.shared_memory):
+        memories[:] = [words.get(memory, memory) for memory in memories]
+    return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
+
+
+def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
+    kind, index = op.memory.element, op.args[0]  # type: ignore[union-attr]
+    if op.code == "store":
+        store_part(b, words, index, _bits(b, op.args[1]), kind)
+        return None
+    number, first = place(b, index, kind)
+    if op.code == "load":
+        return _of_bits(b, part(b, b.load(words, number), first, kind), kind)
+    return _retry_loop(b, op, words, number, first, kind)
+
+
+def _retry_loop(b: Builder, op: Op, words: Memory, number: Value, first: Value, kind: Scalar) -> Value:
+    """Builds the loop; it returns the number before."""
+    loop = b.loop(b.load(words, number))
+    with loop.body:
+        (word,) = loop.params
+        before = _of_bits(b, part(b, word, first, kind), kind)
+        if op.code == "compare_exchange":
+            _, expected, new = op.args
+            with b.if_(b.compute("ne", before, expected)).then:
+                b.break_(loop, before)
+        else:
+            new = op.args[1] if op.attribute[0] == "exchange" else b.compute(op.attribute[0], before, op.args[1])
+        others = b.compute("and", word, without(b, first, kind))
+        found = b.compare_exchange(words, number, word, b.compute("or", others, b.compute("shl", _bits(b, new), first)))
+        with b.if_(b.compute("eq", found, word)).then:
+            b.break_(loop, before)
+        b.yield_(found)
+    return loop.results[0]
+
+
+def _bits(b: Builder, value: Value) -> Value:
+    return b.cast(b.bitcast(value, SCALARS[f"uint{value.type.bits}"]), UINT32)
+
+
+def _of_bits(b: Builder, bits: Value, kind: Scalar) -> Value:
+    return b.bitcast(b.cast(bits, SCALARS[f"uint{kind.bits}"]), kind)

@@ -1,0 +1,45 @@
+"""Numbers of 8 and 16 bits as parts of words of 32 bits in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.function import Value
+from vkcompute.ir.memory import Memory
+from vkcompute.ir.types import UINT32, Scalar
+
+
+def words_of(memory: Memory) -> Memory:
+    """Returns the memory of words that holds the numbers of a buffer or of workgroup memory."""
+    n = 32 // memory.element.bits
+    length = None if memory.length is None else -(-memory.length // n)
+    return replace(memory, element=UINT32, length=length, parts=n)
+
+
+def place(b: Builder, index: Value, kind: Scalar) -> tuple[Value, Value]:
+    """Returns the index of the word that holds a number, and the number's first bit there."""
+    log2 = (32 // kind.bits).bit_length() - 1
+    at = b.compute("and", b.cast(index, UINT32), b.const((1 << log2) - 1, UINT32))
+    word = b.compute("shr", index, b.const(log2, index.type))  # type: ignore[arg-type]
+    return word, b.compute("mul", at, b.const(kind.bits, UINT32))
+
+
+def part(b: Builder, word: Value, first: Value, kind: Scalar) -> Value:
+    """Returns the bits of a number in a word, as uint32."""
+    return b.compute("and", b.compute("shr", word, first), b.const((1 << kind.bits) - 1, UINT32))
+
+
+def without(b: Builder, first: Value, kind: Scalar) -> Value:
+    """Returns the bits of a word that are none of a number's."""
+    return b.compute("not", b.compute("shl", b.const((1 << kind.bits) - 1, UINT32), first))
+
+
+def store_part(b: Builder, words: Memory, index: Value, bits: Value, kind: Scalar) -> None:
+    """Stores the bits of a number.
+
+    Two atomic operations leave the other bits of the word, which other invocations may store, as they are.
+    """
+    number, first = place(b, index, kind)
+    b.atomic("and", words, number, without(b, first, kind))
+    b.atomic("or", words, number, b.compute("shl", bits, first))
