@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
 from vkcompute.core.memory import MIB
 from vkcompute.runtime.memory.transfers import Transfers
@@ -138,6 +140,22 @@ def test_views_expressions_and_writes(small: vc.Runtime) -> None:
     assert x[8:14].numpy().tolist() == [5, 0, 6, 1, 6, 1]
     others[3][...] = x
     assert others[3][:3].numpy().tolist() == [5, 0, 5]
+
+
+@triton.jit
+def added(x_ptr: Any, y_ptr: Any, BLOCK: tl.constexpr) -> None:
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at) + tl.load(y_ptr + at))
+
+
+def test_repeated_launches_that_bind_an_array_twice(small: vc.Runtime) -> None:
+    arrays, expected = filled(small, 10), np.arange(10.0)
+    for _ in range(3):
+        for at in range(9):
+            added[(N // 1024,)](arrays[at], arrays[at + 1], BLOCK=1024)  # wide accesses have bindings of their own
+            add_to(arrays[at], arrays[at])
+            expected[at] = 2 * (expected[at] + expected[at + 1])
+    assert [x.numpy().tolist() for x in arrays] == [[each] * N for each in expected]
 
 
 def test_graphs_keep_their_arrays_in_place(small: vc.Runtime) -> None:

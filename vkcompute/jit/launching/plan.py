@@ -5,16 +5,19 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.launching.loops import Loops
 from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel
-from vkcompute.runtime.launching.kernel import Launch
+from vkcompute.runtime.launching.kernel import Kernel, Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.task import Keep
 
 
 class Plan:
@@ -28,8 +31,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_binds_more", "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack", "_reads_at", "_sets",
-        "_values", "_writes_at", "found", "single",
+        "_binds_more", "_binds_twice", "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack",
+        "_reads_at", "_sets", "_values", "_writes_at", "found", "single",
     )  # fmt: skip
 
     def __init__(
@@ -43,7 +46,8 @@ class Plan:
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
-        self._binds_more = kernel.binds_more
+        n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
+        self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array and arg is not None])
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
@@ -70,8 +74,15 @@ class Plan:
             writes, reads = kernel.ranges([arg for arg in args if type(arg) is Array])
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        keep = kernel, self._sets, self._cost
+        keep: Keep = kernel, self._sets, self._cost
+        if self._binds_twice:
+            keep = (*keep, partial(_ranges, kernel, args))
         return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
+
+
+def _ranges(kernel: Kernel, args: Sequence[Any]) -> tuple[list[Range], list[Range]]:
+    """Returns the ranges that each binding writes and reads, as often as they are bound."""
+    return kernel.ranges([arg for arg in args if type(arg) is Array])
 
 
 def places(args: Sequence[Any]) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple, Protocol
 
@@ -47,15 +47,21 @@ class Launched(Protocol):
         """Makes descriptor sets for ranges (buffer, offset in it, nbytes)."""
 
 
-Keep = tuple[Launched, DescriptorSets, Cost]
-"""of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost"""
+Ranges = Callable[[], tuple[Sequence[Range], Sequence[Range]]]
+Keep = tuple[Launched, DescriptorSets, Cost] | tuple[Launched, DescriptorSets, Cost, Ranges]
+"""Of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost.
+
+If it registers fewer ranges than it binds, a function that returns the ranges of all written and of all read bindings.
+"""
 
 
 def in_place(
     command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
 ) -> tuple[Sequence[Any], Keep]:
     """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
-    kernel, sets, cost = keep
+    kernel, sets, cost, *every = keep
+    if every:
+        writes, reads = every[0]()
     bound = {
         at: (buffer, start)
         for at, (buffer, start, _) in (*zip(kernel.reads, reads, strict=True), *zip(kernel.writes, writes, strict=True))
