@@ -20,6 +20,7 @@ from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import Block, shape_of
 from vkcompute.tile.workgroup_memory import WorkgroupMemory
@@ -64,10 +65,12 @@ def lower(
         aliased: True if buffers may have bytes in common.
         asserts: False to leave out reports that fail.
     """
+    if not asserts:
+        remove_checks(function)
     narrow_offsets(function)
     known = _with_params(function, divisors or {})
     return _Lowering(
-        function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping, asserts=asserts
+        function, target, n_warps, known, wide, overlapping=overlapping, aliased=aliased or overlapping
     ).run()
 
 
@@ -102,9 +105,7 @@ class _Lowering:
         *,
         overlapping: bool,
         aliased: bool,
-        asserts: bool,
     ) -> None:
-        self._asserts = asserts
         self._function, self._placement = function, Placement(function, target, n_warps)
         made = Function(function.name, (1 << self._placement.n_threads, 1, 1))
         made.buffers, made.pushes = [*function.buffers], [*function.pushes]
@@ -391,8 +392,6 @@ class _Lowering:
 
     def _report(self, op: Op) -> None:
         """Reports each element once, in the order of programs and elements."""
-        if op.attribute.fails and not self._asserts:
-            return
         own, b = self._placement.own.get(op), self._b
         shape = shape_of(op.args[0].type) if op.args else ()
         program = [b.builtin("group_id", axis) for axis in range(3)]

@@ -1,9 +1,13 @@
-"""Removes loop-carried values that never change, such as the block part of a pointer whose scalar part advances."""
+"""Removes loop-carried values that never change, and checks.
+
+The block part of a pointer whose scalar part advances is such a value.
+"""
 
 from __future__ import annotations
 
 from vkcompute.ir import Function, Value
-from vkcompute.ir.function import Op, back_edges, walk
+from vkcompute.ir.dead_code import remove_unused
+from vkcompute.ir.function import Op, Region, back_edges, walk
 
 
 def remove_invariants(function: Function) -> Function:
@@ -39,3 +43,21 @@ def _remove(loop: Op, replaced: dict[Value, Value]) -> None:
         for each in (loop, *ends):
             each.args = tuple([each.args[at] for at in kept])
         loop.params = tuple([loop.params[at] for at in kept])
+
+
+def remove_checks(function: Function) -> None:
+    """Removes reports that fail, and what only they need, in place: blocks would be computed in their layouts, too."""
+    if any(_is_check(op) for op in walk(function.body)):
+        _remove_checks(function.body)
+        remove_unused(function.body)
+
+
+def _is_check(op: Op) -> bool:
+    return op.code == "report" and bool(op.attribute.fails)
+
+
+def _remove_checks(region: Region) -> None:
+    region.ops = [op for op in region.ops if not _is_check(op)]
+    for op in region.ops:
+        for inner in op.regions:
+            _remove_checks(inner)
