@@ -49,6 +49,7 @@ class Specialization:
         n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
+        windows: indices of the bindings that span several arrays, of tables of pointers.
     """
 
     module: ir.KernelModule
@@ -70,6 +71,7 @@ class Specialization:
     n_ids: int = 0
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
+    windows: tuple[int, ...] = ()
 
     @property
     def spirv(self) -> bytes:

@@ -84,7 +84,7 @@ class HostArrays:
             array.read(host)
 
     def _results(self, kernel: AnyKernel, aliases: Sequence[int]) -> list[tuple[Array, HostArray]]:
-        arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if type(arg) is Array]
+        arrays = [(arg, host) for arg, host in zip(self.args, self._arrays, strict=True) if isinstance(arg, Array)]
         arrays += [arrays[at] for at in aliases]
         written = [arrays[at] for at in kernel.writes if at < len(arrays)]  # behind them is the buffer for reports
         return [(array, host) for array, host in written if host is not None]

@@ -39,13 +39,16 @@ class _Arguments(NamedTuple):
     array_bindings: ir.ArrayBindings | None
     in_words: tuple[int, ...]
     elementwise: bool
+    windows: tuple[int, ...]
 
 
 def on_device(
     runtime: Runtime, name: str, found: Specialization, make: Callable[[], ir.Function]
 ) -> tuple[AnyKernel, Loops | None]:
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
-    arguments = _Arguments(found.limits, found.strided, found.array_bindings, found.in_words, bool(found.dtypes))
+    arguments = _Arguments(
+        found.limits, found.strided, found.array_bindings, found.in_words, bool(found.dtypes), found.windows
+    )
 
     def loaded() -> tuple[AnyKernel, Loops | None]:
         kernel = _kernel(runtime, name, found.module, arguments)
@@ -57,11 +60,13 @@ def on_device(
 def _kernel(runtime: Runtime, name: str, module: ir.KernelModule, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
     loaded = Program(name, *module)
-    limits, strided, array_bindings, in_words, elementwise = arguments
+    limits, strided, array_bindings, in_words, elementwise, windows = arguments
     if array_bindings is not None or is_spilled(loaded):
-        made: AnyKernel = SpillingKernel(runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise)
+        made: AnyKernel = SpillingKernel(
+            runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise, windows=windows
+        )
     else:
-        made = Kernel(runtime, loaded, (), check_types=False, strided=strided, in_words=in_words)
+        made = Kernel(runtime, loaded, (), check_types=False, strided=strided, in_words=in_words, windows=windows)
     made.push.restrict(limits)
     return made
 

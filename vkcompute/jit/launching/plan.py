@@ -41,14 +41,14 @@ class Plan:
         command, _, _, (kernel, self._sets, self._cost) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
-        arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
+        arrays = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
         self._writes_at, self._reads_at = (
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
         n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
-        self._values = _picker([at for at, arg in enumerate(args) if type(arg) is not Array and arg is not None])
+        self._values = _picker([at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None])
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -71,7 +71,7 @@ class Plan:
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
         if self._binds_more:
-            writes, reads = kernel.ranges([arg for arg in args if type(arg) is Array])
+            writes, reads = kernel.ranges([arg for arg in args if isinstance(arg, Array)])
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
         keep: Keep = kernel, self._sets, self._cost
@@ -82,7 +82,7 @@ class Plan:
 
 def _ranges(kernel: Kernel, args: Sequence[Any]) -> tuple[list[Range], list[Range]]:
     """Returns the ranges that each binding writes and reads, as often as they are bound."""
-    return kernel.ranges([arg for arg in args if type(arg) is Array])
+    return kernel.ranges([arg for arg in args if isinstance(arg, Array)])
 
 
 def places(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -116,7 +116,7 @@ def launch(
         pushes: the numbers, and further push constants, which are the same in repetitions.
     """
     kernel, loops = placed
-    arrays = [arg for arg in args if type(arg) is Array]
+    arrays = [arg for arg in args if isinstance(arg, Array)]
     if loops is not None:
         grid = kernel.grid(arrays, grid)
         if not loops.harmless(pushes, grid):
@@ -125,6 +125,6 @@ def launch(
     if key is None or runtime.scheduler.recordings or isinstance(kernel, SpillingKernel):
         return kernel(*arrays, *pushes, grid=grid, queue=queue)
     command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
-    n_numbers = sum(type(arg) is not Array and arg is not None for arg in args)
+    n_numbers = sum(not isinstance(arg, Array) and arg is not None for arg in args)
     runtime.plans[key] = Plan(found, args, pushes[n_numbers:], made, loops)
     return runtime.scheduler.dispatch(command, writes, reads, queue, keep)

@@ -44,6 +44,7 @@ class SpillingKernel:
         strided: (index of the array, of the parameter with the index of its first element) for each that may be a view.
         in_words: indices of the bindings whose bytes it accesses by words.
         elementwise: True if each invocation reads an element before it writes it, and none that another writes.
+        windows: indices of the bindings of windows; then `array_bindings` is None.
 
     Attributes:
         n_arrays: the arguments: first this many arrays, then the parameters.
@@ -60,6 +61,7 @@ class SpillingKernel:
         in_words: tuple[int, ...] = (),
         *,
         elementwise: bool = False,
+        windows: tuple[int, ...] = (),
     ) -> None:
         bindings = program.interface.bindings
         block = bindings[-1].block if is_spilled(program) else None
@@ -75,7 +77,9 @@ class SpillingKernel:
         bound = tuple([(owners.index(at), push) for at, push in self._views])
         if splits:
             self._check_number(runtime, program.name, len(owners) + len(self._packs) + n_more)
-        self._kernel = Kernel(runtime, program, (), check_types=False, strided=bound, in_words=in_words)
+        self._kernel = Kernel(
+            runtime, program, (), check_types=False, strided=bound, in_words=in_words, windows=windows
+        )
         self.runtime, self.name, self.local_size = runtime, self._kernel.name, self._kernel.local_size
         self._block, self.push = block, self._kernel.push
         if block is not None:

@@ -17,6 +17,7 @@ from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.launching.statistics import KernelStatistics
 from vkcompute.runtime.memory.array import Array, alias
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.window import Window, spans_of
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.scheduling.current import TaskRecorder
@@ -40,11 +41,13 @@ class Kernel(Launchable):
         costs: of its launches.
         strided: index of each array that may be any view -> the push constant with the index of its first element.
         in_words: indices of the arrays whose bytes it accesses by words.
-        binds_more: True if it binds bytes that may belong to other arrays: those beside a view, or in words it writes.
+        windows: indices of the bindings of windows.
+        binds_more: True if it binds bytes that may belong to other arrays: those beside a view, in words it writes, or
+            between the arrays of a window.
         kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words` and `binds_more`
-    are internal and may change.
+    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words`, `windows` and
+    `binds_more` are internal and may change.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -58,11 +61,13 @@ class Kernel(Launchable):
         check_types: bool = True,
         strided: Sequence[tuple[int, int]] = (),
         in_words: tuple[int, ...] = (),
+        windows: tuple[int, ...] = (),
     ) -> None:
         interface = program.interface
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
         self._check_types, self.strided, self.in_words = check_types, dict(strided), in_words
+        self.windows = windows
         limit_s = runtime.scheduler.submit_limit_s
         compiled = CompiledProgram(device, program, special, self.kinds, divided=limit_s is not None)
         self._compiled, self.local_size = compiled, compiled.local_size
@@ -72,7 +77,7 @@ class Kernel(Launchable):
         self.n_arrays = len(self.bindings)
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
-        self.binds_more = bool(strided) or not set(in_words).isdisjoint(self.writes)
+        self.binds_more = bool(strided or windows) or not set(in_words).isdisjoint(self.writes)
         self._grids = Grids(self.name, device, self.local_size, self.bindings)
         self._plans, self._plan_key = runtime.plans, object()  # the cache must not keep the kernel alive
 
@@ -216,14 +221,26 @@ class Kernel(Launchable):
         return found
 
     def ranges(self, arrays: Sequence[Any]) -> tuple[list[Range], list[Range]]:
-        """The bytes that a launch binds to write and to read: of a view from an aligned byte, of words whole ones."""
+        """The bytes that a launch binds to write and to read: of a view from an aligned byte, of words whole ones.
+
+        Those of a window are those of its first array; behind the ranges of all bindings are those of its others.
+        """
         spans = [array.span for array in arrays]
         for i in self.strided:
             buffer, start, stop = spans[i]
             spans[i] = buffer, start - binding_slack(arrays[i]), stop
         for i in self.in_words if self.binds_more else ():
             spans[i] = whole_words(spans[i])
-        return [spans[i] for i in self.writes], [spans[i] for i in self.reads]
+        writes, reads = [spans[i] for i in self.writes], [spans[i] for i in self.reads]
+        if self.windows:
+            writes += self._others(arrays, self.writes)
+            reads += self._others(arrays, self.reads)
+        return writes, reads
+
+    def _others(self, arrays: Sequence[Any], bound: Sequence[int]) -> list[Range]:
+        """Returns the ranges of the arrays behind the first in the windows among these bindings."""
+        windows = {id(arrays[i]): arrays[i] for i in bound if i in self.windows}  # some are bound twice
+        return [each for window in windows.values() for each in window.others]
 
     def sets(self, ranges: Sequence[Bound]) -> DescriptorSets:
         """Makes descriptor sets for ranges of buffers that have memory. Requires the device's lock."""
@@ -250,16 +267,19 @@ class DeferredDispatch(Task):
         self, kernel: Kernel, arrays: Sequence[Any], values: Sequence[Any], grid: int | Sequence[int] | None
     ) -> None:
         written = [array for array in [arrays[i] for i in kernel.writes if i < len(arrays)] if isinstance(array, Array)]
-        super().__init__([array.span for array in written], ())  # a graph computes the lazy arrays that read these
+        super().__init__(spans_of(written), ())  # a graph computes the lazy arrays that read these
         self._kernel, self._arrays, self._values, self._grid = kernel, arrays, values, grid
 
     @property
     def buffers(self) -> Sequence[Buffer]:
-        return [array.buffer for array in self._arrays if isinstance(array, Array)]
+        windows = [array for array in self._arrays if isinstance(array, Window)]
+        every = [array.buffer for array in self._arrays if isinstance(array, Array)]
+        return every + [buffer for window in windows for buffer, _, _ in window.others]
 
     def snapshot(self) -> DeferredDispatch:
         grid = self._kernel.grid(self._arrays, self._grid)
-        return DeferredDispatch(self._kernel, [alias(array) for array in self._arrays], self._values, grid)
+        arrays = [array if isinstance(array, Window) else alias(array) for array in self._arrays]
+        return DeferredDispatch(self._kernel, arrays, self._values, grid)
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
         arrays = [on_memory(array, buffer_map) for array in self._arrays]

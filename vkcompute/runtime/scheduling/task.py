@@ -62,10 +62,8 @@ def in_place(
     kernel, sets, cost, *every = keep
     if every:
         writes, reads = every[0]()
-    bound = {
-        at: (buffer, start)
-        for at, (buffer, start, _) in (*zip(kernel.reads, reads, strict=True), *zip(kernel.writes, writes, strict=True))
-    }
+    pairs = *zip(kernel.reads, reads, strict=False), *zip(kernel.writes, writes, strict=False)  # windows have more
+    bound = {at: (buffer, start) for at, (buffer, start, _) in pairs}
     # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
     places = {at: buffer.place + start for at, (buffer, start) in bound.items()}
     if all(place == sets.ranges[at][0] for at, place in places.items()):

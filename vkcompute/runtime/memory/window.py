@@ -1,0 +1,106 @@
+"""Windows: bindings that span several arrays.
+
+A kernel that reaches many arrays by indices takes few bindings, and no branch chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from vkcompute.core.buffer import PADDING
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.residency import Pin
+
+_MOST_ELEMENTS = 2**31 - 1
+
+
+class Window(Array):
+    """The bytes from the first of several arrays in a block of memory to the last, bound together.
+
+    A kernel accesses the bytes of these arrays only. The window is on the buffer of the first one, and extends beyond
+    it; `span` is the range of the first array.
+
+    Attributes:
+        others: the ranges of the other arrays.
+    """
+
+    __slots__ = ("_pin", "others")
+
+    def __init__(self, members: Sequence[Array], start: int, nbytes: int, pin: Pin) -> None:
+        first = members[0]
+        itemsize = first.dtype.itemsize
+        super().__init__(first.runtime, first.buffer, start, (nbytes // itemsize,), (itemsize,), first.dtype)
+        self.span = (first.buffer, start, first.span[2])
+        self.others: list[Range] = [*dict.fromkeys(each.span for each in members[1:] if each.size)]
+        self._pin = pin  # the places of the members are those of the window as long as it exists
+
+
+class Place(NamedTuple):
+    """The place of an array in windows.
+
+    Attributes:
+        window: index of the window.
+        start: index of the array's first element in it.
+    """
+
+    window: int
+    start: int
+
+
+def spans_of(arrays: Sequence[Array]) -> list[Range]:
+    """Returns the ranges of arrays; in place of a window, those of its arrays."""
+    return [each for array in arrays for each in (array.span, *(array.others if type(array) is Window else ()))]
+
+
+def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[Place]]:
+    """Returns the fewest windows over arrays of one runtime and dtype, and the place of each array.
+
+    The buffers, which have memory, stay where they are as long as one of the windows exists.
+
+    Raises:
+        ValueError: an array exceeds a binding.
+    """
+    runtime, itemsize, pin = arrays[0].runtime, arrays[0].dtype.itemsize, Pin()
+    most = min(runtime.device.max_binding_bytes, _MOST_ELEMENTS * itemsize // PADDING * PADDING)
+    with runtime.scheduler.device.lock:
+        runtime.scheduler.residency.pin(pin, [array.buffer for array in arrays])
+        align = runtime.device.memory.align
+        windows: list[Window] = []
+        places: dict[int, Place] = {}
+        for group, begin, end in _groups(arrays, align, most):
+            members = [arrays[at] for at in group]
+            for at in group:
+                places[at] = Place(len(windows), (_start(arrays[at]) - begin) // itemsize)
+            windows.append(Window(members, begin - members[0].buffer.offset, end - begin, pin))
+    return windows, [places[at] for at in range(len(arrays))]
+
+
+def _start(array: Array) -> int:
+    """Returns where an array begins in its block, in bytes; an empty one is at the start of its buffer."""
+    return int(array.buffer.offset + (array.span[1] if array.size else 0))
+
+
+def _groups(arrays: Sequence[Array], align: int, most: int) -> Iterator[tuple[list[int], int, int]]:
+    """Yields the indices of the arrays of each window, by address, with its first byte and its end in the block."""
+    group: list[int] = []
+    block: Any = None
+    begin = end = 0
+    for at in sorted(range(len(arrays)), key=lambda at: (arrays[at].buffer.block.key, _start(arrays[at]))):
+        array, start = arrays[at], _start(arrays[at])
+        stop = array.buffer.offset + array.span[2] if array.size else start + 1
+        first, last = start // align * align, -(-stop // PADDING) * PADDING
+        if last - first > most:
+            raise ValueError(
+                f"one of the arrays that are bound together has {stop - start} bytes; {array.runtime.device} binds at "
+                f"most {most}; pass parts of it"
+            )
+        if group and (array.buffer.block is not block or max(end, last) - begin > most):
+            yield group, begin, end
+            group = []
+        if not group:
+            block, begin, end = array.buffer.block, first, last
+        group.append(at)
+        end = max(end, last)
+    yield group, begin, end
