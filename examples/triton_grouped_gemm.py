@@ -1,7 +1,6 @@
 """Triton's grouped matrix product on any device: products of several shapes in one launch.
 
-Vulkan has no pointers in memory: all factors are in one flat array, and an int32 array has their shapes and offsets.
-Plots its throughput beside NumPy's.
+The program loads the addresses of its matrices from tables of pointers. Plots its throughput beside NumPy's.
 
 python examples/triton_grouped_gemm.py [folder for the plot]
 """
@@ -21,25 +20,37 @@ N_PROGRAMS = 8  # enough for a CPU of a few cores; a GPU runs more at once
 
 
 @triton.jit
-def grouped_kernel(factors_ptr, out_ptr, table_ptr, n_products, N_PROGRAMS: tl.constexpr,
+def grouped_kernel(group_a_ptrs, group_b_ptrs, group_c_ptrs, sizes_ptr, lds_ptr, group_size, N_PROGRAMS: tl.constexpr,
                    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
-    """Computes every N_PROGRAMS-th tile of all products."""
+    """Computes every N_PROGRAMS-th tile of all products.
+
+    Each product has a row of sizes (m, n, k), and one of leading dimensions: the steps between rows of a, b and c.
+    """
     tile = tl.program_id(0)
     begin = 0
-    for product in range(n_products):
-        row = table_ptr + product * 6
-        m, n, k = tl.load(row), tl.load(row + 1), tl.load(row + 2)
-        a = tl.make_tensor_descriptor(factors_ptr + tl.load(row + 3), [m, k], [k, 1], [BM, BK])
-        b = tl.make_tensor_descriptor(factors_ptr + tl.load(row + 4), [k, n], [n, 1], [BK, BN])
-        c = tl.make_tensor_descriptor(out_ptr + tl.load(row + 5), [m, n], [n, 1], [BM, BN])
+    for g in range(group_size):
+        m, n, k = tl.load(sizes_ptr + g * 3), tl.load(sizes_ptr + g * 3 + 1), tl.load(sizes_ptr + g * 3 + 2)
         n_across = tl.cdiv(n, BN)
         end = begin + tl.cdiv(m, BM) * n_across
-        while tile < end:
-            tile_m, tile_n = (tile - begin) // n_across * BM, (tile - begin) % n_across * BN
+        while tile >= begin and tile < end:
+            lda, ldb, ldc = tl.load(lds_ptr + g * 3), tl.load(lds_ptr + g * 3 + 1), tl.load(lds_ptr + g * 3 + 2)
+            a_ptr = tl.load(group_a_ptrs + g).to(tl.pointer_type(tl.float32))
+            b_ptr = tl.load(group_b_ptrs + g).to(tl.pointer_type(tl.float32))
+            c_ptr = tl.load(group_c_ptrs + g).to(tl.pointer_type(tl.float32))
+            rows = (tile - begin) // n_across * BM + tl.arange(0, BM)
+            columns = (tile - begin) % n_across * BN + tl.arange(0, BN)
+            inner = tl.arange(0, BK)
+            a_ptrs = a_ptr + rows[:, None] * lda + inner[None, :]
+            b_ptrs = b_ptr + inner[:, None] * ldb + columns[None, :]
             total = tl.zeros((BM, BN), tl.float32)
             for start in range(0, k, BK):
-                total = tl.dot(a.load([tile_m, start]), b.load([start, tile_n]), total)
-            c.store([tile_m, tile_n], total)
+                a = tl.load(a_ptrs, mask=(rows[:, None] < m) & (inner[None, :] < k - start), other=0.0)
+                b = tl.load(b_ptrs, mask=(inner[:, None] < k - start) & (columns[None, :] < n), other=0.0)
+                total = tl.dot(a, b, total)
+                a_ptrs += BK
+                b_ptrs += BK * ldb
+            mask = (rows[:, None] < m) & (columns[None, :] < n)
+            tl.store(c_ptr + rows[:, None] * ldc + columns[None, :], total, mask=mask)
             tile += N_PROGRAMS
         begin = end
 
@@ -49,26 +60,20 @@ class Products:
 
     def __init__(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
         gpu = vc.default_runtime()
-        factors = [each for pair in pairs for each in pair]
-        starts = np.cumsum([0, *(each.size for each in factors)])
-        self.shapes = [(a.shape[0], b.shape[1]) for a, b in pairs]
-        self.ends = np.cumsum([m * n for m, n in self.shapes])
-        begins = [0, *self.ends[:-1]]
-        rows = [(m, n, a.shape[1]) for (m, n), (a, _) in zip(self.shapes, pairs, strict=True)]
-        table = np.column_stack([rows, starts[:-1].reshape(-1, 2), begins])
-        self.factors = gpu.array(np.concatenate([each.ravel() for each in factors]))
-        self.table = gpu.array(table.astype(np.int32))
-        self.out = gpu.empty(int(self.ends[-1]), np.float32)
+        self.results = [gpu.empty((a.shape[0], b.shape[1]), a.dtype) for a, b in pairs]
+        factors = [[gpu.array(pair[at]) for pair in pairs] for at in (0, 1)]
+        self.tables = [triton.PointerTable(each) for each in (*factors, self.results)]
+        sizes = np.array([(a.shape[0], b.shape[1], b.shape[0]) for a, b in pairs], np.int32)
+        self.sizes, self.leading = gpu.array(sizes), gpu.array(np.ascontiguousarray(sizes[:, [2, 1, 1]]))
 
     def compute(self) -> vc.Future:
         """Launches the products."""
-        given = self.factors, self.out, self.table, len(self.shapes)
+        given = *self.tables, self.sizes, self.leading, len(self.results)
         return grouped_kernel[(N_PROGRAMS,)](*given, N_PROGRAMS=N_PROGRAMS, BM=32, BN=32, BK=8)
 
     def numpy(self) -> list[np.ndarray]:
         """Returns the results."""
-        flat = np.split(self.out.numpy(), self.ends[:-1])
-        return [each.reshape(shape) for each, shape in zip(flat, self.shapes, strict=True)]
+        return [each.numpy() for each in self.results]
 
 
 def random_pairs(n_products: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -158,6 +158,28 @@ def test_repeated_launches_that_bind_an_array_twice(small: vc.Runtime) -> None:
     assert [x.numpy().tolist() for x in arrays] == [[each] * N for each in expected]
 
 
+@triton.jit
+def added_to_all(x_ptrs: Any, y_ptr: Any, z_ptr: Any, BLOCK: tl.constexpr) -> None:
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    pointer = tl.load(x_ptrs + tl.program_id(0)).to(tl.pointer_type(tl.float32)) + at
+    tl.store(pointer, tl.load(pointer) + tl.load(y_ptr + at) + tl.load(z_ptr + at))
+
+
+def test_tables_of_pointers_keep_their_arrays_in_place(small: vc.Runtime) -> None:
+    moving, expected = filled(small, 10), [float(at) for at in range(10)]
+    table = triton.PointerTable(moving[:3])
+    for _ in range(3):
+        added_to_all[(3, N // 1024)](table, moving[6], moving[7], BLOCK=1024)
+        for x in moving:
+            x += 1
+        added_to_all[(3, N // 1024)](table, moving[7], moving[5], BLOCK=1024)
+        expected[:3] = [each + expected[6] + expected[7] for each in expected[:3]]
+        expected = [each + 1 for each in expected]
+        expected[:3] = [each + expected[7] + expected[5] for each in expected[:3]]
+    assert [set(x.tolist()) for x in moving] == [{each} for each in expected]
+    assert small.memory().spilled
+
+
 def test_graphs_keep_their_arrays_in_place(small: vc.Runtime) -> None:
     x, y = small.full(N, 1.0), small.zeros(N)
     others = filled(small, 20)

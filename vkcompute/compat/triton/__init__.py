@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from vkcompute.compat.triton import language, runtime, testing
 from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.program import JITFunction, jit
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
-    "Config", "JITFunction", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
+    "Config", "JITFunction", "PointerTable", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
     "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
 ]  # fmt: skip
 

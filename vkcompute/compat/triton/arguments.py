@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.compat.triton.build import DIVISOR, ArrayType, IntType
+from vkcompute.compat.triton.build import DIVISOR, ArrayType, IntType, TableType
 from vkcompute.compat.triton.types import DTYPES, Constexpr, Dtype
 from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
@@ -114,7 +114,7 @@ class Parameters:
                 found = typed(arg)
                 found = number_type(arg, self.names[at]) if found is None else found
                 dtype = self.dtypes[at]
-                if dtype is not None and not isinstance(found, ArrayType):
+                if dtype is not None and not isinstance(found, (ArrayType, TableType)):
                     found = _annotated(dtype, arg, self.names[at])
                 if at in self._unaligned and isinstance(found, IntType):
                     found = found._replace(divisor=1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Dtype, Pointer
+from vkcompute.compat.triton.types import OF_SCALAR, Address, BlockPointer, Descriptor, Dtype, Pointer
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -46,6 +46,11 @@ class BlockArithmetic(Compiler):
             raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as tl.load(pointer)")
         if isinstance(value, Descriptor):
             raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as x.load(offsets)")
+        if isinstance(value, Address):
+            raise UnsupportedError(
+                f"this takes numbers; got {told(value)}; convert it, as address.to(tl.pointer_type(tl.float32)), and "
+                "add offsets to the pointer"
+            )
         return element_of(self.kind(value).type)
 
     def shape(self, value: Any) -> tuple[int, ...]:
@@ -182,6 +187,7 @@ class BlockArithmetic(Compiler):
 
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`."""
+        self._refuse_addresses(one, other)
         if isinstance(one, Pointer) or isinstance(other, Pointer):
             return self._moved(sign, one, other)
         if not isinstance(one, Number) and not isinstance(other, Number):
@@ -219,6 +225,12 @@ class BlockArithmetic(Compiler):
         found = self.builder.compute(_SHIFTS[sign], *operands)
         return self.number(self.builder.bitcast(found, kind.type))
 
+    def _refuse_addresses(self, *values: Any) -> None:
+        """Raises UnsupportedError for an address, which is a tuple inside of the compiler only."""
+        for each in values:
+            if isinstance(each, Address):
+                self.element_type(each)
+
     def _moved(self, sign: str, one: Any, other: Any) -> Pointer:
         """Adds an offset to a pointer, or subtracts it."""
         pointer, offset = (one, other) if isinstance(one, Pointer) else (other, one)
@@ -247,6 +259,7 @@ class BlockArithmetic(Compiler):
         """Returns `one sign other`."""
         if sign in ("is", "is not") and isinstance(one, Dtype) and isinstance(other, Dtype):
             return (one == other) == (sign == "is")
+        self._refuse_addresses(one, other)
         numbers = isinstance(one, Number) or isinstance(other, Number)
         if not numbers or sign not in _COMPARISONS:
             return super().compare(sign, one, other)
@@ -288,6 +301,7 @@ class BlockArithmetic(Compiler):
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a scalar: a device value, or a constant."""
+        self._refuse_addresses(value)
         if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
             flat = self.builder.reshape(value.value, (1,))
             value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
@@ -301,6 +315,8 @@ class BlockArithmetic(Compiler):
 
 def told(value: Any) -> str:
     """Describes a value or its type, for error messages."""
+    if isinstance(value, Address):
+        return f"an address of {value.pointer.array.memory.name}"
     if isinstance(value, Pointer):
         return f"a pointer to {value.array.name}"
     if isinstance(value, BlockPointer):

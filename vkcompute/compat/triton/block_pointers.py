@@ -9,13 +9,13 @@ from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, block_function, method
 from vkcompute.compat.triton.places import Places, atomic_at, integers, loaded, padding_of, sequence, stored_at, window
-from vkcompute.compat.triton.types import BlockPointer, Descriptor, Pointer
+from vkcompute.compat.triton.types import BlockPointer, Descriptor, Pointer, TableValue
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import block
 
 
 def _base(base: Any) -> Pointer:
-    if not isinstance(base, Pointer) or base.offset is not None:
+    if not isinstance(base, Pointer) or base.offset is not None or isinstance(base.array, TableValue):
         raise UnsupportedError(f"base is a pointer to one element, as x_ptr; got {told(base)}")
     return base
 
@@ -32,7 +32,8 @@ def make_block_ptr(
         raise UnsupportedError(f"order has each axis once, the contiguous one first; got {order}")
     pointer = _base(base)
     first = integers(c, offsets, "offsets", n)
-    return BlockPointer(pointer.array, pointer.base, shape, strides, first, block(pointer.array.element, lengths))
+    kind = block(pointer.array.element, lengths)
+    return BlockPointer(pointer.array, pointer.base, shape, strides, first, kind, pointer.entry)
 
 
 @block_function
@@ -54,7 +55,7 @@ def make_tensor_descriptor(
     shape, strides = integers(c, shape, "shape", n), integers(c, strides, "strides", n)
     pointer = _base(base)
     kind = block(pointer.array.element, lengths)
-    found = Descriptor(pointer.array, pointer.base, shape, strides, kind, padding_option)
+    found = Descriptor(pointer.array, pointer.base, shape, strides, kind, padding_option, pointer.entry)
     padding_of(found, padding_option)
     return found
 

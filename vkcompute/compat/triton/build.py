@@ -10,8 +10,8 @@ import numpy as np
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.compiler import BlockCompiler
-from vkcompute.compat.triton.types import DTYPES, Pointer
-from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT8, UINT32, Memory
+from vkcompute.compat.triton.types import DTYPES, Pointer, TableValue, WindowsValue
+from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
 from vkcompute.jit.compilation.build import CompileOptions, optimized
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
@@ -20,6 +20,7 @@ from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
 from vkcompute.tile.brain_floats import widen
+from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
 
 DIVISOR = 16
@@ -42,6 +43,27 @@ class ArrayType(NamedTuple):
     is_view: bool
     is_wide: bool
     element: str | None = None
+
+
+class TableType(NamedTuple):
+    """A table of pointers in a signature.
+
+    Attributes:
+        character: of the arrays' dtype.
+        element: the name of the dtype as which their bits are taken; None for their own.
+        n_windows: the number of windows in which they are.
+        is_wide: True if wide accesses fit them.
+    """
+
+    character: str
+    element: str | None
+    n_windows: int
+    is_wide: bool
+
+    @property
+    def unit(self) -> int:
+        """The elements in which the first elements of arrays are counted in a window."""
+        return ADJACENT if self.is_wide else 1
 
 
 class IntType(NamedTuple):
@@ -80,9 +102,10 @@ class Built(NamedTuple):
     """A block program in the form of `tile/`.
 
     Attributes:
-        memories: of the array arguments, by position.
+        memories: of the array arguments, by position, and then of the windows of tables, which have the next ones.
         numbers: push constants of the others, by position.
         wide: the memories that wide accesses fit.
+        n_arguments: the number of positions of arguments.
     """
 
     compiler: BlockCompiler
@@ -90,6 +113,12 @@ class Built(NamedTuple):
     numbers: dict[int, Push]
     divisors: dict[Any, int]
     wide: list[Memory]
+    n_arguments: int
+
+    @property
+    def windows(self) -> list[int]:
+        """Indices of the windows among the memories."""
+        return [index for index, at in enumerate(self.memories) if at >= self.n_arguments]
 
 
 def build(definition: Definition, constants: Mapping[int, Any], signature: Mapping[int, Any]) -> Built:
@@ -102,13 +131,18 @@ def build(definition: Definition, constants: Mapping[int, Any], signature: Mappi
     names = code.co_varnames
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     args: dict[str, Any] = {names[at]: value for at, value in constants.items()}
-    built = Built(compiler, {}, {}, {}, [])
+    built = Built(compiler, {}, {}, {}, [], code.co_argcount)
     for at, kind in signature.items():
-        if not isinstance(kind, ArrayType):
+        if not isinstance(kind, (ArrayType, TableType)):
             args[names[at]] = _number(built, names[at], at, kind)
     for at, kind in signature.items():
         if isinstance(kind, ArrayType):
             args[names[at]] = _pointer(built, names[at], at, kind)
+        elif isinstance(kind, TableType):
+            built.memories[at] = compiler.function.buffer(names[at], INT32)
+    for at, kind in signature.items():
+        if isinstance(kind, TableType):
+            args[names[at]] = _table(built, names[at], at, kind)
     ordered = {name: args[name] for name in names[: code.co_argcount]}
     try:
         compiler.run(definition.function, definition.source, ordered)
@@ -135,15 +169,29 @@ def _element(kind: Any) -> ir.Scalar:
     return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
 
 
-def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
-    compiler, element = built.compiler, SCALARS[np.dtype(kind.character).name]
+def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tuple[Memory, ir.Scalar]:
+    """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
+    element = SCALARS[np.dtype(kind.character).name]
     seen = element if kind.element is None else DTYPES[kind.element].scalar_type
     if BOOL not in (element, seen) and seen is not BFLOAT16:
         element = seen
-    memory = compiler.function.buffer(name, UINT8 if element is BOOL else element)
-    built.memories[at] = memory
+    memory = built.memories[at] = built.compiler.function.buffer(name, UINT8 if element is BOOL else element)
     if kind.is_wide:
         built.wide.append(memory)
+    return memory, seen
+
+
+def _table(built: Built, name: str, at: int, kind: TableType) -> Pointer:
+    """Returns the pointer to a table, whose windows follow all arguments."""
+    first = built.n_arguments + len(built.windows)
+    declared = [_memory(built, name, first + k, kind) for k in range(kind.n_windows)]
+    windows = tuple([memory for memory, _ in declared])
+    target = WindowsValue(f"an array of {name}", at, declared[0][1], 1, windows[0], windows=windows)
+    return Pointer(TableValue(name, at, INT64, 1, built.memories[at], target=target, unit=kind.unit), 0)
+
+
+def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
+    compiler, (memory, seen) = built.compiler, _memory(built, name, at, kind)
     array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view)
     if not kind.is_view:
         return Pointer(array, 0)
@@ -174,6 +222,15 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
     made = optimized(found.function, options.compilation)
     if made.array_bindings is not None and found.aliases:  # packed arrays cannot be bound once more
         return lowered(definition, built._replace(wide=[]), options)
+    if made.array_bindings is not None and built.windows:
+        most = options.compilation.target.max_storage_buffers
+        raise definition.source.error(
+            definition.source.tree,
+            UnsupportedError(
+                f"its arrays and tables of pointers take more than the {most} bindings of the device; a table takes "
+                "one, and one per block of memory with arrays of it; pass fewer tables, or parts of one array"
+            ),
+        )
     return found._replace(function=made)
 
 
@@ -193,6 +250,7 @@ def specialize(
     except RecursionError:
         raise definition.source.too_deep() from None
     compiler, arrays = built.compiler, list(built.memories)
+    bound = *range(len(arrays)), *kernel.aliases
     scalars = [(at, TRUTH if signature[at] in (bool, np.bool_) else VALUE) for at in built.numbers]
     pushes = (*scalars, *compiler.extents)
     return Specialization(
@@ -207,4 +265,5 @@ def specialize(
         sites=kernel.sites,
         array_bindings=kernel.function.array_bindings,
         in_words=in_words,
+        windows=tuple([at for at, index in enumerate(bound) if index in built.windows]),
     )

@@ -14,6 +14,7 @@ from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction, ConstexprFunction
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
+    Address,
     BlockPointer,
     BlockType,
     Constexpr,
@@ -129,7 +130,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _field(self, node: ast.FormattedValue) -> str:
         value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
-        if not is_static(value) or isinstance(value, (Pointer, BlockPointer, Descriptor)):
+        if not is_static(value) or isinstance(value, (Pointer, BlockPointer, Descriptor, Address)):
             raise UnsupportedError(
                 f"an f-string has values known at compile time; got {told(value)}; print numbers behind a text, as "
                 'tl.device_print("x", x)'
@@ -149,7 +150,7 @@ class BlockCompiler(BlockArithmetic):
             return base
         if isinstance(base, Number):
             return self._of_block(base, name)
-        if isinstance(base, (Pointer, BlockPointer, Descriptor)):
+        if isinstance(base, (Pointer, BlockPointer, Descriptor, Address)):
             return self._of_pointer(base, name)
         if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
             return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
@@ -161,9 +162,12 @@ class BlockCompiler(BlockArithmetic):
             return found
         return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
 
-    def _of_pointer(self, base: Pointer | BlockPointer | Descriptor, name: str) -> Any:
-        if isinstance(base, Descriptor):
-            has: dict[str, Any] = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
+    def _of_pointer(self, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
+        if isinstance(base, Address):
+            has: dict[str, Any] = {"dtype": OF_SCALAR[ir.INT64], "type": OF_SCALAR[ir.INT64], "shape": ()}
+            has |= {each: Method(METHODS[each], base) for each in ("to", "cast")}
+        elif isinstance(base, Descriptor):
+            has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
             has |= {"dtype": OF_SCALAR[base.array.element]}
             has |= {each: Method(function, base) for each, function in DESCRIPTOR_METHODS.items()}
         else:
@@ -375,7 +379,7 @@ class BlockCompiler(BlockArithmetic):
 
 def _is_plain_tuple(value: Any) -> bool:
     """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
-    opaque = Pointer, BlockPointer, Descriptor, Dtype, PointerType, BlockType
+    opaque = Pointer, BlockPointer, Descriptor, Address, Dtype, PointerType, BlockType
     return isinstance(value, tuple) and not isinstance(value, opaque)
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
+from vkcompute.compat.triton.addresses import pointed
 from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import offsets_of
-from vkcompute.compat.triton.types import OF_SCALAR, Pointer, PointerType, scalar_of
+from vkcompute.compat.triton.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of
 from vkcompute.ir import BOOL, UINT32, UINT64, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -26,6 +27,8 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
         raise UnsupportedError(
             f"conversions round to nearest even, fp_downcast_rounding='rtne'; got {fp_downcast_rounding!r}"
         )
+    if isinstance(input, Address):
+        return pointed(input, dtype)
     if isinstance(input, Pointer):
         return _repointed(input, dtype)
     kind = scalar_of(dtype)
@@ -69,8 +72,13 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
         raise UnsupportedError(
             f"a block of pointers is to one array; got {told(x)} and {told(y)}; choose loaded numbers"
         )
+    if x.entry != y.entry:
+        raise UnsupportedError(
+            f"pointers to two arrays of {x.array.memory.name} are not chosen from; choose the index, as "
+            "tl.load(table_ptr + tl.where(condition, i, j))"
+        )
     offset = where.emit(c, condition, *[c.number(offsets_of(c, each)) for each in (x, y)])
-    return Pointer(x.array, 0, offset) if c.shape(offset) else Pointer(x.array, offset)
+    return x._replace(base=0, offset=offset) if c.shape(offset) else x._replace(base=offset, offset=None)
 
 
 def _extreme(c: BlockCompiler, code: str, x: Any, y: Any, propagate_nan: Any) -> Number:

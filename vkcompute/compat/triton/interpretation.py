@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute import dtypes
 from vkcompute.compat.triton.arguments import Parameters
-from vkcompute.compat.triton.build import ArrayType, build
+from vkcompute.compat.triton.build import ArrayType, TableType, build
+from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.compat.triton.tensors import on_host, span_of
 from vkcompute.errors import hides_calls
@@ -16,6 +20,9 @@ from vkcompute.jit.frontend.source import Definition
 from vkcompute.tile import interpret
 
 __tracebackhide__ = hides_calls
+
+HostArray = npt.NDArray[Any]
+_ALIGN = 64
 
 
 def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, named: dict[str, Any]) -> None:
@@ -27,15 +34,35 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
     args, elements = unwrapped(on_host(args))
-    args = tuple([span_of(arg) if hasattr(arg, "launch_key") and not arg.contiguous else arg for arg in args])
-    hosts = _hosts(args)
-    constants, types = parameters.typed(args, _array_type, elements)
+    arrays = {at: _arrays_of(arg) for at, arg in enumerate(args)}
+    memory = HostMemory([each for given in arrays.values() for each in given])
+    constants, types = parameters.typed(args, _type_of, elements)
     built = build(definition, constants, types)
-    memories = {memory: hosts[at] for at, memory in built.memories.items()}
-    pushes = {push: args[at] for at, push in built.numbers.items()}
-    interpret(built.compiler.function, memories, pushes, sizes)
+    pushes: dict[Any, Any] = {push: args[at] for at, push in built.numbers.items()}
+    pushes |= {push: len(args[at]) for (at, _), push in built.compiler.extents.items()}  # of tables
+    tables = [at for at, arg in enumerate(args) if type(arg) is PointerTable]
+    hosts = {at: memory.elements(*given) for at, given in arrays.items() if given and at not in tables}
+    hosts |= {at: memory.rows(arrays[at]) for at in tables}
+    hosts |= {len(args) + k: memory.whole(arrays[at][0]) for k, at in enumerate(tables)}
+    interpret(built.compiler.function, {each: hosts[at] for at, each in built.memories.items()}, pushes, sizes)
     for at in built.compiler.written:
-        _write_back(args[at], hosts[at])
+        for each in arrays[at]:
+            memory.write_back(each)
+
+
+def _arrays_of(arg: Any) -> tuple[Any, ...]:
+    """Returns an array, or those of a table, as contiguous arrays; none for other arguments."""
+    if type(arg) is PointerTable:
+        given = unwrapped(on_host(arg.arrays))[0]
+        wrong = [each for each in given if not _is_array(each)]
+        if wrong:
+            raise TypeError(f"a table of pointers has arrays with axes; got {wrong[0]!r}; pass it as x.reshape(1)")
+        return tuple([_contiguous(each) for each in given])
+    return (_contiguous(arg),) if _is_array(arg) else ()
+
+
+def _contiguous(array: Any) -> Any:
+    return array if isinstance(array, np.ndarray) or array.contiguous else span_of(array)
 
 
 def _is_array(arg: Any) -> bool:
@@ -43,46 +70,67 @@ def _is_array(arg: Any) -> bool:
     return hasattr(arg, "launch_key") or (isinstance(arg, np.ndarray) and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY)
 
 
-def _hosts(args: tuple[Any, ...]) -> dict[int, np.ndarray[Any, Any]]:
-    """Returns the elements of the arrays among the arguments, once for an array that is given twice.
+def _type_of(arg: Any) -> ArrayType | TableType | None:
+    if type(arg) is PointerTable:
+        element = None if arg.element is None else arg.element.name
+        return TableType(_arrays_of(arg)[0].dtype.char, element, 1, is_wide=False)
+    return ArrayType(arg.dtype.char, False, False) if _is_array(arg) else None
+
+
+class HostMemory:
+    """The memory of the arrays of a launch, in which each is once.
 
     Raises:
         ValueError: two arrays overlap without being the same.
     """
-    found: dict[int, np.ndarray[Any, Any]] = {}
-    known: dict[Any, int] = {}
-    for at, arg in enumerate(args):
-        if not _is_array(arg):
-            continue
-        key = arg.__array_interface__["data"] if isinstance(arg, np.ndarray) else arg.launch_key
-        first = known.setdefault((key, arg.shape, arg.dtype), at)
-        found[at] = found[first] if first in found else _elements(arg)
-        if any(_overlap(arg, args[other]) for other in known.values() if other != first):
-            raise ValueError("two arguments of an interpreted program overlap; pass the same array, or copies")
-    return found
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        distinct = {_key(array): array for array in arrays}
+        for one, other in combinations(distinct.values(), 2):
+            if _overlap(one, other):
+                raise ValueError("two arguments of an interpreted program overlap; pass the same array, or copies")
+        sizes = [-(-array.nbytes // _ALIGN) * _ALIGN for array in distinct.values()]
+        starts = np.cumsum([0, *sizes]).tolist()
+        self._bytes = np.zeros(starts[-1], np.uint8)
+        self._starts = dict(zip(distinct, starts, strict=False))
+        for array in distinct.values():
+            host = array if isinstance(array, np.ndarray) else array.numpy()
+            self.elements(array)[:] = host.reshape(-1).view(_stored(array.dtype))
+
+    def whole(self, array: Any) -> HostArray:
+        """Returns the whole memory, as elements of the dtype of an array."""
+        return self._bytes.view(_stored(array.dtype))
+
+    def elements(self, array: Any) -> HostArray:
+        """Returns the elements of an array that a program sees, of bools as bytes."""
+        start = self._starts[_key(array)]
+        return self._bytes[start : start + array.nbytes].view(_stored(array.dtype))
+
+    def rows(self, arrays: Sequence[Any]) -> HostArray:
+        """Returns the rows of a table of pointers to arrays."""
+        starts = [self._starts[_key(array)] // array.dtype.itemsize for array in arrays]
+        rows = [(start, array.size, 0) for start, array in zip(starts, arrays, strict=True)]
+        return np.array(rows, np.int32).reshape(-1)
+
+    def write_back(self, array: Any) -> None:
+        """Copies the elements of an array to it."""
+        found = self.elements(array).view(array.dtype).reshape(array.shape)
+        if isinstance(array, np.ndarray):
+            array[...] = found
+        else:
+            array.write(found)
+
+
+def _key(array: Any) -> Any:
+    place = array.__array_interface__["data"] if isinstance(array, np.ndarray) else array.launch_key
+    return place, array.shape, array.dtype
+
+
+def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.uint8) if dtype == np.bool_ else dtype
 
 
 def _overlap(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.may_share_memory(one, other)
     return bool(one.overlaps(other))
-
-
-def _array_type(arg: Any) -> ArrayType | None:
-    return ArrayType(arg.dtype.char, False, False) if _is_array(arg) else None
-
-
-def _elements(array: Any) -> np.ndarray[Any, Any]:
-    """Returns a copy of the elements that a program sees, of bools as bytes."""
-    host = array if isinstance(array, np.ndarray) else array.numpy()
-    stored = np.uint8 if host.dtype == np.bool_ else host.dtype
-    found: np.ndarray[Any, Any] = host.reshape(-1).view(stored).copy()
-    return found
-
-
-def _write_back(array: Any, elements: np.ndarray[Any, Any]) -> None:
-    found = elements.view(array.dtype).reshape(array.shape)
-    if isinstance(array, np.ndarray):
-        array[...] = found
-    else:
-        array.write(found)

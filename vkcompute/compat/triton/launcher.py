@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, exact_key, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
+from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
+from vkcompute.compat.triton.table_memory import memory_of
 from vkcompute.compat.triton.tensors import on_host
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import hides_calls
@@ -38,6 +40,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.window import Window, spans_of
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -72,10 +75,9 @@ class BlockLauncher:
         key = self._plan_key, sizes, chosen, *places
         known = self._orders.get(key)
         if known is not None:
-            order, is_wrapped = known
-            given = [args[at] for at in order]
-            if is_wrapped:
-                given = [*unwrapped(given)[0]]
+            order, is_plain = known
+            bound = args if is_plain else bindings(args)
+            given = [bound[at] for at in order]
             plan = given[0].runtime.plans.get(key)
             if plan is not None and (future := plan.launch(given, None)) is not None:
                 return future
@@ -88,26 +90,28 @@ class BlockLauncher:
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
         args, elements = unwrapped(on_host(args))
-        arrays = [arg for arg in args if type(arg) is Array]
-        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
-        hosts = HostArrays(self.name, runtime, args) if any(map(is_host_array, args)) else None
-        args = args if hosts is None else hosts.args
+        bound = bindings(args)
+        runtime = _runtime_of(bound)
+        hosts = HostArrays(self.name, runtime, bound) if any(map(is_host_array, bound)) else None
+        bound = bound if hosts is None else hosts.args
+        args = tuple([arg if type(arg) is PointerTable else bound[at] for at, arg in enumerate(args)])
         found, kernel, loops, grid = self._on_grid(grid, chosen, args, runtime, elements)
         if hosts is not None:
             hosts.check(kernel, found.aliases)
-        at_arrays = [at for at, arg in enumerate(args) if type(arg) is Array]
+        at_arrays = [at for at, arg in enumerate(bound) if isinstance(arg, Array)]
         numbers = [at for at, what in found.pushes if what in (VALUE, TRUTH)]
         order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
-        pushes = [pushed(args[at], what) for at, what in found.pushes]
+        pushes = [pushed(bound[at], what) for at, what in found.pushes]
         inexact = any(_is_inexact(args[at]) or self._parameters.is_narrow(at) for at in numbers)
         exact = hosts is None and at_arrays and not inexact
-        given = [args[at] for at in order]
+        given = [bound[at] for at in order]
         if found.sites:
-            future = self._reporting(found, kernel, loops, [arg for arg in given if type(arg) is Array], pushes, grid)
+            arrays = [arg for arg in given if isinstance(arg, Array)]
+            future = self._reporting(found, kernel, loops, arrays, pushes, grid)
         else:
             future = launch(key if exact else None, found, (kernel, loops), given, pushes, grid)
         if exact and not found.sites:
-            self._orders[key] = order, bool(elements)
+            self._orders[key] = order, not elements and len(bound) == len(args)
         if hosts is not None:
             hosts.read(kernel, found.aliases)
         return future
@@ -186,15 +190,32 @@ class BlockLauncher:
         args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         args, elements = unwrapped(on_host(args))
-        arrays = [arg for arg in args if type(arg) is Array]
-        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        runtime = _runtime_of(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
         found, kernel, _, _ = self._on_grid(sizes, chosen, args, runtime, elements)
         return kernel, found.module.interface.workgroup_memory.effective({})
 
 
+def bindings(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns arguments with the arrays of wrappers, and of tables the rows, and then the windows of the tables."""
+    args, _ = unwrapped(args)
+    tables = {at: memory_of(arg) for at, arg in enumerate(args) if type(arg) is PointerTable}
+    if not tables:
+        return args
+    given = [tables[at].rows if at in tables else arg for at, arg in enumerate(args)]
+    return (*given, *[window for table in tables.values() for window in table.windows])
+
+
+def _runtime_of(bound: Sequence[Any]) -> Runtime:
+    """Returns the runtime of the arrays among the arguments; without an array, the default one."""
+    arrays = [arg for arg in bound if isinstance(arg, Array)]
+    return runtime_of(arrays[0]) if arrays else default_runtime()
+
+
 def _type_of(arg: Any) -> Any:
-    """Returns the part of a signature for an array, or an input of a graph; None for all else."""
+    """Returns the part of a signature for an array, a table or an input of a graph; None for all else."""
+    if type(arg) is PointerTable:
+        return memory_of(arg).type
     if type(arg) is Parameter:
         found = number_type(arg.value, arg.name)
         return found._replace(divisor=1) if isinstance(found, IntType) else found  # a run may have any value
@@ -207,15 +228,32 @@ def _type_of(arg: Any) -> Any:
 def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
     """Returns True if two arrays overlap without being the same, and True if two have bytes in common.
 
-    Both are true if two arrays may do so in a run of a graph.
+    Both are true if two arrays may do so in a run of a graph. They are true, too, if an array of a window has bytes in
+    common with an argument, or with an array of another window.
     """
-    pairs = combinations([arg for arg in args if type(arg) is Array], 2)
+    arrays = [arg for arg in args if type(arg) is Array]
     shared = [
         one.launch_key == other.launch_key and not may_overlap(one, other)
-        for one, other in pairs
+        for one, other in combinations(arrays, 2)
         if one.overlaps(other) or may_overlap(one, other)
     ]
+    windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
+    if windows and _windows_overlap(windows, arrays):
+        return True, True
     return not all(shared), bool(shared)
+
+
+def _windows_overlap(windows: Sequence[Window], arrays: Sequence[Array]) -> bool:
+    """True if arrays of different windows have bytes in common, or those of a window and another array may have."""
+    if any(may_overlap(array, window) for array in arrays for window in windows):
+        return True
+    ranges = [spans_of([each]) for each in (*windows, *arrays)]
+    return any(
+        buffer is its and start < last and first < stop
+        for at, one in enumerate(ranges[: len(windows)])
+        for other in ranges[at + 1 :]
+        for (buffer, start, stop), (its, first, last) in product(one, other)
+    )
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
@@ -226,6 +264,8 @@ def _place(arg: Any, constexpr: bool) -> Any:
             return kind, arg
         special = arg if arg == 1 else DIVISOR * (arg % DIVISOR == 0)  # 0 or 16, as True would equal 1
         return kind, special, -0x80000000 <= arg <= 0x7FFFFFFF
+    if kind is PointerTable:
+        return arg.key
     if kind is TensorWrapper:
         return arg.base.launch_key if type(arg.base) is Array else type(arg.base), arg.dtype
     return exact_key(arg) if constexpr or kind is Constexpr else kind

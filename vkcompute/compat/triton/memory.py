@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.compat.triton.addresses import address_at
 from vkcompute.compat.triton.arithmetic import told
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
@@ -16,7 +17,7 @@ from vkcompute.compat.triton.places import (
     stored_at,
     window,
 )
-from vkcompute.compat.triton.types import BlockPointer
+from vkcompute.compat.triton.types import BlockPointer, Pointer, TableValue
 from vkcompute.jit.frontend.source import UnsupportedError
 
 
@@ -50,6 +51,8 @@ def load(
         padding = padding_of(pointer, padding_option)
         return loaded(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), padding)
     _only_hints(pointer, boundary_check=boundary_check, padding_option=padding_option)
+    if isinstance(pointer, Pointer) and isinstance(pointer.array, TableValue):
+        return address_at(c, pointer, pointer.array, mask, other)
     return loaded(c, pointer_places(c, pointer, mask, "load"), 0 if other is None else other)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -10,10 +10,19 @@ import numpy as np
 
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
 from vkcompute.compat.triton.compiler import BlockCompiler
-from vkcompute.compat.triton.types import OF_SCALAR, BlockPointer, Descriptor, Pointer
-from vkcompute.ir import BOOL, Scalar, Value
+from vkcompute.compat.triton.types import (
+    OF_SCALAR,
+    BlockPointer,
+    Descriptor,
+    Entry,
+    Pointer,
+    TableValue,
+    WindowsValue,
+)
+from vkcompute.ir import BOOL, INT32, UINT32, UINT64, Memory, Scalar, Value
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.report import escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import shape_of
@@ -27,14 +36,16 @@ class Places(NamedTuple):
     Attributes:
         offsets: their offsets, a block or a scalar.
         mask: True for those that are accessed; None for all.
+        window: of the arrays of a table, the index of the window that they are in.
     """
 
     array: ArrayValue
     offsets: Value
     mask: Value | None = None
+    window: Value | None = None
 
 
-def pointer_places(c: BlockArithmetic, pointer: Any, mask: Any, what: str) -> Places:
+def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Places:
     """Returns the elements at a pointer where the mask is True.
 
     Raises:
@@ -42,8 +53,11 @@ def pointer_places(c: BlockArithmetic, pointer: Any, mask: Any, what: str) -> Pl
     """
     if not isinstance(pointer, Pointer):
         raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {told(pointer)}")
+    if isinstance(pointer.array, TableValue):
+        raise UnsupportedError(f"{pointer.array.name} is a table of pointers: a program loads its addresses only")
     offsets = offsets_of(c, pointer)
-    return Places(pointer.array, offsets, _mask(c, mask, shape_of(offsets.type), what))
+    places = Places(pointer.array, offsets, mask_of(c, mask, shape_of(offsets.type), what))
+    return _inside(c, places, pointer.entry)
 
 
 def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
@@ -57,7 +71,12 @@ def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
     return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), c.cast(pointer.offset, kind))
 
 
-def _mask(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
+def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
+    """Returns a mask of this shape; None if it is True of all elements.
+
+    Raises:
+        UnsupportedError: it has another shape, or is none of bools.
+    """
     if mask is None or mask is True:
         return None
     if isinstance(mask, Number) and c.element_type(mask) is not BOOL:
@@ -74,6 +93,44 @@ def _repeated(c: BlockArithmetic, value: Value, shape: tuple[int, ...], what: st
     if not alike:
         raise UnsupportedError(f"the {what} has the shape of the pointer, {list(shape)}; got {list(before)}")
     return c.spread(value, shape)
+
+
+# -- arrays of tables -------------------------------------------------------------------------------------------------
+
+
+def in_bounds(c: BlockCompiler, index: Value, length: Value) -> Value:
+    """Returns True for indices from 0 to before a length, an int32."""
+    b, unsigned = c.builder, UINT64 if element_of(index.type).bits == 64 else UINT32
+    return b.compute("lt", b.bitcast(index, unsigned), b.full(b.cast(length, unsigned), shape_of(index.type)))
+
+
+def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *values: Value) -> None:
+    """Fails the launch with a message where a condition is False, if the program is interpreted or checked.
+
+    Args:
+        message: format string of the values.
+    """
+    b, shape = c.builder, shape_of(holds.type)
+    fails = b.compute("not", holds)
+    fails = fails if mask is None else b.compute("and", mask, fails)
+    first = 3 + len(shape)  # behind the program and the index of the element
+    text = message.format(*[f"{{{first + at}}}" for at in range(len(values))])
+    place = escaped(str(c.place())).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
+    b.report(place, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
+
+
+def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
+    """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
+    if entry is None:
+        return places
+    b, (array, offsets, mask, _) = c.builder, places
+    shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
+    number, start, length = (each.value for each in entry[:3])
+    inside = in_bounds(c, offsets, length)
+    message = f"accesses element {{}} of array {{}} of {array.memory.name}, which has {{}}"
+    demand(c, inside, mask, f"{message}; mask it, as mask=offsets < n", offsets, number, length)
+    found = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
+    return Places(array, found, inside if mask is None else b.compute("and", mask, inside), window)
 
 
 # -- blocks of strided arrays ------------------------------------------------------------------------------------------
@@ -144,10 +201,41 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
             at_least = b.compute("ge", index, b.full(b.const(0, kind), along))
             inside = b.compute("and", at_least, b.compute("lt", index, end))
             masks.append(b.broadcast(inside, lengths))
-    return Places(pointer.array, found, reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None)
+    mask = reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None
+    return _inside(c, Places(pointer.array, found, mask), pointer.entry)
 
 
 # -- accesses ---------------------------------------------------------------------------------------------------------
+
+
+def _access(c: BlockArithmetic, places: Places, access: Callable[[Memory], Value | None]) -> Value | None:
+    """Builds an access to the memory of elements: of those of a table, in a branch for each window."""
+    array = places.array
+    if isinstance(array, WindowsValue) and places.window is not None:
+        return _access_among(c, places.window, array.windows, 0, access)
+    return access(array.memory)
+
+
+def _access_among(
+    c: BlockArithmetic,
+    window: Value,
+    windows: Sequence[Memory],
+    first: int,
+    access: Callable[[Memory], Value | None],
+) -> Value | None:
+    """Builds an access to one of these windows, whose indices count from `first`."""
+    if len(windows) == 1:
+        return access(windows[0])
+    b, half = c.builder, len(windows) // 2
+    branch = b.if_(b.compute("lt", window, b.const(first + half, INT32)))
+    for region, chosen, start in (
+        (branch.then, windows[:half], first),
+        (branch.otherwise, windows[half:], first + half),
+    ):
+        with region:
+            found = _access_among(c, window, chosen, start, access)
+            b.yield_(*[] if found is None else [found])
+    return branch.results[0] if branch.results else None
 
 
 def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
@@ -156,7 +244,8 @@ def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
     if places.mask is not None:
         filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
         filled = _converted(c, filled, array.memory.element)
-    found = c.builder.load_block(array.memory, places.offsets, places.mask, filled)
+    found = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
+    assert found is not None, "a load has a result"
     return c.number(_converted(c, found, array.element))
 
 
@@ -165,7 +254,8 @@ def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
     array = places.array
     numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
     c.mark_written(array)
-    c.builder.store_block(array.memory, places.offsets, _converted(c, numbers, array.memory.element), places.mask)
+    stored = _converted(c, numbers, array.memory.element)
+    _access(c, places, lambda memory: c.builder.store_block(memory, places.offsets, stored, places.mask))
 
 
 def _converted(c: BlockArithmetic, value: Value, kind: Scalar) -> Value:
@@ -184,7 +274,11 @@ def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, 
         )
     numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
     c.mark_written(array, assigned=False)
-    return c.number(c.builder.atomic_block(name, array.memory, places.offsets, numbers, places.mask))
+    found = _access(
+        c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask)
+    )
+    assert found is not None, "an atomic operation has a result"
+    return c.number(found)
 
 
 def _check_atomic(name: str, array: ArrayValue) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import TensorWrapper
 from vkcompute.compat.triton.types import DTYPES
 from vkcompute.runtime.memory.layout import extent
@@ -48,6 +49,11 @@ def span_of(view: Any) -> Any:
     if isinstance(view, np.ndarray):
         return np.lib.stride_tricks.as_strided(view, shape, strides)
     return type(view)(view.runtime, view.buffer, view.offset, shape, strides, view.dtype)
+
+
+def arrays_of(arg: Any) -> list[Any]:
+    """Returns the array of an argument, or those of a table of pointers, as `elements_of`."""
+    return [elements_of(each) for each in (arg.arrays if isinstance(arg, PointerTable) else (arg,))]
 
 
 def elements_of(arg: Any) -> Any:

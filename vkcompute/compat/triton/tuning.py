@@ -15,7 +15,7 @@ from vkcompute.compat.triton import testing
 from vkcompute.compat.triton.build import FOLDERS
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.compat.triton.program import JITFunction, is_interpreting
-from vkcompute.compat.triton.tensors import elements_of
+from vkcompute.compat.triton.tensors import arrays_of
 from vkcompute.errors import VkComputeError
 from vkcompute.jit.compilation import fingerprint
 
@@ -221,9 +221,11 @@ class Autotuner(Launched):
             return {}
         for name in self._reset:
             if given.get(name) is not None:
-                elements_of(given[name]).fill(0)
-        kept = () if reset_only or self._hooks[1] is not None else self._restore
-        return {name: np.array(elements_of(given[name])) for name in kept if given.get(name) is not None}
+                for each in arrays_of(given[name]):
+                    each.fill(0)
+        names = () if reset_only or self._hooks[1] is not None else self._restore
+        kept = [name for name in names if given.get(name) is not None]
+        return {name: [np.array(each) for each in arrays_of(given[name])] for name in kept}
 
     def _measured(
         self, config: Config, given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
@@ -238,8 +240,9 @@ class Autotuner(Launched):
             failure = error
             raise
         finally:
-            for name, value in kept.items():
-                elements_of(given[name])[...] = value
+            for name, values in kept.items():
+                for each, value in zip(arrays_of(given[name]), values, strict=True):
+                    each[...] = value
             if self._hooks[1] is not None:
                 self._hooks[1](every, exception=failure)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple
 
-from vkcompute.ir import BOOL, SCALARS, Scalar
+from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.tile import BFLOAT16, Block
@@ -200,15 +201,65 @@ class Constexpr:
         return f"constexpr[{self.value}]"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowsValue(ArrayValue):
+    """The arrays of a table of pointers.
+
+    Attributes:
+        windows: the buffers that contain them, each bound from the first array in a block of memory to the last.
+    """
+
+    windows: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableValue(ArrayValue):
+    """A table of pointers. Its buffer has a row of int32 per array: first element, number of elements, window.
+
+    Attributes:
+        target: the arrays.
+        unit: the number of elements in which first elements are counted, a power of two.
+    """
+
+    target: Any = None
+    unit: int = 1
+
+
+class Entry(NamedTuple):
+    """An array of a table of pointers.
+
+    Attributes:
+        number: its index in the table.
+        start: index of its first element in its window.
+        length: the number of its elements.
+        window: index of the window.
+    """
+
+    number: Any
+    start: Any
+    length: Any
+    window: Any
+
+
 class Pointer(NamedTuple):
     """Places in an array: the scalar `base` plus, for a block of pointers, the block `offset`.
 
     The parts are kept apart, as most loops advance the scalar only.
+
+    Attributes:
+        entry: of an array of a table, from whose first element the offsets count.
     """
 
     array: ArrayValue
     base: Any
     offset: Any = None
+    entry: Entry | None = None
+
+
+class Address(NamedTuple):
+    """An element of a table of pointers, before its conversion to a pointer."""
+
+    pointer: Pointer
 
 
 class BlockPointer(NamedTuple):
@@ -217,6 +268,7 @@ class BlockPointer(NamedTuple):
     Attributes:
         base: the offset of the first element of the array.
         block: the type of the block.
+        entry: as of a pointer.
     """
 
     array: ArrayValue
@@ -225,6 +277,7 @@ class BlockPointer(NamedTuple):
     strides: tuple[Any, ...]
     offsets: tuple[Any, ...]
     block: Block
+    entry: Entry | None = None
 
 
 class Descriptor(NamedTuple):
@@ -234,6 +287,7 @@ class Descriptor(NamedTuple):
         base: the offset of the first element.
         block: the type of the blocks.
         padding: "zero" or "nan", for elements out of bounds.
+        entry: as of a pointer.
     """
 
     array: ArrayValue
@@ -242,6 +296,7 @@ class Descriptor(NamedTuple):
     strides: tuple[Any, ...]
     block: Block
     padding: str
+    entry: Entry | None = None
 
 
 def scalar_of(dtype: Any) -> Scalar:
@@ -255,7 +310,7 @@ def scalar_of(dtype: Any) -> Scalar:
         return dtype.scalar_type
     if isinstance(dtype, PointerType):
         raise UnsupportedError(
-            "an integer is no pointer here: a kernel reaches the arrays that are its arguments only; put the data into "
-            "one array, and pass offsets of its parts, as x_ptr + tl.load(offsets_ptr + i)"
+            "an integer is no pointer here: a program reaches the arrays that are its arguments only; pass "
+            "triton.PointerTable(arrays), and load their addresses from it"
         )
     raise UnsupportedError(f"a dtype is one of tl's, as tl.float32; got {dtype!r}")
