@@ -58,6 +58,14 @@ def test_arrays_of_several_blocks() -> None:
         assert {*spans_of(windows)} == {array.span for array in arrays}
 
 
+def test_windows_of_the_same_bytes_are_launched_apart(gpu: vc.Runtime) -> None:
+    arrays = sorted([gpu.zeros(64) for _ in range(3)], key=lambda array: array.buffer.offset)
+    (two,), _ = windows_over(arrays[::2])
+    (three,), _ = windows_over(arrays)
+    assert (two.buffer, two.offset, two.nbytes) == (three.buffer, three.offset, three.nbytes)
+    assert two.launch_key != three.launch_key  # plans and graphs look up the ranges of a launch by these keys
+
+
 def test_an_array_larger_than_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "_MOST_ELEMENTS", MOST)
     message = r"arrays that are bound together has 8192 bytes; .* binds at most 4096; pass parts of it"

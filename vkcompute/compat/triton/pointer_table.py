@@ -16,7 +16,8 @@ class PointerTable:
         program[grid](addresses, …)
 
     A program loads the address of an array by its index, as `tl.load(table_ptr + g)`, and converts it to a pointer by
-    `.to(tl.pointer_type(tl.float32))`. Loads and stores outside of the array are skipped; interpreted, they are errors.
+    `.to(tl.pointer_type(tl.float32))`. Accesses outside of the array are skipped. They are errors if the program is
+    interpreted, or checked by TRITON_DEBUG=1.
 
     The arrays stay in device memory as long as the table exists. Make it once for many launches.
 

@@ -141,7 +141,8 @@ def jit(
 
         add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024)
 
-    Arguments are arrays, whose pointers the program gets, NumPy arrays, PyTorch's tensors of the host, numbers, None.
+    Arguments are arrays, whose pointers the program gets, NumPy arrays, PyTorch's tensors of the host, tables of
+    pointers, numbers, None.
 
     Args:
         debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.

@@ -5,17 +5,15 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.launching.loops import Loops
 from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel
-from vkcompute.runtime.launching.kernel import Kernel, Launch
+from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
-from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Keep
 
@@ -71,18 +69,13 @@ class Plan:
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
         if self._binds_more:
-            writes, reads = kernel.ranges([arg for arg in args if isinstance(arg, Array)])
+            writes, reads = kernel.ranges_among(args)
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
         keep: Keep = kernel, self._sets, self._cost
         if self._binds_twice:
-            keep = (*keep, partial(_ranges, kernel, args))
+            keep = kernel, self._sets, self._cost, args
         return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
-
-
-def _ranges(kernel: Kernel, args: Sequence[Any]) -> tuple[list[Range], list[Range]]:
-    """Returns the ranges that each binding writes and reads, as often as they are bound."""
-    return kernel.ranges([arg for arg in args if isinstance(arg, Array)])
 
 
 def places(args: Sequence[Any]) -> tuple[Any, ...]:

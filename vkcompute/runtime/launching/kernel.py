@@ -46,8 +46,8 @@ class Kernel(Launchable):
             between the arrays of a window.
         kinds: the supported kinds of bindings.
 
-    `launch`, `packed`, `bound`, `ranges`, `sets`, `program`, `push`, `costs`, `strided`, `in_words`, `windows` and
-    `binds_more` are internal and may change.
+    `launch`, `packed`, `bound`, `ranges`, `ranges_among`, `sets`, `program`, `push`, `costs`, `strided`, `in_words`,
+    `windows` and `binds_more` are internal and may change.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -236,6 +236,10 @@ class Kernel(Launchable):
             writes += self._others(arrays, self.writes)
             reads += self._others(arrays, self.reads)
         return writes, reads
+
+    def ranges_among(self, args: Sequence[Any]) -> tuple[list[Range], list[Range]]:
+        """The ranges of the arrays among the arguments of a launch, which has each as often as it is bound."""
+        return self.ranges([arg for arg in args if isinstance(arg, Array)])
 
     def _others(self, arrays: Sequence[Any], bound: Sequence[int]) -> list[Range]:
         """Returns the ranges of the arrays behind the first in the windows among these bindings."""

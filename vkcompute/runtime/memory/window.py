@@ -32,6 +32,7 @@ class Window(Array):
         first = members[0]
         itemsize = first.dtype.itemsize
         super().__init__(first.runtime, first.buffer, start, (nbytes // itemsize,), (itemsize,), first.dtype)
+        self.launch_key = (*self.launch_key, object())  # its own: windows of the same bytes have other arrays
         self.span = (first.buffer, start, first.span[2])
         self.others: list[Range] = [*dict.fromkeys(each.span for each in members[1:] if each.size)]
         self._pin = pin  # the places of the members are those of the window as long as it exists

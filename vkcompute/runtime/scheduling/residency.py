@@ -119,7 +119,7 @@ class Residency:
             nbytes = sum(buffer.nbytes for buffer in self._in_launch)
             remedy = (
                 f"arrays that one launch or graph uses are on the device at the same time, and these have {nbytes} "
-                "bytes; pass parts of them, or close graphs and NumPy views of other arrays"
+                "bytes; pass parts of them, or close graphs, tables of pointers and NumPy views of other arrays"
             )
             raise OutOfDeviceMemory(error.asked, error.free, error.total, str(self._device), remedy=remedy) from error
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple, Protocol
 
@@ -46,12 +46,14 @@ class Launched(Protocol):
     def sets(self, ranges: Sequence[Range]) -> DescriptorSets:
         """Makes descriptor sets for ranges (buffer, offset in it, nbytes)."""
 
+    def ranges_among(self, args: Sequence[Any]) -> tuple[Sequence[Range], Sequence[Range]]:
+        """Returns the ranges of all written and of all read bindings, given the arguments of a launch."""
 
-Ranges = Callable[[], tuple[Sequence[Range], Sequence[Range]]]
-Keep = tuple[Launched, DescriptorSets, Cost] | tuple[Launched, DescriptorSets, Cost, Ranges]
+
+Keep = tuple[Launched, DescriptorSets, Cost] | tuple[Launched, DescriptorSets, Cost, Sequence[Any]]
 """Of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost.
 
-If it registers fewer ranges than it binds, a function that returns the ranges of all written and of all read bindings.
+The arguments are added if the launch registers fewer ranges than it binds.
 """
 
 
@@ -59,9 +61,9 @@ def in_place(
     command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
 ) -> tuple[Sequence[Any], Keep]:
     """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
-    kernel, sets, cost, *every = keep
-    if every:
-        writes, reads = every[0]()
+    kernel, sets, cost, *args = keep
+    if args:
+        writes, reads = kernel.ranges_among(*args)
     pairs = *zip(kernel.reads, reads, strict=False), *zip(kernel.writes, writes, strict=False)  # windows have more
     bound = {at: (buffer, start) for at, (buffer, start, _) in pairs}
     # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
