@@ -403,3 +403,32 @@ def test_pointers_of_all_kinds(
     wanted = x[0].reshape(3, 8).sum(0) + y[[0, 1, 2, 3, 3, 2, 1, 0]] + y[2:6].sum()
     np.testing.assert_array_equal(found, wanted)
     assert [each.tolist() for each in counted] == [[8 * (at == flag)] * 2 for at in range(2)]
+
+
+@triton.jit
+def address_of(x_ptrs, g, n):
+    if g >= n:
+        return tl.load(x_ptrs).to(tl.pointer_type(tl.float32))
+    return tl.load(x_ptrs + g).to(tl.pointer_type(tl.float32))
+
+
+@triton.jit
+def passed_on(x_ptrs, out_ptr, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    pointer = tl.load(x_ptrs + n - 1).to(tl.pointer_type(tl.float32))
+    for g in range(n + 2):
+        tl.store(out_ptr + g * N + at, tl.load(pointer + at))
+        pointer = address_of(x_ptrs, g, n)
+    out_ptr += (n + 2) * N
+    tl.store(out_ptr + at, tl.load(pointer + at))
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_pointers_that_loops_and_functions_pass_on(
+    machine: vkcompute.Runtime | None, monkeypatch: pytest.MonkeyPatch, *, split: bool
+) -> None:
+    if split:
+        monkeypatch.setattr(window, "_MOST_ELEMENTS", 64)
+    arrays = [np.arange(32, dtype=np.float32) + 100 * at for at in range(5)]
+    found = launched(machine, passed_on, (1,), (arrays, np.zeros((8, 32), np.float32), 5), N=32)[1]
+    np.testing.assert_array_equal(found, [arrays[at] for at in (4, 0, 1, 2, 3, 4, 0, 0)])

@@ -152,6 +152,15 @@ def test_a_table_keeps_the_memory_of_its_arrays() -> None:
         assert not any(each.numpy().any() for each in filler)
 
 
+@pytest.mark.usefixtures("clean_handles")
+def test_a_table_outlives_its_runtime() -> None:
+    with open_runtime() as gpu:
+        table = triton.PointerTable([gpu.zeros(8)])
+        add_one[(1,)](table, 8, N=8)
+    with pytest.raises(vkcompute.ClosedError):
+        add_one[(1,)](table, 8, N=8)
+
+
 def test_a_closed_array(gpu: vkcompute.Runtime) -> None:
     x = gpu.zeros(8)
     table = triton.PointerTable([gpu.zeros(8), x])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -247,13 +247,16 @@ def _windows_overlap(windows: Sequence[Window], arrays: Sequence[Array]) -> bool
     """True if arrays of different windows have bytes in common, or those of a window and another array may have."""
     if any(may_overlap(array, window) for array in arrays for window in windows):
         return True
-    ranges = [spans_of([each]) for each in (*windows, *arrays)]
-    return any(
-        buffer is its and start < last and first < stop
-        for at, one in enumerate(ranges[: len(windows)])
-        for other in ranges[at + 1 :]
-        for (buffer, start, stop), (its, first, last) in product(one, other)
-    )
+    groups = [*[spans_of([window]) for window in windows], spans_of(arrays)]
+    places = [(id(buffer), *span, at) for at, group in enumerate(groups) for buffer, *span in group]
+    ends: dict[int, tuple[int, int]] = {}  # of each group, the buffer and the furthest byte so far
+    for buffer, start, stop, at in sorted(places):
+        if start < stop:
+            if any(its == buffer and start < end for other, (its, end) in ends.items() if other != at):
+                return True
+            its, end = ends.get(at, (buffer, 0))
+            ends[at] = buffer, max(stop, end) if its == buffer else stop
+    return False
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
