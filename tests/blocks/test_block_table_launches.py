@@ -56,6 +56,31 @@ def _launch_on_arrays_in_use(gpu: vkcompute.Runtime) -> None:
 
 
 @triton.jit
+def fill(x_ptrs, lengths_ptr, value, N: tl.constexpr):
+    g, at = tl.program_id(0), tl.arange(0, N)
+    tl.store(tl.load(x_ptrs + g).to(tl.pointer_type(tl.uint8)) + at, value, mask=at < tl.load(lengths_ptr + g))
+
+
+@pytest.mark.parametrize("options", [{}, {"timelines": 3}, {"timelines": (2, 1), "staging": True}])
+def test_launches_on_neighbours_of_a_word(options: dict[str, Any]) -> None:
+    """A device without bytes in memory stores whole words, which the host and copies may write, too."""
+    with open_runtime(**options) as gpu:
+        host = np.arange(64, dtype=np.uint8)
+        base, lengths = gpu.array(host), gpu.array(np.int32([3, 5, 1, 16]))
+        picked = [slice(1, 4), slice(4, 9), slice(13, 14), slice(31, 47)]
+        table = triton.PointerTable([base[each] for each in picked])
+        others = [slice(0, 1), slice(9, 13), slice(14, 15), slice(30, 31), slice(47, 48)]
+        for step in range(30):
+            fill[(4,)](table, lengths, step, N=16)
+            at = others[step % 5]
+            base[at].fill(100 + step)
+            host[at] = 100 + step
+            for each in picked:
+                host[each] = step
+        np.testing.assert_array_equal(base.numpy(), host)
+
+
+@triton.jit
 def through_both(x_ptrs, x_ptr, out_ptr, N: tl.constexpr, REVERSE: tl.constexpr):
     at = tl.arange(0, N)
     other = N - 1 - at if REVERSE else at

@@ -286,7 +286,8 @@ def _check_atomic(name: str, array: ArrayValue) -> None:
     kind, what = array.element, name.replace("_", " ")
     is_float = kind.kind == "f"
     if kind.kind == "b":
-        raise UnsupportedError(f"atomic {what} takes numbers; {array.name} has {OF_SCALAR[kind]}; use an array of int32")
+        has = OF_SCALAR[kind]
+        raise UnsupportedError(f"atomic {what} takes numbers; {array.name} has {has}; use an array of int32")
     if is_float and (name == "compare_exchange" or not ATOMICS[name].takes(kind)):
         raise UnsupportedError(
             f"atomic {what} takes integers; {array.name} has {OF_SCALAR[kind]}; pass its bits, as "

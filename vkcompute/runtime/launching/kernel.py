@@ -243,8 +243,9 @@ class Kernel(Launchable):
 
     def _others(self, arrays: Sequence[Any], bound: Sequence[int]) -> list[Range]:
         """Returns the ranges of the arrays behind the first in the windows among these bindings."""
-        windows = {id(arrays[i]): arrays[i] for i in bound if i in self.windows}  # some are bound twice
-        return [each for window in windows.values() for each in window.others]
+        windows = {id(arrays[i]): i for i in bound if i in self.windows}  # some are bound twice
+        found = [(i in self.in_words, each) for i in windows.values() for each in arrays[i].others]
+        return [whole_words(each) if in_words else each for in_words, each in found]
 
     def sets(self, ranges: Sequence[Bound]) -> DescriptorSets:
         """Makes descriptor sets for ranges of buffers that have memory. Requires the device's lock."""
