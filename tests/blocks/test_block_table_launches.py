@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from block_programs import gathered, grouped_matmul
-from runtimes import open_runtime
+from runtimes import lacks, open_runtime
 
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
+from vkcompute.compat.triton.table_memory import memory_of
 from vkcompute.core.lifetime import live_counts
 from vkcompute.runtime.memory import window
 
@@ -78,6 +79,16 @@ def test_launches_on_neighbours_of_a_word(options: dict[str, Any]) -> None:
             for each in picked:
                 host[each] = step
         np.testing.assert_array_equal(base.numpy(), host)
+
+
+def test_a_launch_owns_the_words_of_all_arrays_that_it_writes(gpu: vkcompute.Runtime) -> None:
+    base, lengths = gpu.zeros(64, np.uint8), gpu.array(np.int32([3, 5, 1]))
+    table = triton.PointerTable([base[1:4], base[5:10], base[17:18]])
+    kernel = fill.kernel(table, lengths, 1, N=16, grid=(3,))
+    rows, (window,), *_ = memory_of(table)
+    writes, _ = kernel.ranges_among([rows, lengths, window])
+    words = [(0, 4), (4, 12), (16, 20)] if lacks(gpu, "uint8", in_shaders=True) else [(0, 4), (5, 10), (17, 18)]
+    assert [(start, stop) for _, start, stop in writes] == words
 
 
 @triton.jit
