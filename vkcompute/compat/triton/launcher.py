@@ -103,13 +103,18 @@ class BlockLauncher:
         order = (*at_arrays, *numbers, *[at_arrays[each] for each in found.aliases])
         pushes = [pushed(bound[at], what) for at, what in found.pushes]
         inexact = any(_is_inexact(args[at]) or self._parameters.is_narrow(at) for at in numbers)
-        exact = hosts is None and at_arrays and not inexact
+        is_alone = bool(found.windows) and runtime.device.physical.instance.validation != "off"
+        exact = hosts is None and at_arrays and not inexact and not is_alone
         given = [bound[at] for at in order]
+        if is_alone:  # the validation layer takes windows for accessed as a whole
+            runtime.scheduler.finish()
         if found.sites:
             arrays = [arg for arg in given if isinstance(arg, Array)]
             future = self._reporting(found, kernel, loops, arrays, pushes, grid)
         else:
             future = launch(key if exact else None, found, (kernel, loops), given, pushes, grid)
+        if is_alone:
+            runtime.scheduler.finish()
         if exact and not found.sites:
             self._orders[key] = order, not elements and len(bound) == len(args)
         if hosts is not None:
