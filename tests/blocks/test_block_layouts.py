@@ -120,3 +120,19 @@ def test_operands_of_products_pass_through_half_of_workgroup_memory(shared_nbyte
     lowered = tile.lower(function, tile.Target(shared_nbytes=shared_nbytes, stages=True)).function
     ir.verify(lowered)
     assert [(each.nbytes, each.lanes) for each in lowered.shared_memory] == ([(2048, 4)] * 2 if stages else [])
+
+
+def test_conditions_of_rows_and_of_groups_of_columns_need_no_loop_for_parts_of_groups() -> None:
+    function = ir.Function("copy")
+    x, out = function.buffer("x", ir.FLOAT32), function.buffer("out", ir.FLOAT32)
+    n_rows, n_columns = (function.push(name, ir.INT32) for name in ("n_rows", "n_columns"))
+    b = tile.Builder(function)
+    fours = b.compute("lt", b.arange(0, 8), b.full(n_columns, (8,)))
+    columns = b.broadcast(b.reshape(b.broadcast(b.reshape(fours, (8, 1)), (8, 4)), (1, 32)), (8, 32))
+    rows = b.compute("lt", b.arange(0, 8), b.full(n_rows, (8,)))
+    inside = b.compute("and", b.broadcast(b.reshape(rows, (8, 1)), (8, 32)), columns)
+    at = b.reshape(b.arange(0, 256), (8, 32))
+    b.store_block(out, at, b.load_block(x, at, inside), inside)
+    lowered = tile.lower(function, tile.Target(), n_warps=1, wide=[x, out])
+    assert lowered.aliases == (0, 1)
+    assert "loop" not in {op.code for op in walk(lowered.function.body)}

@@ -259,14 +259,14 @@ class _Lowering:
         self._deliver_from_home(op)
 
     def _computed(self, op: Op, layout: Layout) -> list[Value]:
-        """Applies an operation to each element that the invocation holds."""
-        columns = [self._registers(each, layout) for each in op.args]
-        kind = element_of(op.type)
-        if op.code == "cast":
-            return [self._b.cast(each, kind) for each in columns[0]]
-        if op.code == "bitcast":
-            return [self._b.bitcast(each, kind) for each in columns[0]]
-        return [self._b.compute(op.code, *row) for row in _rows(columns)]
+        """Applies an operation to each element that the invocation holds, once to those of the same operands.
+
+        So the conditions of elements that are stored together stay one value (`Accesses.store`).
+        """
+        rows, b, kind = _rows([self._registers(each, layout) for each in op.args]), self._b, element_of(op.type)
+        converts = {"cast": b.cast, "bitcast": b.bitcast}.get(op.code)
+        found = {row: converts(row[0], kind) if converts else b.compute(op.code, *row) for row in dict.fromkeys(rows)}
+        return [found[row] for row in rows]
 
     def _arange(self, op: Op, layout: Layout) -> list[Value]:
         b, first = self._b, self._accesses.first_element(layout)
