@@ -185,20 +185,25 @@ def test_wrong_launches() -> None:
         tl.arange(0, 8)
 
 
-def test_a_builder_takes_shapes_of_powers_of_two() -> None:
+def test_a_builder_takes_shapes_of_positive_lengths() -> None:
     function = ir.Function("shapes")
     b = tile.Builder(function)
-    block, index = b.arange(0, 8), b.const(0, ir.INT32)
+    block, index = b.arange(0, 24), b.const(0, ir.INT32)
     builds: list[Callable[[], object]] = [
-        lambda: b.arange(0, 24),
-        lambda: b.full(index, (2, 24)),
-        lambda: b.broadcast(index, (24,)),
-        lambda: b.histogram(block, 24),
+        lambda: b.arange(3, 3),
+        lambda: b.full(index, (2, 0)),
+        lambda: b.broadcast(index, (0,)),
+        lambda: b.histogram(block, 0),
     ]
     for build in builds:
-        with pytest.raises(ValueError, match="powers of two; got 24; round up, and mask the rest"):
+        with pytest.raises(ValueError, match="positive; got 0; build nothing for an empty block"):
             build()
-    with pytest.raises(ValueError, match="powers of two; got 0"):
-        b.arange(3, 3)
-    with pytest.raises(ValueError, match=r"reshape keeps the number of elements; got the shapes \(8,\) and \(2, 8\)"):
-        b.reshape(block, (2, 8))
+    with pytest.raises(ValueError, match=r"reshape keeps the number of elements; got the shapes \(24,\) and \(2, 24\)"):
+        b.reshape(block, (2, 24))
+    for mask in (8, -1):
+        with pytest.raises(
+            ValueError,
+            match=rf"mirror takes masks of 0 to 7 for int32\[24\], as 8 .* its 24 elements; got {mask}; gather",
+        ):
+            b.mirror(block, mask)
+    assert b.mirror(block, 7).type is tile.block(ir.INT32, (24,))

@@ -1,4 +1,7 @@
-"""Random functions of blocks: the kernel that they are lowered to computes what the interpreter does, to the bit."""
+"""Random functions of blocks: the kernel that they are lowered to computes what the interpreter does, to the bit.
+
+The padded function is interpreted, too, with bounds checked.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,18 @@ from vkcompute import ir, tile
 from vkcompute.ir import INT32, Value
 from vkcompute.tile import shape_of
 from vkcompute.tile.device import block_target
+from vkcompute.tile.indexing import padded
+from vkcompute.tile.padding import pad
 from vkcompute.tile.simplification import remove_invariants
 
 BINARY = "add", "sub", "mul", "xor", "and", "or", "min", "max"
-N_INPUT = 512
+N_INPUT = 2560
+LENGTHS = 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20
+MOST = 512
+STEPS = (
+    "binary", "binary", "divide", "select", "permute", "reshape", "mirror", "gather", "histogram", "reduce", "scan",
+    "pair", "dot",
+)  # fmt: skip
 
 
 class Generator:
@@ -45,8 +56,8 @@ class Generator:
         return remove_invariants(self.function)
 
     def shape(self) -> tuple[int, ...]:
-        logs = self.data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(lambda each: sum(each) <= 9))
-        return tuple(1 << each for each in logs)
+        lengths = st.lists(st.sampled_from(LENGTHS), min_size=1, max_size=3)
+        return tuple(self.data.draw(lengths.filter(lambda each: math.prod(padded(each)) <= MOST)))
 
     def offsets(self, shape: tuple[int, ...]) -> Value:
         """Row-major offsets, or those of the transposed block."""
@@ -67,23 +78,67 @@ class Generator:
         """Computes one more value."""
         value = self.pick(values)
         shape = shape_of(value.type)
-        step = self.pick(["binary", "binary", "select", "permute", "reshape", "reduce", "scan", "dot"])
+        step = self.pick(STEPS)
         if step == "permute":
             return self.b.permute(value, tuple(self.data.draw(st.permutations(range(len(shape))))))
         if step == "reshape":
-            return self.b.reshape(value, (math.prod(shape),))
+            return self.b.reshape(value, self.divided(math.prod(shape)))
+        if step == "mirror":
+            n = math.prod(shape)
+            return self.b.mirror(value, self.pick(range(n & -n)))
+        if step == "gather":
+            axis = self.pick(range(len(shape)))
+            index = self.b.compute("mod", self.like(values, shape), self.full(shape[axis], shape))
+            return self.b.gather(value, index, axis)
+        if step == "histogram":
+            mask = self.pick([None, self.b.compute("lt", value, self.full(2, shape))])
+            return self.b.histogram(value, self.pick(LENGTHS), mask)
+        if step == "divide":
+            odd = self.b.compute(
+                "or", self.b.compute("and", self.like(values, shape), self.full(6, shape)), self.full(1, shape)
+            )
+            return self.b.compute(self.pick(["div", "rem", "mod"]), value, odd)
         if step == "reduce":
             return self.reduced(value)
         if step == "scan":
             code = self.pick(["add", "max"])
             axis, reverse = self.pick(range(len(shape))), self.pick([True, False])
             return self.b.scan([value], axis, self.combine(code), reverse=reverse)[0]
-        if step == "dot" and len(shape) == 2:
-            start = self.b.full(self.b.const(1, INT32), (shape[0], shape[0]))
-            return self.b.dot(value, self.b.permute(value, (1, 0)), start)
-        other = self.pick([each for each in values if shape_of(each.type) == shape])
+        if step == "pair":
+            return self.paired(value, self.like(values, shape))
+        if step == "dot" and len(shape) >= 2:
+            m, n = shape[-2], self.pick([1, 3, 4])
+            other = self.loaded((*shape[:-2], shape[-1], n))
+            return self.b.dot(value, other, self.full(1, (*shape[:-2], m, n)))
+        other = self.like(values, shape)
         found = self.b.compute(self.pick(BINARY), value, other)
         return found if step != "select" else self.b.select(self.b.compute("lt", value, other), found, other)
+
+    def like(self, values: list[Value], shape: tuple[int, ...]) -> Value:
+        return self.pick([each for each in values if shape_of(each.type) == shape])
+
+    def full(self, number: int, shape: tuple[int, ...]) -> Value:
+        return self.b.full(self.b.const(number, INT32), shape)
+
+    def divided(self, n: int) -> tuple[int, ...]:
+        """A shape with this many elements."""
+        first = self.pick([each for each in range(1, n + 1) if n % each == 0])
+        second = self.pick([each for each in range(1, n // first + 1) if n // first % each == 0])
+        shape = first, second, n // first // second
+        return shape if math.prod(padded(shape)) <= 2 * MOST else (n,)
+
+    def paired(self, one: Value, other: Value) -> Value:
+        """Scans or reduces pairs by a function that is not commutative: x -> a * x + b, one after the other."""
+
+        def composed(x: Any, y: Any) -> list[Value]:
+            moved = self.b.compute("add", self.b.compute("mul", x[1], y[0]), y[1])
+            return [self.b.compute("mul", x[0], y[0]), moved]
+
+        shape = shape_of(one.type)
+        axis = self.pick(range(len(shape)))
+        if self.pick([True, False]):
+            return self.b.scan([one, other], axis, composed, reverse=self.pick([True, False]))[1]
+        return self.along(self.b.reduce([one, other], axis, composed, ordered=True)[1], axis, shape)
 
     def reduced(self, value: Value) -> Value:
         """Reduces along an axis, and repeats the result along it."""
@@ -91,6 +146,10 @@ class Generator:
         axis = self.pick(range(len(shape)))
         code, ordered = self.pick([("add", False), ("min", True), ("xor", False)])
         (found,) = self.b.reduce([value], axis, self.combine(code), ordered=ordered)
+        return self.along(found, axis, shape)
+
+    def along(self, found: Value, axis: int, shape: tuple[int, ...]) -> Value:
+        """A result of a reduction, repeated along the axis."""
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
         found = self.b.full(found, (1,)) if not shape_of(found.type) else found
         return self.b.broadcast(self.b.reshape(found, kept), shape)
@@ -128,6 +187,10 @@ def test_kernels_compute_what_the_interpreter_does(
     wanted = np.zeros(made.n_stored, np.int32)
     with np.errstate(all="ignore"):
         tile.interpret(function, {made.given: given_numbers, made.out: wanted}, {made.n: n}, (1,))
+    pad(function)
+    again = np.zeros_like(wanted)
+    tile.interpret(function, {made.given: given_numbers, made.out: again}, {made.n: n}, (1,))
+    np.testing.assert_array_equal(again, wanted)
     target = (block_target(gpu) if shuffles else tile.Target())._replace(stages=stages)
     lowered = tile.lower(function, target, n_warps=n_warps, wide=[made.given, made.out])
     ir.verify(lowered.function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from vkcompute import ir
 from vkcompute.errors import IrError
@@ -15,6 +15,7 @@ from vkcompute.ir.types import Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type
 from vkcompute.tile.types import BFLOAT16, Block, block, rounded, shape_of, typed
 
+Built = TypeVar("Built")
 Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
 """Combines two tuples of scalars to one."""
 
@@ -64,7 +65,7 @@ class Along(NamedTuple):
 class Builder(ir.Builder):
     """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks.
 
-    The lengths of a shape are powers of two: others raise ValueError.
+    The lengths of a shape are positive: others raise ValueError.
     """
 
     @property
@@ -77,7 +78,7 @@ class Builder(ir.Builder):
         """A constant, converted as by numpy's `astype`, and rounded to bfloat16."""
         return super().const(rounded(value) if kind is BFLOAT16 else value, kind)
 
-    def apart(self, build: Callable[[], Value], loc: object) -> tuple[Value, Sequence[Op]]:
+    def apart(self, build: Callable[[], Built], loc: object) -> tuple[Built, Sequence[Op]]:
         """Returns what a function builds, and the operations that it appends, which are in no region."""
         region = Region()
         with self.into(region), self.at(loc):
@@ -147,7 +148,17 @@ class Builder(ir.Builder):
         return self._block(code, (value,), block(element_of(value.type), shape))
 
     def mirror(self, value: Value, mask: int) -> Value:
-        """Moves elements: that with number k, in row-major order, is the operand's with number k ^ mask."""
+        """Moves elements: that with number k, in row-major order, is the operand's with number k ^ mask.
+
+        Raises:
+            IrError: k ^ mask may be the number of no element.
+        """
+        n = math.prod(shape_of(value.type))
+        if not 0 <= mask < n & -n:
+            raise IrError(
+                f"mirror takes masks of 0 to {(n & -n) - 1} for {value.type}, as {n & -n} is the greatest power of two "
+                f"that divides its {n} elements; got {mask}; gather others"
+            )
         return self._add(BlockOp("mirror", value.type, (value,), mask, (), self._loc)) if mask else value
 
     def gather(self, value: Value, index: Value, axis: int) -> Value:

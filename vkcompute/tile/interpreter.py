@@ -190,10 +190,11 @@ class _Machine:
         return found
 
     def _reduce(self, op: Op) -> None:
-        """Combines halves, so that sums round as little as on a device."""
+        """Combines pairs over and over, so that sums round as little as on a device."""
         rows = [np.moveaxis(np.asarray(self.value(each)), op.attribute.axis, 0) for each in op.args]
         while len(rows[0]) > 1:
-            rows = self._combined(op, [row[::2] for row in rows], [row[1::2] for row in rows])
+            pairs = self._combined(op, [row[:-1:2] for row in rows], [row[1::2] for row in rows])
+            rows = [np.concatenate([pair, row[len(pair) * 2 :]]) for pair, row in zip(pairs, rows, strict=True)]
         self._values.update(zip(op.results, [row[0][()] for row in rows], strict=True))
 
     def _scan(self, op: Op) -> None:

@@ -18,6 +18,7 @@ from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
+from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_checks
@@ -55,7 +56,7 @@ def lower(
     aliased: bool = False,
     asserts: bool = True,
 ) -> Lowered:
-    """Lowers a function of blocks.
+    """Lowers a function of blocks, which is changed.
 
     Args:
         n_warps: the invocations of a workgroup are at most 32 times as many.
@@ -67,6 +68,7 @@ def lower(
     """
     if not asserts:
         remove_checks(function)
+    pad(function)
     narrow_offsets(function)
     known = _with_params(function, divisors or {})
     return _Lowering(

@@ -17,7 +17,7 @@ class Block(Vector):
     """A block of numbers; `block` makes each type a single object.
 
     Attributes:
-        shape: lengths of the axes, powers of two.
+        shape: lengths of the axes.
     """
 
     shape: tuple[int, ...]
@@ -63,11 +63,11 @@ def block(element: Scalar, shape: tuple[int, ...]) -> Block:
     """Returns the type of blocks with these elements and this shape.
 
     Raises:
-        ValueError: a length is no power of two.
+        ValueError: a length is not positive.
     """
     for n in shape:
-        if n < 1 or n & (n - 1):
-            raise ValueError(f"the lengths of a block are powers of two; got {n}; round up, and mask the rest")
+        if n < 1:
+            raise ValueError(f"the lengths of a block are positive; got {n}; build nothing for an empty block")
     return Block(element, math.prod(shape), shape)
 
 

@@ -1,0 +1,182 @@
+"""Elements of blocks by their places along the axes, of blocks whose lengths are padded to powers of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+
+from vkcompute.ir import INT32, Value
+from vkcompute.ir.function import Op
+from vkcompute.ir.operations import OPERATIONS
+from vkcompute.ir.types import element_of
+from vkcompute.tile.builder import Builder
+from vkcompute.tile.types import shape_of
+
+Lengths = Sequence[int]
+"""The lengths of the axes of a block before it is padded."""
+
+
+def padded(lengths: Lengths) -> tuple[int, ...]:
+    """Returns the lengths, rounded up to powers of two."""
+    return tuple([1 << (n - 1).bit_length() for n in lengths])
+
+
+def spread(b: Builder, along: Value, axis: int, shape: tuple[int, ...]) -> Value:
+    """Returns a block of what is given along an axis."""
+    kept = tuple([n if at == axis else 1 for at, n in enumerate(shape)])
+    return b.broadcast(b.reshape(along, kept), shape)
+
+
+def places(b: Builder, lengths: Lengths) -> list[Value]:
+    """Returns the places along each axis of the elements of a block."""
+    shape = padded(lengths)
+    return [spread(b, b.arange(0, n), axis, shape) for axis, n in enumerate(shape)]
+
+
+def inside(b: Builder, lengths: Lengths, axis: int) -> Value:
+    """Returns True for the elements of a block that are not padded along an axis.
+
+    Adjacent elements share the condition as far as powers of two divide the length: then wide accesses need only one.
+    """
+    n, shape = lengths[axis], padded(lengths)
+    alike = n & -n
+    size = shape[axis] // alike
+    found = b.compute("lt", b.arange(0, size), _filled(b, n // alike, (size,)))
+    found = b.reshape(b.broadcast(b.reshape(found, (size, 1)), (size, alike)), (size * alike,))
+    return spread(b, found, axis, shape)
+
+
+def keeps_order(before: Lengths, after: Lengths) -> bool:
+    """True if a change of shape keeps the row-major order of the padded elements: only first axes are padded."""
+    return all(
+        len(source) == len(wanted) == 1
+        or all(n & n - 1 == 0 for n in (*[before[at] for at in source[1:]], *[after[at] for at in wanted[1:]]))
+        for source, wanted in _groups(before, after)
+    )
+
+
+def unit(lengths: Lengths) -> int:
+    """Returns the most adjacent elements of which, over and over, none or all are padded; a power of two."""
+    found = 1
+    for n in reversed(lengths):
+        found *= n & -n
+        if n & n - 1:
+            break
+    return found
+
+
+def before_reshape(b: Builder, at: Sequence[Value], after: Lengths, before: Lengths) -> list[Value]:
+    """Returns the places in a block of shape `before` of elements that are at places after a change of shape."""
+    shape = shape_of(at[0].type)
+    found = [_filled(b, 0, shape)] * len(before)
+    for source, wanted in _groups(before, after):
+        if [before[axis] for axis in source] == [after[axis] for axis in wanted]:
+            for axis, other in zip(source, wanted, strict=True):
+                found[axis] = at[other]
+            continue
+        of_group = number(b, [at[axis] for axis in wanted], [after[axis] for axis in wanted])
+        for axis, place in zip(source, _split(b, of_group, [before[axis] for axis in source]), strict=True):
+            found[axis] = place
+    return found
+
+
+def number(b: Builder, at: Sequence[Value], lengths: Lengths) -> Value:
+    """Returns the numbers in row-major order of the elements at places."""
+    shape = shape_of(at[0].type)
+    return reduce(
+        lambda found, axis: b.compute("add", b.compute("mul", found, _filled(b, lengths[axis], shape)), at[axis]),
+        range(1, len(at)),
+        at[0],
+    )
+
+
+def after_mirror(b: Builder, lengths: Lengths, mask: int) -> list[Value]:
+    """Returns the places from which a mirrored block takes its elements."""
+    shape = padded(lengths)
+    return _split(b, b.compute("xor", number(b, places(b, lengths), lengths), _filled(b, mask, shape)), lengths)
+
+
+def _split(b: Builder, numbers: Value, lengths: Lengths) -> list[Value]:
+    """Returns the places of the elements with numbers in row-major order."""
+    shape, found = shape_of(numbers.type), list[Value]()
+    for n in reversed(lengths[1:]):
+        found.append(b.compute("rem", numbers, _filled(b, n, shape)))
+        numbers = b.compute("div", numbers, _filled(b, n, shape))
+    return [numbers, *reversed(found)]
+
+
+def _filled(b: Builder, value: int, shape: tuple[int, ...]) -> Value:
+    return b.full(b.const(value, INT32), shape)
+
+
+def _groups(before: Lengths, after: Lengths) -> Iterator[tuple[list[int], list[int]]]:
+    """Yields the axes of two shapes whose lengths have the same product, as few as possible, but none of length 1."""
+    left, right = ([axis for axis, n in enumerate(lengths) if n > 1] for lengths in (before, after))
+    while left:
+        source, wanted = [left.pop(0)], [right.pop(0)]
+        while (n := math.prod([before[at] for at in source])) != (m := math.prod([after[at] for at in wanted])):
+            (source if n < m else wanted).append((left if n < m else right).pop(0))
+        yield source, wanted
+
+
+class Recomputation:
+    """Computes elements of blocks anew, at other places: of those made of indices and scalars.
+
+    Args:
+        lengths: returns the lengths of a block before it is padded.
+    """
+
+    def __init__(self, builder: Builder, lengths: Callable[[Value], Lengths]) -> None:
+        self._b, self._lengths = builder, lengths
+        self._known: dict[Value, bool] = {}
+
+    def can(self, value: Value) -> bool:
+        """True if the elements of a block can be computed anew."""
+        if value not in self._known:
+            self._known[value] = isinstance(value, Op) and (
+                value.code in ("arange", "splat")
+                or ((value.code in _SHAPES or _is_elementwise(value)) and all(map(self.can, value.args)))
+            )
+        return self._known[value]
+
+    def at(self, value: Value, at: Sequence[Value]) -> Value:
+        """Returns the elements of a block, for which `can` is True, at places along its axes."""
+        return self._found(value, tuple(at), {})
+
+    def _found(self, value: Value, at: tuple[Value, ...], known: dict[object, Value]) -> Value:
+        if (value, at) not in known:
+            known[value, at] = self._computed(value, at, known)
+        return known[value, at]
+
+    def _computed(self, op: Value, at: tuple[Value, ...], known: dict[object, Value]) -> Value:
+        assert isinstance(op, Op)
+        b, shape, args = self._b, shape_of(at[0].type), op.args
+        if op.code == "arange":
+            return at[0]
+        if op.code == "splat":
+            return b.full(args[0], shape)
+        if op.code in _SHAPES:
+            return self._found(args[0], self._source(op, at), known)
+        found = [self._found(each, at, known) for each in args]
+        if op.code in ("cast", "bitcast"):
+            return (b.cast if op.code == "cast" else b.bitcast)(found[0], element_of(op.type))
+        return b.select(*found) if op.code == "select" else b.compute(op.code, *found)
+
+    def _source(self, op: Op, at: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Returns the places in the operand of a change of shape."""
+        before = self._lengths(op.args[0])
+        if op.code == "reshape":
+            return tuple(before_reshape(self._b, at, self._lengths(op), before))
+        if op.code == "permute":
+            return tuple([at[op.attribute.index(axis)] for axis in range(len(before))])
+        first = _filled(self._b, 0, shape_of(at[0].type))
+        return tuple([first if n == 1 else place for n, place in zip(before, at, strict=True)])
+
+
+_SHAPES = "reshape", "broadcast", "permute"
+
+
+def _is_elementwise(op: Op) -> bool:
+    row = OPERATIONS.get(op.code)
+    return row is not None and (row.arity is not None or op.code in ("cast", "bitcast", "select"))
