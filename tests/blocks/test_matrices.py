@@ -128,7 +128,7 @@ class Generator:
 
     def run(self) -> ir.Function:
         stack = self._draw(st.sampled_from([(), (), (2,)]))
-        rows, columns, inner = (self._draw(st.sampled_from([8, 16, 32])) for _ in range(3))
+        rows, columns, inner = (self._draw(st.sampled_from([8, 16, 20, 31, 32])) for _ in range(3))
         sums = self._summed((*stack, rows, columns), (*stack, rows, inner), (*stack, inner, columns))
         self._store(sums)
         if self._draw(st.booleans()):  # they are an operand, too
