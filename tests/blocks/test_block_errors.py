@@ -22,6 +22,27 @@ def odd_length(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def odd_block(x_ptr, N: tl.constexpr, KIND: tl.constexpr):
+    at = tl.arange(0, 8)
+    if KIND == "full":
+        tl.full((4, N), 0, tl.int32)
+    elif KIND == "zeros":
+        tl.zeros([N], tl.int32)
+    elif KIND == "broadcast":
+        tl.broadcast_to(at[:, None], (8, N))
+    elif KIND == "reshape":
+        tl.reshape(tl.join(at, at), (N, 2))
+    elif KIND == "histogram":
+        tl.histogram(at, N)
+    elif KIND == "topk":
+        tl.topk(at, N)
+    elif KIND == "pointer":
+        tl.make_block_ptr(x_ptr, (64,), (1,), (0,), (N,), (0,))
+    else:
+        tl.make_tensor_descriptor(x_ptr, (64,), (1,), (N,))
+
+
+@triton.jit
 def unknown_length(x_ptr, n):
     tl.store(x_ptr + tl.arange(0, n), 0)
 
@@ -183,6 +204,15 @@ def test_wrong_launches() -> None:
         beyond(x, 8)
     with pytest.raises(KernelError, match="outside of one"):
         tl.arange(0, 8)
+
+
+@pytest.mark.parametrize(
+    "kind", ["full", "zeros", "broadcast", "reshape", "histogram", "topk", "pointer", "descriptor"]
+)
+def test_programs_have_blocks_of_powers_of_two(kind: str) -> None:
+    """As in Triton, though a builder takes others."""
+    with pytest.raises(KernelError, match=r"powers? of two"):
+        odd_block.interpret[(1,)](np.zeros(64, np.float32), 6, kind)
 
 
 def test_a_builder_takes_shapes_of_positive_lengths() -> None:

@@ -479,6 +479,17 @@ def test_transposed_and_repeated_blocks(gpu: vkcompute.Runtime, order: tuple[int
     made.check(gpu, np.concatenate([expected[0], expected[0], expected[1], expected[1]]))
 
 
+@pytest.mark.pure
+def test_no_index_is_divided_anew_for_padded_elements() -> None:
+    """The first two rows have the divisors 2 and 1; a third one, which the changed shape is padded by, would have 0."""
+    made = Program(integers(2, 3))
+    two, rows = made.full(2, (2, 3)), made.b.reshape(made.b.arange(0, 2), (2, 1))
+    divisors = made.b.compute("sub", two, made.b.broadcast(rows, (2, 3)))
+    made.store(made.b.reshape(made.b.compute("div", made.full(8, (2, 3)), divisors), (3, 2)))
+    pad(made.function)
+    assert [op.code for op in walk(made.function.body)].count("gather") == 1
+
+
 def test_a_change_of_shape_of_a_repeated_index(gpu: vkcompute.Runtime) -> None:
     made = Program(integers(1))
     made.store(made.b.reshape(made.b.broadcast(made.b.arange(4, 5), (15,)), (5, 3)))

@@ -178,5 +178,13 @@ _SHAPES = "reshape", "broadcast", "permute"
 
 
 def _is_elementwise(op: Op) -> bool:
+    """True for operations that may be executed for any elements: of divisions, those by a scalar."""
     row = OPERATIONS.get(op.code)
-    return row is not None and (row.arity is not None or op.code in ("cast", "bitcast", "select"))
+    if row is None or (row.may_trap and not is_splat(op.args[1])):
+        return False
+    return row.arity is not None or op.code in ("cast", "bitcast", "select")
+
+
+def is_splat(value: Value) -> bool:
+    """True for a block whose elements are all one scalar."""
+    return isinstance(value, Op) and value.code == "splat"

@@ -111,7 +111,7 @@ class _Padding:
     def _divide(self, op: Op) -> None:
         """Divides padded integers by 1: division by zero is undefined."""
         dividend, divisor = op.args
-        if isinstance(op.type, Block) and element_of(op.type).kind in "iu" and not _is_splat(divisor):
+        if isinstance(op.type, Block) and element_of(op.type).kind in "iu" and not indexing.is_splat(divisor):
             op.args = dividend, self._filled(divisor, self._inside(self._lengths_of(op)), 1)
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -233,13 +233,9 @@ class _Padding:
         op.regions = (made,)
 
 
-def _is_splat(value: Value) -> bool:
-    return isinstance(value, Op) and value.code == "splat"
-
-
 def _is_zero(value: Value) -> bool:
     """True for a block of zeros, whose bits are 0."""
-    number = value.args[0] if isinstance(value, Op) and value.code == "splat" else None
+    number = value.args[0] if isinstance(value, Op) and indexing.is_splat(value) else None
     return isinstance(number, Constant) and not any(number.value.tobytes())
 
 
