@@ -167,6 +167,11 @@ def counted_floats(x_ptr):
 
 
 @triton.jit
+def wrong_number_of_bins(x_ptr):
+    tl.histogram(tl.zeros((8,), tl.int32), 12)
+
+
+@triton.jit
 def wrong_index(x_ptr):
     tl.gather(tl.zeros((4, 8), tl.int32), tl.zeros((8, 8), tl.int32), 1)
 
@@ -179,7 +184,8 @@ def wrong_index(x_ptr):
         (sort_of_rows, r"sorts along the last axis of a block; got a block of int32\[4, 4\]"),
         (halves, "whose last axis has length 2"),
         (unlike, "two blocks of one shape"),
-        (wrong_k, "k is a power of two, at most the length of the axis, 8"),
+        (wrong_k, "k is a power of two, at most the length of the axis, 8; got 16"),
+        (wrong_number_of_bins, "num_bins is a power of two known at compile time; got 12"),
         (counted_floats, r"takes a block of integers with one axis; got a block of fp32\[8\]"),
         (wrong_index, "shapes differ along the axis 1 only"),
     ],

@@ -151,6 +151,8 @@ def test_errors(gpu: vc.Runtime) -> None:
         nn.layer_norm(x, 3)
     with pytest.raises(ValueError, match=r"the bias has shape \(4,\) and dtype float32, as the input; got \(3,\)"):
         nn.layer_norm(x, 4, bias=gpu.zeros(3))
+    with pytest.raises(TypeError, match=r"got an array of shape \(4,\); the weight is the argument after it"):
+        nn.layer_norm(x, gpu.zeros(4))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="softmax takes real numbers"):
         nn.softmax(x, dtype=np.int32)
 

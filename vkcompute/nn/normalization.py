@@ -198,6 +198,11 @@ def _lines(
     name: str, x: Array, normalized_shape: int | Sequence[int], arrays: dict[str, Array | None]
 ) -> tuple[Array, list[Array]]:
     """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype."""
+    if isinstance(normalized_shape, Array):
+        raise TypeError(
+            f"{name}: normalized_shape has the lengths of the last axes, as (3, 4); got an array of shape "
+            f"{normalized_shape.shape}; the weight is the argument after it"
+        )
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
