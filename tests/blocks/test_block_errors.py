@@ -114,24 +114,29 @@ def static_failure(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
-def float_exchange(x_ptr):
-    tl.atomic_cas(x_ptr, 0.0, 1.0)
+def exchange(x_ptr):
+    tl.atomic_cas(x_ptr, 0, 1)
+
+
+@triton.jit
+def union(x_ptr):
+    tl.atomic_or(x_ptr, 1)
 
 
 @pytest.mark.parametrize(
     ("program", "dtype", "message"),
     [
         (
-            float_exchange,
+            union,
             "float16",
-            "takes integers; x_ptr has fp16; pass its bits, as triton.reinterpret",
+            "atomic or takes integers; x_ptr has fp16; pass its bits, as triton.reinterpret(x, tl.int16)",
         ),
-        (float_exchange, "bool", "atomic compare exchange takes numbers; x_ptr has int1; use an array of int32"),
         (
-            float_exchange,
+            union,
             "float32",
-            "takes integers; x_ptr has fp32; pass its bits, as triton.reinterpret",
+            "atomic or takes integers; x_ptr has fp32; pass its bits, as triton.reinterpret(x, tl.int32)",
         ),
+        (exchange, "bool", "atomic compare exchange takes numbers; x_ptr has int1; use an array of int32"),
     ],
 )
 def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, message: str) -> None:

@@ -108,7 +108,7 @@ class Builder:
         return self._value("atomic", (index, value), (name, memory))
 
     def compare_exchange(self, memory: Memory, index: Value, expected: Value, new: Value) -> Value:
-        """Replaces an element by `new` if it equals `expected`, atomically; returns the previous value."""
+        """Replaces an element by `new` if its bits are those of `expected`, atomically; returns the previous value."""
         return self._value("compare_exchange", (index, expected, new), memory)
 
     def barrier(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder
@@ -21,15 +22,21 @@ def float_atomics(function: Function) -> frozenset[str]:
     )
 
 
-def emulate_float_atomics(function: Function) -> Function:
+def emulate_float_atomics(function: Function, *, every: bool = True) -> Function:
     """Emulates atomic operations on floats, in place: the memory that they change becomes one of unsigned integers.
 
     An addition is a loop of compare-exchanges. Minimum and maximum compare bits: as signed integers these are ordered
     like non-negative floats, as unsigned ones in reverse order of negative floats.
+
+    Args:
+        every: False for those only that are on memory with a compare-exchange of floats, which no device has.
     """
-    words: dict[Memory | None, Memory] = {}
-    for _, memory in _uses(function):
-        words[memory] = Memory(memory.name, SCALARS[f"uint{memory.element.bits}"], memory.length)
+    exchanged = [op.memory for op in walk(function.body) if op.code == "compare_exchange" and op.memory is not None]
+    changed = [memory for memory in exchanged if memory.element.kind == "f"]
+    changed += [memory for _, memory in _uses(function)] if every else []
+    words: dict[Memory | None, Memory] = {
+        each: replace(each, element=SCALARS[f"uint{each.element.bits}"]) for each in changed
+    }
     for memories in (function.buffers, function.shared_memory):
         memories[:] = [words.get(memory, memory) for memory in memories]
     return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
@@ -48,6 +55,10 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     index, element = op.args[0], SCALARS[f"float{words.element.bits}"]
     if op.code == "load":
         return b.bitcast(b.load(words, index), element)
+    if op.code == "compare_exchange":
+        return b.bitcast(
+            b.compare_exchange(words, index, *[b.bitcast(each, words.element) for each in op.args[1:]]), element
+        )
     value = op.args[1]
     if op.code == "store":
         b.store(words, index, b.bitcast(value, words.element))
@@ -55,7 +66,7 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     name = op.attribute[0]
     if name == "exchange":
         return b.bitcast(b.atomic(name, words, index, b.bitcast(value, words.element)), element)
-    emulate = _extremum if name in ("min", "max") else _retry_loop
+    emulate = _extremum if name in ("min", "max") and element.bits >= 32 else _retry_loop
     return b.bitcast(emulate(b, name, words, index, value), element)
 
 

@@ -174,8 +174,8 @@ def _atomic(operation: Operation, operands: list[Type], attribute: Any) -> Type 
 
 
 def _compare_exchange(operation: Operation, operands: list[Type], memory: Any) -> Type | None:
-    fits = memory.lanes == 1 and memory.element.kind in "iu"
-    _demand(fits, operation.name, [memory.type], "works on integers")
+    fits = memory.lanes == 1 and memory.element.kind in "iuf"
+    _demand(fits, operation.name, [memory.type], "works on numbers")
     return _accesses(2)(operation, operands, memory)
 
 

@@ -170,7 +170,7 @@ class _Machine:
             place, before = offsets[at], array[offsets[at]]
             found[at] = before
             if access.name == "compare_exchange":
-                array[place] = operands[1][at] if before == operands[0][at] else before
+                array[place] = operands[1][at] if before.tobytes() == operands[0][at].tobytes() else before
             else:
                 array[place] = _ATOMICS[access.name](before, operands[0][at])
         self._values[op] = found[()]

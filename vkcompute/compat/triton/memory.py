@@ -96,7 +96,7 @@ atomic_xchg = _atomic_function("xchg", "exchange", "Replaces the elements")
 @method
 @block_function
 def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
-    """Replaces the elements at a pointer that equal `cmp`, atomically; returns the elements before."""
+    """Replaces the elements at a pointer that have the bits of `cmp`, atomically; returns the elements before."""
     return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
 
 

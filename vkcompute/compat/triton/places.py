@@ -283,13 +283,10 @@ def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, 
 
 def _check_atomic(name: str, array: ArrayValue) -> None:
     """Raises UnsupportedError if the elements have no such atomic operation."""
-    kind, what = array.element, name.replace("_", " ")
-    is_float = kind.kind == "f"
+    kind, has = array.element, f"{array.name} has {OF_SCALAR[array.element]}"
     if kind.kind == "b":
-        has = OF_SCALAR[kind]
-        raise UnsupportedError(f"atomic {what} takes numbers; {array.name} has {has}; use an array of int32")
-    if is_float and (name == "compare_exchange" or not ATOMICS[name].takes(kind)):
+        raise UnsupportedError(f"atomic {name.replace('_', ' ')} takes numbers; {has}; use an array of int32")
+    if name in ATOMICS and not ATOMICS[name].takes(kind):
         raise UnsupportedError(
-            f"atomic {what} takes integers; {array.name} has {OF_SCALAR[kind]}; pass its bits, as "
-            f"triton.reinterpret(x, tl.int{kind.bits})"
+            f"atomic {name} takes integers; {has}; pass its bits, as triton.reinterpret(x, tl.int{kind.bits})"
         )

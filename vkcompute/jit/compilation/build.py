@@ -96,8 +96,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         raise barrier.loc
     if options.grid_wrapped:
         ir.wrap_grid(function)
-    if options.emulate_atomics:
-        ir.emulate_float_atomics(function)
+    ir.emulate_float_atomics(function, every=options.emulate_atomics)
     ir.bind_arrays(function, options.target, options.splits)
     ir.expand_small_atomics(function)
     if options.aliased:

@@ -1,0 +1,87 @@
+"""Atomic operations of all types, against NumPy, by several programs at the same time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from block_programs import run
+from runtimes import lacks
+
+import vkcompute
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+
+INTEGERS = "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"
+FLOATS = "float16", "float32", "float64"
+
+
+@pytest.fixture(params=[*INTEGERS, *FLOATS])
+def dtype(request: pytest.FixtureRequest, machine: vkcompute.Runtime | None) -> str:
+    """A dtype that the machine has."""
+    if machine is not None and lacks(machine, request.param):
+        pytest.skip(f"the device lacks {request.param}")
+    return str(request.param)
+
+
+@triton.jit
+def combine(x_ptr, sums_ptr, least_ptr, most_ptr, n, N_BINS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    x = tl.load(x_ptr + at, mask=mask)
+    tl.atomic_add(sums_ptr + at % N_BINS, x, mask=mask)
+    tl.atomic_min(least_ptr + at % N_BINS, x, mask=mask)
+    tl.atomic_max(most_ptr + at % N_BINS, x, mask=mask)
+
+
+def test_sums_and_extremes(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    x = np.random.default_rng(0).integers(0, 7, 259).astype(dtype)  # whose sums all types hold
+    sums, least, most = np.ones(5, dtype), np.full(5, 3, dtype), np.full(5, 3, dtype)
+    found = run(machine, combine, (5,), (x, sums, least, most, 259), N_BINS=5, BLOCK=64)
+    for bins, start in zip((sums, least, most), range(3), strict=True):
+        combined = (np.add, np.minimum, np.maximum)[start]
+        for at in range(5):
+            bins[at] = combined.reduce(x[at::5], initial=bins[at], dtype=dtype)
+    for got, wanted in zip(found[1:], (sums, least, most), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@triton.jit
+def count(counter_ptr, old_ptr):
+    old = tl.load(counter_ptr)
+    seen = tl.atomic_cas(counter_ptr, old, old + 1)
+    while seen != old:
+        old = seen
+        seen = tl.atomic_cas(counter_ptr, old, old + 1)
+    tl.store(old_ptr + tl.program_id(0), old)
+
+
+def test_a_counter_by_compare_exchange(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    counter, old = run(machine, count, (100,), (np.zeros(1, dtype), np.zeros(100, dtype)))
+    assert counter[0] == 100
+    assert sorted(old) == list(range(100))
+
+
+@triton.jit
+def exchange(x_ptr, expected_ptr, old_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    old = tl.atomic_cas(x_ptr + at, tl.load(expected_ptr + at), tl.full((N,), 5, x_ptr.dtype.element_ty))
+    tl.store(old_ptr + at, old)
+    tl.atomic_xchg(x_ptr + N, tl.load(x_ptr))
+
+
+def test_compare_exchange_of_a_block(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    x, expected = np.array([0, 1, 2, 3, 9], dtype), np.array([0, 2, 2, 4], dtype)
+    found = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)
+    assert found[0].tolist() == [5, 1, 5, 3, 5]
+    assert found[2].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_are_compared_by_their_bits(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    if machine is not None and lacks(machine, dtype):
+        pytest.skip(f"the device lacks {dtype}")
+    x, expected = np.array([0.0, -0.0, np.nan, np.inf, 9], dtype), np.array([-0.0, -0.0, np.nan, np.inf], dtype)
+    found: Any = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)[0]
+    assert found[:4].tolist() == [0, 5, 5, 5]
