@@ -10,6 +10,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.jit.launching.target import target_of
 
 NUMBERS = [kind for kind in ir.SCALARS.values() if kind is not ir.BOOL]
 Array = np.ndarray[Any, Any]
@@ -54,13 +55,18 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
     assert isinstance(result.type, ir.Scalar)
     kind = ir.UINT8 if result.type is ir.BOOL else result.type
     out = function.buffer("out", kind)
-    inside = builder.if_(builder.compute("lt", me, builder.length(out)))
+    n = len(given[0])
+    inside = builder.if_(builder.compute("lt", me, builder.const(n, ir.UINT32)))
     with inside.then:
         builder.store(out, me, builder.cast(result, kind))
     ir.verify(function)
-    found = gpu.empty(len(given[0]), kind.numpy)
-    gpu.kernel(ir.lower(function).spirv, name=code)(*[gpu.array(as_bytes(array)) for array in given], found)
-    array = found.numpy()
+    target, padding = target_of(gpu), np.zeros(-n % 4)
+    arrays = [np.append(as_bytes(each), padding.astype(as_bytes(each).dtype)) for each in given]
+    bound = [gpu.array(each) for each in (*arrays, np.append(np.zeros(n), padding).astype(kind.numpy))]
+    for at in ir.in_words(function, target):
+        bound[at] = bound[at].view(np.uint32)
+    gpu.kernel(ir.lower(function, target).spirv, name=code)(*bound, grid=-(-n // 64))
+    array = bound[-1].numpy().view(kind.numpy)[:n]
     return array.astype(bool) if result.type is ir.BOOL else array
 
 
