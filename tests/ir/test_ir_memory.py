@@ -165,6 +165,21 @@ def test_a_bitcast_keeps_all_bits(gpu: vc.Runtime) -> None:
         b.bitcast(me, ir.types.vector(ir.UINT32, 2))
 
 
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("kind", "expand"), [(ir.INT16, ir.expand_small_atomics), (ir.FLOAT32, ir.emulate_float_atomics)], ids=str
+)
+def test_the_words_of_an_aliased_buffer_are_aliased(kind: ir.Scalar, expand: Any) -> None:
+    function = ir.Function("counts")
+    counts = function.buffer("counts", kind)
+    function.aliased = frozenset([counts])
+    b = ir.Builder(function)
+    b.atomic("add", counts, b.builtin("global_id"), b.const(1, kind))
+    expand(function)
+    assert counts not in function.buffers
+    assert function.aliased == frozenset(function.buffers)
+
+
 def test_no_atomic_works_on_vectors() -> None:
     function = ir.Function("pairs")
     pairs = function.buffer("pairs", ir.UINT32, lanes=2)

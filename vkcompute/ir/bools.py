@@ -5,17 +5,17 @@ from __future__ import annotations
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.rewriting import expand
+from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import BOOL, UINT8, UINT32
 
 
 def expand_bools(function: Function) -> Function:
     """Replaces memory of bools by memory of integers, in place. Any byte but 0 is True."""
     used = (*function.buffers, *function.shared_memory, *[op.memory for op in walk(function.body)])
-    numbers = {each: _numbers(each) for each in used if each is not None and each.element is BOOL}
-    for memories in (function.buffers, function.shared_memory):
-        memories[:] = [numbers.get(each, each) for each in memories]
-    function.aliased = frozenset([numbers.get(each, each) for each in function.aliased])
+    numbers: dict[Memory | None, Memory] = {
+        each: _numbers(each) for each in used if each is not None and each.element is BOOL
+    }
+    replace_memories(function, numbers)
 
     def replaced(b: Builder, op: Op) -> Value | None:
         memory = numbers[op.attribute]

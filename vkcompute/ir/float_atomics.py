@@ -9,7 +9,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.rewriting import expand
+from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS
 
 
@@ -37,8 +37,7 @@ def emulate_float_atomics(function: Function, *, every: bool = True) -> Function
     words: dict[Memory | None, Memory] = {
         each: replace(each, element=SCALARS[f"uint{each.element.bits}"]) for each in changed
     }
-    for memories in (function.buffers, function.shared_memory):
-        memories[:] = [words.get(memory, memory) for memory in memories]
+    replace_memories(function, words)
     return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Region, Value, falls_through, walk
+from vkcompute.ir.memory import Memory
 
 Replace = Callable[[Op, dict[Value, Value]], list[Op] | None]
 """(operation, replaced values) -> the operations to put in its place, None to keep it.
@@ -35,6 +36,13 @@ def rewrite(function: Function, replace: Replace) -> None:
         region.ops = kept
 
     visit(function.body)
+
+
+def replace_memories(function: Function, memories: Mapping[Memory | None, Memory]) -> None:
+    """Declares other memories in place of a function's, in place; the caller replaces the accesses."""
+    for declared in (function.buffers, function.shared_memory):
+        declared[:] = [memories.get(each, each) for each in declared]
+    function.aliased = frozenset([memories.get(each, each) for each in function.aliased])
 
 
 def expand(function: Function, chosen: Callable[[Op], bool], build: Callable[[Builder, Op], Value | None]) -> Function:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.rewriting import expand
+from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS, UINT32, Scalar
 from vkcompute.ir.words import part, place, store_part, without, words_of
 
@@ -17,8 +17,7 @@ def expand_small_atomics(function: Function) -> Function:
         for op in walk(function.body)
         if op.code in ("atomic", "compare_exchange") and op.memory is not None and op.memory.element.bits < 32
     }
-    for memories in (function.buffers, function.shared_memory):
-        memories[:] = [words.get(memory, memory) for memory in memories]
+    replace_memories(function, words)
     return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
 
 

@@ -19,7 +19,7 @@ from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import NO_CONTRACTION, Constant, Function, Op, Region, Value, walk
 from vkcompute.ir.half_floats import bits_of_half, half_of_bits, rounded_to_half, to_odd
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.rewriting import rewrite
+from vkcompute.ir.rewriting import replace_memories, rewrite
 from vkcompute.ir.target import Target
 from vkcompute.ir.types import (
     FLOAT16,
@@ -82,14 +82,11 @@ class _Widening:
 
     def run(self) -> None:
         """Rewrites the function."""
-        function, memories = self._function, self._memories
         for op in self._ops:
             for each in (*op.params, *op.results):
                 each.type = self._wide(each.type)
-        for listed in (function.buffers, function.shared_memory):
-            listed[:] = [memories.get(each, each) for each in listed]
-        function.aliased = frozenset([memories.get(each, each) for each in function.aliased])
-        rewrite(function, self._replace)
+        replace_memories(self._function, self._memories)
+        rewrite(self._function, self._replace)
 
     def _replaced(self, memory: Memory) -> Memory:
         """Returns the memory that holds the elements: only a buffer has a layout that others see."""
