@@ -24,7 +24,7 @@ class DType:
         numpy: the numpy dtype, native byte order.
         element: numpy's name of the scalar type that a kernel's binding declares for such elements.
         features: Vulkan feature names that a kernel with elements of this type needs.
-        native: those with which a kernel has the type as it is, and not within 32 bits.
+        native: further features, without which kernels in Python compute such elements in 32 bits.
     """
 
     name: str
@@ -40,7 +40,6 @@ def _row(name: str, *features: str, element: str = "", native: tuple[str, ...] =
 
 _BYTES = "shaderInt8", "storageBuffer8BitAccess"
 _HALVES = "shaderInt16", "storageBuffer16BitAccess"
-
 
 TABLE: tuple[DType, ...] = (
     _row("bool", element="uint8"),

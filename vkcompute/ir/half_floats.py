@@ -1,4 +1,4 @@
-"""Numbers of float16 in float32: the same values, but for the bits that are read and written."""
+"""float16 held as float32 of the same value: rounding, and conversions to and from its 16 bits."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def rounded_to_half(b: Builder, value: Value) -> Value:
 
 
 def to_odd(b: Builder, value: Value, above: Value, below: Value) -> Value:
-    """Replaces a float32 that is the nearest to a number by that of both beside the number whose last bit is 1.
+    """Rounds a number to odd: of the two float32 around it, returns that whose last bit is 1; itself if it is one.
 
     Args:
-        above, below: True if the float32 is above, or below, the number.
+        value: the float32 nearest to the number.
+        above, below: True if `value` is above, or below, the number.
     """
     word = b.bitcast(value, UINT32)
     is_even = b.compute("eq", b.compute("and", word, _uint(b, 1)), _uint(b, 0))

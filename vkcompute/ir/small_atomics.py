@@ -7,11 +7,11 @@ from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS, UINT32, Scalar
-from vkcompute.ir.words import part, place, store_part, without, words_of
+from vkcompute.ir.words import bits_at, clearing_mask, store_bits, word_and_shift, words_of
 
 
 def expand_small_atomics(function: Function) -> Function:
-    """Replaces memory that has such operations by memory of words, in place."""
+    """Replaces memory with atomic operations on small numbers by memory of words, in place."""
     words: dict[Memory | None, Memory] = {
         op.memory: words_of(op.memory)
         for op in walk(function.body)
@@ -24,28 +24,28 @@ def expand_small_atomics(function: Function) -> Function:
 def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     kind, index = op.memory.element, op.args[0]  # type: ignore[union-attr]
     if op.code == "store":
-        store_part(b, words, index, _bits(b, op.args[1]), kind)
+        store_bits(b, words, index, _bits(b, op.args[1]), kind)
         return None
-    number, first = place(b, index, kind)
+    number, shift = word_and_shift(b, index, kind)
     if op.code == "load":
-        return _of_bits(b, part(b, b.load(words, number), first, kind), kind)
-    return _retry_loop(b, op, words, number, first, kind)
+        return _of_bits(b, bits_at(b, b.load(words, number), shift, kind), kind)
+    return _retry_loop(b, op, words, number, shift, kind)
 
 
-def _retry_loop(b: Builder, op: Op, words: Memory, number: Value, first: Value, kind: Scalar) -> Value:
-    """Builds the loop; it returns the number before."""
+def _retry_loop(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kind: Scalar) -> Value:
+    """Builds a loop of compare-exchanges; returns the previous number."""
     loop = b.loop(b.load(words, number))
     with loop.body:
         (word,) = loop.params
-        before = _of_bits(b, part(b, word, first, kind), kind)
+        before = _of_bits(b, bits_at(b, word, shift, kind), kind)
         if op.code == "compare_exchange":
             _, expected, new = op.args
             with b.if_(b.compute("ne", before, expected)).then:
                 b.break_(loop, before)
         else:
             new = op.args[1] if op.attribute[0] == "exchange" else b.compute(op.attribute[0], before, op.args[1])
-        others = b.compute("and", word, without(b, first, kind))
-        found = b.compare_exchange(words, number, word, b.compute("or", others, b.compute("shl", _bits(b, new), first)))
+        others = b.compute("and", word, clearing_mask(b, shift, kind))
+        found = b.compare_exchange(words, number, word, b.compute("or", others, b.compute("shl", _bits(b, new), shift)))
         with b.if_(b.compute("eq", found, word)).then:
             b.break_(loop, before)
         b.yield_(found)

@@ -38,7 +38,7 @@ from vkcompute.ir.types import (
     element_of,
     vector,
 )
-from vkcompute.ir.words import part, place, store_part, words_of
+from vkcompute.ir.words import bits_at, store_bits, word_and_shift, words_of
 
 SMALL_TYPES = {INT8: INT32, INT16: INT32, UINT8: UINT32, UINT16: UINT32, FLOAT16: FLOAT32}
 """Types below 32 bits -> those that hold their numbers."""
@@ -110,7 +110,7 @@ class _Widening:
         return element_of(kind) in self._missing
 
     def _replace(self, op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
-        """Returns the operations in place of one, and notes its result."""
+        """Returns the operations in place of one; None to keep it."""
         op.args = tuple([self._constant(each) for each in op.args])
         if not (op.has_result and self._is_small(op.type)):
             if op.code == "bitcast" and self._is_small(self._sources[op]):
@@ -160,7 +160,7 @@ class _Widening:
     # -- numbers ------------------------------------------------------------------------------------------------------
 
     def _normal(self, value: Value, kind: Scalar) -> Value:
-        """Returns the number of a small type that is stored for a result: wrapped, or rounded."""
+        """Wraps or rounds a result to a number of a small type."""
         b = self._b
         if kind is FLOAT16:
             return rounded_to_half(b, value)
@@ -170,7 +170,7 @@ class _Widening:
         return b.compute("shr", b.compute("shl", value, unused), unused)
 
     def _limited(self, value: Value, kind: Scalar) -> Value:
-        """Returns the result of a scan that has a limit of 32 bits in the first lane."""
+        """Limits the result of a scan, which has a limit of 32 bits in the first lane, to the small type."""
         code, name = _LIMITS[value.attribute]  # type: ignore[attr-defined]
         return self._b.compute(code, value, self._b.const(getattr(np.iinfo(kind.name), name), self._missing[kind]))
 
@@ -189,7 +189,10 @@ class _Widening:
         return self._normal(b.cast(value, wide), kind)
 
     def _fma(self, x: Value, y: Value, z: Value) -> Value:
-        """Returns x * y + z, rounded once: the product is exact in float32, and the error of the sum is known."""
+        """Returns x * y + z, rounded once: the product is exact in float32, and the error of the sum is known.
+
+        The error is that of D. Knuth's TwoSum (The Art of Computer Programming, vol. 2, section 4.2.2).
+        """
         b = self._b
 
         def compute(code: str, *args: Value) -> Value:
@@ -200,8 +203,8 @@ class _Widening:
 
         product = compute("mul", x, y)
         total = compute("add", product, z)
-        part = compute("sub", total, product)
-        error = compute("add", compute("sub", product, compute("sub", total, part)), compute("sub", z, part))
+        added = compute("sub", total, product)
+        error = compute("add", compute("sub", product, compute("sub", total, added)), compute("sub", z, added))
         zero = b.const(0, FLOAT32)
         return rounded_to_half(b, to_odd(b, total, b.compute("lt", error, zero), b.compute("gt", error, zero)))
 
@@ -214,8 +217,9 @@ class _Widening:
             return b.bitcast(value, UINT32)
         mask = b.const((1 << kind.bits) - 1, UINT32)
         if kind not in self._missing:
-            pair = b.bitcast(b.vector(value, value), UINT32) if kind.bits == 16 else None
-            return b.cast(b.bitcast(value, UINT8), UINT32) if pair is None else b.compute("and", pair, mask)
+            if kind.bits == 8:
+                return b.cast(b.bitcast(value, UINT8), UINT32)
+            return b.compute("and", b.bitcast(b.vector(value, value), UINT32), mask)  # the device may lack uint16
         if kind is FLOAT16:
             return bits_of_half(b, value)
         return value if kind.kind == "u" else b.compute("and", b.bitcast(value, UINT32), mask)
@@ -226,14 +230,15 @@ class _Widening:
         if kind.bits == 32:
             return b.bitcast(word, kind)
         if kind not in self._missing:
-            is_pair = kind.bits == 16
-            return b.extract(b.bitcast(word, vector(kind, 2)), 0) if is_pair else b.bitcast(b.cast(word, UINT8), kind)
+            if kind.bits == 8:
+                return b.bitcast(b.cast(word, UINT8), kind)
+            return b.extract(b.bitcast(word, vector(kind, 2)), 0)
         if kind is FLOAT16:
             return half_of_bits(b, word)
         return word if kind.kind == "u" else self._normal(b.bitcast(word, INT32), kind)
 
     def _bitcast(self, op: Op) -> Value:
-        """Takes bits as another type; one of both has small elements."""
+        """Reinterprets bits as another type. At least one of both types has small elements."""
         b, (value,), source = self._b, op.args, self._sources[op]
         parts = [b.extract(value, at) for at in range(source.n)] if isinstance(source, Vector) else [value]
         element, target = element_of(source), element_of(op.type)
@@ -263,15 +268,15 @@ class _Widening:
     def _split(self, words: Sequence[Value], kind: Scalar) -> list[Value]:
         """Splits words to the bits of numbers."""
         b, starts = self._b, range(0, 32, kind.bits)
-        return [part(b, word, b.const(at, UINT32), kind) for word in words for at in starts]
+        return [bits_at(b, word, b.const(at, UINT32), kind) for word in words for at in starts]
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _load(self, op: Op, memory: Memory) -> Value:
         b, kind, index = self._b, op.memory.element, op.args[0]  # type: ignore[union-attr]
         if memory.parts > 1:
-            number, first = place(b, index, kind)
-            return self._of_bits(part(b, b.load(memory, number), first, kind), kind)
+            number, shift = word_and_shift(b, index, kind)
+            return self._of_bits(bits_at(b, b.load(memory, number), shift, kind), kind)
         found = b.load(memory, index)
         return self._of_bits(b.cast(found, UINT32), kind) if memory.element is UINT16 else found
 
@@ -282,10 +287,10 @@ class _Widening:
         elif op.code != "store":
             raise IrError(f"{op.code} of {memory.name} is not known: {kind} is accessed by words")
         elif memory.parts > 1:
-            store_part(b, memory, op.args[0], self._bits(value, kind), kind)
+            store_bits(b, memory, op.args[0], self._bits(value, kind), kind)
         else:
-            bits = memory.element is UINT16
-            b.store(memory, op.args[0], b.cast(self._bits(value, kind), UINT16) if bits else value)
+            found = b.cast(self._bits(value, kind), UINT16) if memory.element is UINT16 else value
+            b.store(memory, op.args[0], found)
 
 
 def _is_exact(op: Op, kind: Scalar) -> bool:

@@ -17,8 +17,8 @@ class Target:
         max_storage_buffers: the most storage buffers that a kernel may bind; None for no limit.
         cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
         max_texel_buffers: the most buffers that kernels load as texels; 0 where such loads are not the fastest.
-        missing_types: names of the types of 8 and 16 bits that kernels cannot have in buffers, or not compute with.
-            They are computed in 32 bits, and accessed by words (ir/small_types.py).
+        missing_types: names of the types of 8 and 16 bits that the device cannot store in buffers, or compute with.
+            Kernels compute them in 32 bits, and access them by words (ir/small_types.py).
         preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
         recomputes_across_barriers: True if the compiler computes a value again at each use behind a barrier.
         declares_read_only: True if buffers that a kernel only reads are declared so. Some compilers then reuse what was

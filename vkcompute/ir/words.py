@@ -17,29 +17,29 @@ def words_of(memory: Memory) -> Memory:
     return replace(memory, element=UINT32, length=length, parts=n)
 
 
-def place(b: Builder, index: Value, kind: Scalar) -> tuple[Value, Value]:
-    """Returns the index of the word that holds a number, and the number's first bit there."""
+def word_and_shift(b: Builder, index: Value, kind: Scalar) -> tuple[Value, Value]:
+    """Returns the index of the word that holds a number, and the shift of the number's bits there."""
     log2 = (32 // kind.bits).bit_length() - 1
     at = b.compute("and", b.cast(index, UINT32), b.const((1 << log2) - 1, UINT32))
     word = b.compute("shr", index, b.const(log2, index.type))  # type: ignore[arg-type]
     return word, b.compute("mul", at, b.const(kind.bits, UINT32))
 
 
-def part(b: Builder, word: Value, first: Value, kind: Scalar) -> Value:
+def bits_at(b: Builder, word: Value, shift: Value, kind: Scalar) -> Value:
     """Returns the bits of a number in a word, as uint32."""
-    return b.compute("and", b.compute("shr", word, first), b.const((1 << kind.bits) - 1, UINT32))
+    return b.compute("and", b.compute("shr", word, shift), b.const((1 << kind.bits) - 1, UINT32))
 
 
-def without(b: Builder, first: Value, kind: Scalar) -> Value:
-    """Returns the bits of a word that are none of a number's."""
-    return b.compute("not", b.compute("shl", b.const((1 << kind.bits) - 1, UINT32), first))
+def clearing_mask(b: Builder, shift: Value, kind: Scalar) -> Value:
+    """Returns the mask that clears the bits of a number in a word."""
+    return b.compute("not", b.compute("shl", b.const((1 << kind.bits) - 1, UINT32), shift))
 
 
-def store_part(b: Builder, words: Memory, index: Value, bits: Value, kind: Scalar) -> None:
+def store_bits(b: Builder, words: Memory, index: Value, bits: Value, kind: Scalar) -> None:
     """Stores the bits of a number.
 
-    Two atomic operations leave the other bits of the word, which other invocations may store, as they are.
+    Two atomic operations keep the other bits of the word, which other invocations may store.
     """
-    number, first = place(b, index, kind)
-    b.atomic("and", words, number, without(b, first, kind))
-    b.atomic("or", words, number, b.compute("shl", bits, first))
+    number, shift = word_and_shift(b, index, kind)
+    b.atomic("and", words, number, clearing_mask(b, shift, kind))
+    b.atomic("or", words, number, b.compute("shl", bits, shift))

@@ -264,7 +264,7 @@ def stream_product(
 
 
 def _has_native(runtime: Runtime, dtype: np.dtype[Any]) -> bool:
-    """True if shaders run that have the dtype: unlike kernels in Python, they do not compute it within 32 bits."""
+    """True if shaders support the dtype: unlike kernels in Python, they do not compute it in 32 bits."""
     return runtime.device.features.issuperset(dtypes.lookup(dtype).native)
 
 
