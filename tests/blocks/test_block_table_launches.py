@@ -334,9 +334,9 @@ def test_tables_that_are_refused(arrays: list[Any], message: str) -> None:
 def test_arrays_that_a_device_refuses(gpu: vkcompute.Runtime) -> None:
     x = gpu.zeros(16)
     for wrong, message in (
-        (np.zeros(16, np.float32), r"got ndarray; copy it there, by runtime.array\(data\)"),
+        (np.zeros(16, np.float32), r"to device arrays; got ndarray; copy it there, by runtime.array\(data\)"),
         (x[::-1], r"at its lowest address.*strides of one are \(-4,\); pass a .copy\(\)"),
-        (x[:1].broadcast_to(16), r"its elements are apart; the strides of one are \(0,\)"),
+        (x[:1].broadcast_to(16), r"shares no elements; the strides of one are \(0,\)"),
         (x.view(np.uint8)[2:-2].view(np.float32), "at multiples of their size"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.core.buffer import PADDING
 from vkcompute.runtime.memory import window
-from vkcompute.runtime.memory.window import spans_of, windows_over
+from vkcompute.runtime.memory.window import ranges_overlap, spans_of, windows_over
 
 MOST = 1024
 
@@ -64,6 +66,20 @@ def test_windows_of_the_same_bytes_are_launched_apart(gpu: vc.Runtime) -> None:
     (three,), _ = windows_over(arrays)
     assert (two.buffer, two.offset, two.nbytes) == (three.buffer, three.offset, three.nbytes)
     assert two.launch_key != three.launch_key  # plans and graphs look up the ranges of a launch by these keys
+
+
+@pytest.mark.pure
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 30), st.integers(0, 9)), max_size=8))
+def test_ranges_of_groups_that_overlap(drawn: list[tuple[int, int, int, int]]) -> None:
+    buffers = object(), object()
+    ranges = [(group, buffers[at], start, start + n) for group, at, start, n in drawn]
+    expected = any(
+        one[0] != other[0] and one[1] is other[1] and max(one[2], other[2]) < min(one[3], other[3])
+        for one in ranges
+        for other in ranges
+    )
+    groups: list[Any] = [[each[1:] for each in ranges if each[0] == group] for group in range(3)]
+    assert ranges_overlap(groups) == expected
 
 
 def test_an_array_larger_than_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,22 +48,9 @@ def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> 
         index = b.cast(op.args[0], UINT32)
         number = b.compute("shr", index, shift)
         rest = b.compute("sub", index, b.compute("shl", number, shift))
-        return _access_among(b, op, parts[op.memory], 0, number, rest)
+        return b.switch(number, parts[op.memory], lambda part: _access(b, op, part, rest))
 
     expand(function, lambda op: op.memory in parts, access)
-
-
-def _access_among(b: Builder, op: Op, parts: Sequence[Memory], first: int, number: Value, index: Value) -> Value | None:
-    """Builds an access to the part with a number; they are counted from `first`."""
-    if len(parts) == 1:
-        return _access(b, op, parts[0], index)
-    half = len(parts) // 2
-    branch = b.if_(b.compute("lt", number, b.const(first + half, UINT32)))
-    for region, chosen, start in ((branch.then, parts[:half], first), (branch.otherwise, parts[half:], first + half)):
-        with region:
-            found = _access_among(b, op, chosen, start, number, index)
-            b.yield_(*[] if found is None else [found])
-    return branch.results[0] if op.has_result else None
 
 
 def _pack(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from vkcompute.ir.folding import fold
 from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, exits, falls_through
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import result_type
-from vkcompute.ir.types import UINT32, Matrix, Scalar, Type
+from vkcompute.ir.types import UINT32, Matrix, Scalar, Type, element_of
 
 Mark = tuple[Region, int]
 """An insertion point."""
@@ -146,6 +146,26 @@ class Builder:
     def if_(self, condition: Value) -> Branch:
         """A branch with the empty regions `then` and `otherwise`."""
         return Branch(self, self._append("if", (condition,), regions=(Region(), Region())))
+
+    def switch(
+        self, number: Value, memories: Sequence[Memory], access: Callable[[Memory], Value | None], first: int = 0
+    ) -> Value | None:
+        """Builds an access to the memory with a number, in a tree of branches; returns its result, if it has one.
+
+        Args:
+            access: builds the access to a memory.
+            first: the number of the first memory.
+        """
+        if len(memories) == 1:
+            return access(memories[0])
+        half = len(memories) // 2
+        branch = self.if_(self.compute("lt", number, self.const(first + half, element_of(number.type))))
+        halves = (branch.then, memories[:half], first), (branch.otherwise, memories[half:], first + half)
+        for region, chosen, start in halves:
+            with region:
+                found = self.switch(number, chosen, access, start)
+                self.yield_(*[] if found is None else [found])
+        return branch.results[0] if branch.results else None
 
     def loop(self, *initial: Value) -> Loop:
         """A loop with these initial carried values, which ends at a break or return."""

@@ -24,8 +24,6 @@ from vkcompute.jit.compilation.arguments import group_of, kind_of_array
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.blocks import fits
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
@@ -40,18 +38,17 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.window import Window, spans_of
+from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
-from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.program import is_wide
 
 __tracebackhide__ = hides_calls
 
 _MAX_ORDERS = 1024
 _MOST_PRINTS = 1 << 16
-_WORDS = Words(ADJACENT)
 
 
 class BlockLauncher:
@@ -227,7 +224,7 @@ def _type_of(arg: Any) -> Any:
     if type(arg) is not Array:
         return None
     is_view = needs_strides(arg)
-    return ArrayType(kind_of_array(arg)[0], is_view, not is_view and arg.contiguous and fits(arg, _WORDS))
+    return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 
 
 def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
@@ -243,25 +240,11 @@ def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
         if one.overlaps(other) or may_overlap(one, other)
     ]
     windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
-    if windows and _windows_overlap(windows, arrays):
+    if any(may_overlap(array, window) for array in arrays for window in windows):
+        return True, True
+    if windows and ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]):
         return True, True
     return not all(shared), bool(shared)
-
-
-def _windows_overlap(windows: Sequence[Window], arrays: Sequence[Array]) -> bool:
-    """True if arrays of different windows have bytes in common, or those of a window and another array may have."""
-    if any(may_overlap(array, window) for array in arrays for window in windows):
-        return True
-    groups = [*[spans_of([window]) for window in windows], spans_of(arrays)]
-    places = [(id(buffer), *span, at) for at, group in enumerate(groups) for buffer, *span in group]
-    ends: dict[int, tuple[int, int]] = {}  # of each group, the buffer and the furthest byte so far
-    for buffer, start, stop, at in sorted(places):
-        if start < stop:
-            if any(its == buffer and start < end for other, (its, end) in ends.items() if other != at):
-                return True
-            its, end = ends.get(at, (buffer, 0))
-            ends[at] = buffer, max(stop, end) if its == buffer else stop
-    return False
 
 
 def _place(arg: Any, constexpr: bool) -> Any:

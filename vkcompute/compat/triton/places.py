@@ -212,30 +212,8 @@ def _access(c: BlockArithmetic, places: Places, access: Callable[[Memory], Value
     """Builds an access to the memory of elements: of those of a table, in a branch for each window."""
     array = places.array
     if isinstance(array, WindowsValue) and places.window is not None:
-        return _access_among(c, places.window, array.windows, 0, access)
+        return c.builder.switch(places.window, array.windows, access)
     return access(array.memory)
-
-
-def _access_among(
-    c: BlockArithmetic,
-    window: Value,
-    windows: Sequence[Memory],
-    first: int,
-    access: Callable[[Memory], Value | None],
-) -> Value | None:
-    """Builds an access to one of these windows, whose indices count from `first`."""
-    if len(windows) == 1:
-        return access(windows[0])
-    b, half = c.builder, len(windows) // 2
-    branch = b.if_(b.compute("lt", window, b.const(first + half, INT32)))
-    for region, chosen, start in (
-        (branch.then, windows[:half], first),
-        (branch.otherwise, windows[half:], first + half),
-    ):
-        with region:
-            found = _access_among(c, window, chosen, start, access)
-            b.yield_(*[] if found is None else [found])
-    return branch.results[0] if branch.results else None
 
 
 def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:

@@ -10,16 +10,13 @@ from vkcompute.compat.triton.addresses import COLUMNS
 from vkcompute.compat.triton.build import TableType
 from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.jit.compilation.arguments import kind_of_array
-from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.blocks import fits
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, alias, empty
-from vkcompute.runtime.memory.window import Place, Window, windows_over
+from vkcompute.runtime.memory.window import Window, windows_over
 from vkcompute.runtime.scheduling.current import paused
 from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.tile.program import is_wide
 from vkcompute.tile.registers import ADJACENT
-
-_WORDS = Words(ADJACENT)
 
 
 class TableMemory(NamedTuple):
@@ -61,12 +58,12 @@ def _made(table: PointerTable) -> TableMemory:
         raise ValueError(f"the arrays of a table of pointers are on one runtime; got arrays on {', '.join(devices)}")
     members = [alias(each) for each in arrays]
     windows, places = windows_over(members)
-    is_wide = all(_is_wide(*each) for each in zip(members, places, strict=True))
+    fits = all(is_wide(each) and not place.start % ADJACENT for each, place in zip(members, places, strict=True))
     element = None if table.element is None else table.element.name
-    kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), is_wide)
+    kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), fits)
     rows = np.zeros((len(arrays), COLUMNS), np.int32)
     for row, each, (window, start) in zip(rows, members, places, strict=True):
-        row[:] = start // kind.unit, n_elements(each), window
+        row[:] = start // kind.unit, _n_elements(each), window
     made = empty(arrays[0].runtime, rows.shape, rows.dtype)
     made.write(rows)
     return TableMemory(made, windows, members, kind)
@@ -75,7 +72,7 @@ def _made(table: PointerTable) -> TableMemory:
 def _check(array: object) -> None:
     if not isinstance(array, Array):
         raise TypeError(
-            f"a table of pointers that a device uses has its arrays; got {type(array).__name__}; copy it there, by "
+            f"a launch takes tables of pointers to device arrays; got {type(array).__name__}; copy it there, by "
             "runtime.array(data)"
         )
     if isinstance(array.buffer, Placeholder):
@@ -87,15 +84,11 @@ def _check(array: object) -> None:
     needs_strides(array)
     if array.offset % array.dtype.itemsize or any(step < 0 for step in array.strides) or array.shares_elements:
         raise ValueError(
-            "the pointer of an array in a table points at its first element, at its lowest address, and its elements "
-            f"are apart; the strides of one are {array.strides}; pass a .copy()"
+            "an array in a table of pointers has its first element at its lowest address, and shares no elements; "
+            f"the strides of one are {array.strides}; pass a .copy()"
         )
 
 
-def n_elements(array: Array) -> int:
-    """Returns the number of elements from the first one of an array to its last one, with those between them."""
+def _n_elements(array: Array) -> int:
+    """Returns the number of elements from the first one of an array to its last one, including gaps."""
     return int(array.span[2] - array.span[1]) // array.dtype.itemsize
-
-
-def _is_wide(array: Array, place: Place) -> bool:
-    return not needs_strides(array) and array.contiguous and fits(array, _WORDS) and not place.start % ADJACENT

@@ -55,6 +55,20 @@ def spans_of(arrays: Sequence[Array]) -> list[Range]:
     return [each for array in arrays for each in (array.span, *(array.others if type(array) is Window else ()))]
 
 
+def ranges_overlap(groups: Sequence[Sequence[Range]]) -> bool:
+    """True if ranges of different groups have bytes in common. Sweeps over the starts of all ranges."""
+    ranges = [(id(buffer), start, stop, at) for at, group in enumerate(groups) for buffer, start, stop in group]
+    ends: dict[int, tuple[int, int]] = {}  # of each group, the buffer and the furthest byte so far
+    for buffer, start, stop, at in sorted(ranges):
+        if start == stop:
+            continue
+        if any(its == buffer and start < end for other, (its, end) in ends.items() if other != at):
+            return True
+        its, end = ends.get(at, (buffer, 0))
+        ends[at] = buffer, max(stop, end) if its == buffer else stop
+    return False
+
+
 def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[Place]]:
     """Returns the fewest windows over arrays of one runtime and dtype, and the place of each array.
 
