@@ -264,7 +264,7 @@ def test_products_of_operands_that_are_infinite_where_they_are_padded(gpu: vkcom
 
 
 def test_products_of_masked_operands(gpu: vkcompute.Runtime) -> None:
-    """What a mask gives instead of elements is not added for padded ones."""
+    """Padded elements add nothing, also where masked ones add another number."""
     left, right = integers(3, 5), integers(5, 6)
     made, operands = Program(left, right), []
     for memory, x, other in zip(made.memories, (left, right), (5, 7), strict=True):
@@ -296,7 +296,7 @@ def test_padded_integers_are_divided_by_one(gpu: vkcompute.Runtime, code: str) -
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_functions_of_reductions_divide_no_padded_integers(gpu: vkcompute.Runtime, axis: int, reverse: bool) -> None:
-    """The function has its operations in a branch, which padded elements do not take."""
+    """The operations of the function are in a branch that padded elements do not take."""
     x = np.abs(integers(4, 5)) + 1
     made = Program(x)
     b = made.b

@@ -1,4 +1,4 @@
-"""Elements of blocks by their places along the axes, of blocks whose lengths are padded to powers of two."""
+"""Coordinates of elements, of blocks whose lengths are padded to powers of two: one block of int32 per axis."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def padded(lengths: Lengths) -> tuple[int, ...]:
 
 
 def spread(b: Builder, along: Value, axis: int, shape: tuple[int, ...]) -> Value:
-    """Returns a block of what is given along an axis."""
+    """Broadcasts a block of one axis, which is `axis` of the shape."""
     kept = tuple([n if at == axis else 1 for at, n in enumerate(shape)])
     return b.broadcast(b.reshape(along, kept), shape)
 
 
-def places(b: Builder, lengths: Lengths) -> list[Value]:
-    """Returns the places along each axis of the elements of a block."""
+def coordinates(b: Builder, lengths: Lengths) -> list[Value]:
+    """Returns the coordinates of the elements of a block."""
     shape = padded(lengths)
     return [spread(b, b.arange(0, n), axis, shape) for axis, n in enumerate(shape)]
 
 
 def inside(b: Builder, lengths: Lengths, axis: int) -> Value:
-    """Returns True for the elements of a block that are not padded along an axis.
+    """Returns a mask: True for the elements of a block that are not padded along an axis.
 
     Adjacent elements share the condition as far as powers of two divide the length: then wide accesses need only one.
     """
@@ -57,7 +57,7 @@ def keeps_order(before: Lengths, after: Lengths) -> bool:
 
 
 def unit(lengths: Lengths) -> int:
-    """Returns the most adjacent elements of which, over and over, none or all are padded; a power of two."""
+    """Returns the largest power of two n such that of every n adjacent elements none or all are padded."""
     found = 1
     for n in reversed(lengths):
         found *= n & -n
@@ -67,7 +67,7 @@ def unit(lengths: Lengths) -> int:
 
 
 def before_reshape(b: Builder, at: Sequence[Value], after: Lengths, before: Lengths) -> list[Value]:
-    """Returns the places in a block of shape `before` of elements that are at places after a change of shape."""
+    """Returns the coordinates, before a change of shape, of elements with the coordinates `at` after it."""
     shape = shape_of(at[0].type)
     found = [_filled(b, 0, shape)] * len(before)
     for source, wanted in _groups(before, after):
@@ -75,14 +75,14 @@ def before_reshape(b: Builder, at: Sequence[Value], after: Lengths, before: Leng
             for axis, other in zip(source, wanted, strict=True):
                 found[axis] = at[other]
             continue
-        of_group = number(b, [at[axis] for axis in wanted], [after[axis] for axis in wanted])
-        for axis, place in zip(source, _split(b, of_group, [before[axis] for axis in source]), strict=True):
+        of_group = ravel(b, [at[axis] for axis in wanted], [after[axis] for axis in wanted])
+        for axis, place in zip(source, _unravel(b, of_group, [before[axis] for axis in source]), strict=True):
             found[axis] = place
     return found
 
 
-def number(b: Builder, at: Sequence[Value], lengths: Lengths) -> Value:
-    """Returns the numbers in row-major order of the elements at places."""
+def ravel(b: Builder, at: Sequence[Value], lengths: Lengths) -> Value:
+    """Returns the row-major indices of elements, as `np.ravel_multi_index`."""
     shape = shape_of(at[0].type)
     return reduce(
         lambda found, axis: b.compute("add", b.compute("mul", found, _filled(b, lengths[axis], shape)), at[axis]),
@@ -92,18 +92,18 @@ def number(b: Builder, at: Sequence[Value], lengths: Lengths) -> Value:
 
 
 def after_mirror(b: Builder, lengths: Lengths, mask: int) -> list[Value]:
-    """Returns the places from which a mirrored block takes its elements."""
+    """Returns the coordinates from which a mirrored block takes its elements."""
     shape = padded(lengths)
-    return _split(b, b.compute("xor", number(b, places(b, lengths), lengths), _filled(b, mask, shape)), lengths)
+    return _unravel(b, b.compute("xor", ravel(b, coordinates(b, lengths), lengths), _filled(b, mask, shape)), lengths)
 
 
-def _split(b: Builder, numbers: Value, lengths: Lengths) -> list[Value]:
-    """Returns the places of the elements with numbers in row-major order."""
-    shape, found = shape_of(numbers.type), list[Value]()
+def _unravel(b: Builder, indices: Value, lengths: Lengths) -> list[Value]:
+    """Returns the coordinates of elements with row-major indices, as `np.unravel_index`."""
+    shape, found = shape_of(indices.type), list[Value]()
     for n in reversed(lengths[1:]):
-        found.append(b.compute("rem", numbers, _filled(b, n, shape)))
-        numbers = b.compute("div", numbers, _filled(b, n, shape))
-    return [numbers, *reversed(found)]
+        found.append(b.compute("rem", indices, _filled(b, n, shape)))
+        indices = b.compute("div", indices, _filled(b, n, shape))
+    return [indices, *reversed(found)]
 
 
 def _filled(b: Builder, value: int, shape: tuple[int, ...]) -> Value:
@@ -120,8 +120,8 @@ def _groups(before: Lengths, after: Lengths) -> Iterator[tuple[list[int], list[i
         yield source, wanted
 
 
-class Recomputation:
-    """Computes elements of blocks anew, at other places: of those made of indices and scalars.
+class Rematerialization:
+    """Rematerializes elements of blocks that are made of indices and scalars, at other coordinates.
 
     Args:
         lengths: returns the lengths of a block before it is padded.
@@ -131,17 +131,17 @@ class Recomputation:
         self._b, self._lengths = builder, lengths
         self._known: dict[Value, bool] = {}
 
-    def can(self, value: Value) -> bool:
-        """True if the elements of a block can be computed anew."""
+    def supports(self, value: Value) -> bool:
+        """True if the elements of a block can be rematerialized."""
         if value not in self._known:
             self._known[value] = isinstance(value, Op) and (
                 value.code in ("arange", "splat")
-                or ((value.code in _SHAPES or _is_elementwise(value)) and all(map(self.can, value.args)))
+                or ((value.code in _SHAPES or _is_elementwise(value)) and all(map(self.supports, value.args)))
             )
         return self._known[value]
 
     def at(self, value: Value, at: Sequence[Value]) -> Value:
-        """Returns the elements of a block, for which `can` is True, at places along its axes."""
+        """Returns the elements, at coordinates, of a block that this supports."""
         return self._found(value, tuple(at), {})
 
     def _found(self, value: Value, at: tuple[Value, ...], known: dict[object, Value]) -> Value:
@@ -164,7 +164,7 @@ class Recomputation:
         return b.select(*found) if op.code == "select" else b.compute(op.code, *found)
 
     def _source(self, op: Op, at: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Returns the places in the operand of a change of shape."""
+        """Returns the coordinates in the operand of a change of shape."""
         before = self._lengths(op.args[0])
         if op.code == "reshape":
             return tuple(before_reshape(self._b, at, self._lengths(op), before))
@@ -178,7 +178,7 @@ _SHAPES = "reshape", "broadcast", "permute"
 
 
 def _is_elementwise(op: Op) -> bool:
-    """True for operations that may be executed for any elements: of divisions, those by a scalar."""
+    """True for element-wise operations that padded elements may execute: of divisions, those by a scalar."""
     row = OPERATIONS.get(op.code)
     if row is None or (row.may_trap and not is_splat(op.args[1])):
         return False
@@ -186,5 +186,5 @@ def _is_elementwise(op: Op) -> bool:
 
 
 def is_splat(value: Value) -> bool:
-    """True for a block whose elements are all one scalar."""
+    """True for a block made of one scalar."""
     return isinstance(value, Op) and value.code == "splat"

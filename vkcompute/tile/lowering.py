@@ -56,7 +56,7 @@ def lower(
     aliased: bool = False,
     asserts: bool = True,
 ) -> Lowered:
-    """Lowers a function of blocks, which is changed.
+    """Lowers a function of blocks; changes it.
 
     Args:
         n_warps: the invocations of a workgroup are at most 32 times as many.
@@ -261,9 +261,9 @@ class _Lowering:
         self._deliver_from_home(op)
 
     def _computed(self, op: Op, layout: Layout) -> list[Value]:
-        """Applies an operation to each element that the invocation holds, once to those of the same operands.
+        """Applies an operation to each element that the invocation holds, once for each tuple of operands.
 
-        So the conditions of elements that are stored together stay one value (`Accesses.store`).
+        So elements that are stored together keep one value as condition (`Accesses.store`).
         """
         rows, b, kind = _rows([self._registers(each, layout) for each in op.args]), self._b, element_of(op.type)
         converts = {"cast": b.cast, "bitcast": b.bitcast}.get(op.code)

@@ -1,4 +1,4 @@
-"""Pads blocks to lengths that are powers of two, as layouts need them.
+"""Pads blocks to lengths that are powers of two, which layouts require.
 
 Padded elements may have any value, as no other element depends on them. Accesses, reports and histograms get a mask.
 Operations that combine elements get a condition, or neutral elements.
@@ -24,7 +24,7 @@ from vkcompute.tile.types import Block, block, shape_of, typed
 
 def pad(function: Function) -> None:
     """Rounds the lengths of all blocks up to powers of two, in place."""
-    if any(_is_odd(each) for op in walk(function.body) for each in (*_values(op), *op.args)):
+    if any(_needs_padding(each) for op in walk(function.body) for each in (*_values(op), *op.args)):
         _Padding(Builder(function)).region(function.body)
 
 
@@ -32,7 +32,7 @@ def _values(op: Op) -> list[Value]:
     return [*([op] if op.has_result else []), *op.params, *op.results]
 
 
-def _is_odd(value: Value) -> bool:
+def _needs_padding(value: Value) -> bool:
     shape = shape_of(value.type)
     return padded(shape) != shape
 
@@ -44,15 +44,15 @@ class _Padding:
         self._replaced: dict[Value, Value] = {}
         self._cleared: set[Value] = set()  # blocks whose padded elements are 0
         self._conditions: MutableMapping[tuple[Lengths, int], Value] = {}
-        self._recomputation = indexing.Recomputation(builder, self._lengths_of)
+        self._rematerialization = indexing.Rematerialization(builder, self._lengths_of)
 
     def region(self, region: Region) -> None:
         """Pads the blocks of a region."""
         kept: list[Op] = []
         for op in region.ops:
             op.args = tuple([self._replaced.get(each, each) for each in op.args])
-            for value in filter(_is_odd, _values(op)):
-                self._round(value)
+            for value in filter(_needs_padding, _values(op)):
+                self._pad_type(value)
             for inner in op.regions:
                 around, self._conditions = self._conditions, ChainMap({}, self._conditions)
                 self.region(inner)
@@ -60,7 +60,8 @@ class _Padding:
             kept += self._made_of(op)
         region.ops = kept
 
-    def _round(self, value: Value) -> None:
+    def _pad_type(self, value: Value) -> None:
+        """Pads the type of a value, and notes its lengths before."""
         lengths = self._lengths[value] = shape_of(value.type)
         value.type = block(element_of(value.type), padded(lengths))
         if isinstance(value, Op) and isinstance(value.attribute, Block):
@@ -84,7 +85,7 @@ class _Padding:
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def _inside(self, lengths: Lengths, axes: Iterable[int] | None = None) -> Value | None:
-        """Returns True for elements that are not padded along axes, by default along all; None if none is."""
+        """Returns a mask: True for elements that are not padded along axes, by default all; None if none are padded."""
         shape = padded(lengths)
         chosen = range(len(shape)) if axes is None else axes
         found = [self._along(lengths, axis) for axis in chosen if shape[axis] != lengths[axis]]
@@ -147,13 +148,13 @@ class _Padding:
             value, *mask = op.args
             op.args = (value, self._and(mask[0], inside) if mask else inside)
 
-    # -- other places -------------------------------------------------------------------------------------------------
+    # -- moved elements -----------------------------------------------------------------------------------------------
 
     def _reshape(self, op: Op) -> Value | None:
         before, after = self._lengths_of(op.args[0]), self._lengths_of(op)
         if indexing.keeps_order(before, after):
             return None
-        at = indexing.before_reshape(self._b, indexing.places(self._b, after), after, before)
+        at = indexing.before_reshape(self._b, indexing.coordinates(self._b, after), after, before)
         return self._moved(op, at)
 
     def _mirror(self, op: Op) -> Value | None:
@@ -163,13 +164,13 @@ class _Padding:
         return self._moved(op, indexing.after_mirror(self._b, lengths, op.attribute))
 
     def _moved(self, op: Op, at: Sequence[Value]) -> Value:
-        """Returns the elements of the operand at places along its axes, for those of the result."""
+        """Returns the elements of the operand at coordinates, one per element of the result."""
         (value,), b = op.args, self._b
-        if self._recomputation.can(value):
-            return self._recomputation.at(value, at)
+        if self._rematerialization.supports(value):
+            return self._rematerialization.at(value, at)
         shape, kind = shape_of(op.type), element_of(value.type)
         flat = b.reshape(b.cast(value, INT32) if kind is BOOL else value, (math.prod(shape_of(value.type)),))
-        index = self._filled(indexing.number(b, at, shape_of(value.type)), self._inside(self._lengths_of(op)), 0)
+        index = self._filled(indexing.ravel(b, at, shape_of(value.type)), self._inside(self._lengths_of(op)), 0)
         return b.cast(b.reshape(b.gather(flat, b.reshape(index, (math.prod(shape),)), 0), shape), kind)
 
     def _gather(self, op: Op) -> None:
@@ -181,31 +182,33 @@ class _Padding:
     def _dot(self, op: Op) -> None:
         """Replaces padded elements along the inner axis by zeros in both operands, as 0 times infinity is NaN."""
         left, right, sums = op.args
-        op.args = self._without(left, -1), self._without(right, -2), sums
+        op.args = self._cleared_along(left, -1), self._cleared_along(right, -2), sums
 
-    def _without(self, value: Value, axis: int) -> Value:
+    def _cleared_along(self, value: Value, axis: int) -> Value:
+        """Returns a block with zeros in place of the elements that are padded along an axis."""
         lengths = self._lengths_of(value)
         return value if value in self._cleared else self._filled(value, self._inside(lengths, [len(lengths) + axis]), 0)
 
     def _combine(self, op: Op) -> None:
         """Leaves padded elements out of a reduction, or of a scan from the end."""
         along, ops, lengths = op.attribute, op.regions[0].ops, self._lengths_of(op.args[0])
-        has_limits = any(each.regions or _may_trap(each) for each in ops)
+        is_unsafe = any(each.regions or _may_trap(each) for each in ops)
         axes = [along.axis] if op.code == "reduce" or along.reverse else []
-        inside = self._inside(lengths, None if has_limits else axes)
+        inside = self._inside(lengths, None if is_unsafe else axes)
         if inside is None:
             return
         neutral = _neutral_elements(op)
         if neutral is not None:
             op.args = tuple([self._filled(each, inside, number) for each, number in zip(op.args, neutral, strict=True)])
         else:
-            self._combine_some(op, inside, is_branch=has_limits)
+            self._combine_flagged(op, inside, is_branch=is_unsafe)
 
-    def _combine_some(self, op: Op, inside: Value, *, is_branch: bool) -> None:
-        """Has a reduction or scan combine only elements for which a condition holds, which is combined beside them.
+    def _combine_flagged(self, op: Op, inside: Value, *, is_branch: bool) -> None:
+        """Changes a reduction or scan: it combines elements with a flag, and the flags beside them.
 
         Args:
-            is_branch: True to execute the function only for such elements.
+            inside: the flags of the elements.
+            is_branch: True to call the function only if both elements have the flag.
         """
         b, n, (*body, end) = self._b, len(op.args), op.regions[0].ops
         ones, others, flags = op.params[:n], op.params[n:], (Param(INT32), Param(INT32))
@@ -240,6 +243,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def _may_trap(op: Op) -> bool:
+    """True for a division of integers."""
     return op.operation.may_trap and element_of(op.type).kind != "f"
 
 
