@@ -46,6 +46,7 @@ from vkcompute.arrays.creation import tril as tril
 from vkcompute.arrays.creation import triu as triu
 from vkcompute.arrays.creation import zeros as zeros
 from vkcompute.arrays.creation import zeros_like as zeros_like
+from vkcompute.arrays.dtype_rules import RULES as _RULES
 from vkcompute.arrays.einsum import einsum as einsum
 from vkcompute.arrays.grids import c_ as c_
 from vkcompute.arrays.grids import mgrid as mgrid
@@ -117,7 +118,6 @@ from vkcompute.arrays.standard import unique_counts as unique_counts
 from vkcompute.arrays.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.standard import unique_values as unique_values
 from vkcompute.arrays.standard import where as where
-from vkcompute.arrays.ufunc import RULES as _RULES
 from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements

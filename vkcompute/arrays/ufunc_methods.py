@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
 from vkcompute.arrays.creation import Casting, asarray, in_order
+from vkcompute.arrays.dtype_rules import RULES
 from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.manipulation import concat, reshape
 from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.standard import scanned
-from vkcompute.arrays.ufunc import RULES, apply, assign, astype, dtype_of_result, operand_dtype, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, operand_dtype, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array

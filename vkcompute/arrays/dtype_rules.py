@@ -1,0 +1,162 @@
+"""The rules by which elementwise functions of arrays convert operands, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.promotion import BOOL, common, complex_of, default_int, floating, part_of
+from vkcompute.runtime.memory.context import Context
+
+
+class Types(NamedTuple):
+    """Dtypes of an operation.
+
+    Attributes:
+        operation: its name in the table of expressions.
+        operands: the dtype to which operands are converted; None for none.
+        result: the dtype of the result.
+        dtype: the name of `operands`, or "".
+    """
+
+    operation: str
+    operands: np.dtype[Any] | None
+    result: np.dtype[Any]
+    dtype: str = ""
+
+
+Rule = Callable[[str, Context, Sequence[Any]], Types]
+
+
+def _numbers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The common dtype; bools are no numbers."""
+    found = common(context, kinds)
+    if found.kind == "b":
+        raise TypeError(f"{name} takes numbers; got bools; use logical_xor, logical_not or where, or .astype()")
+    return Types(name, found, found)
+
+
+def _counted(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The common dtype; bools count as ints."""
+    found = common(context, kinds)
+    found = default_int(context) if found.kind == "b" else found
+    return Types(name, found, found)
+
+
+def _same(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    return Types(name, found, found)
+
+
+def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The dtype itself; integers and bools are whole."""
+    found = common(context, kinds)
+    return Types(name if found.kind in "fc" else "astype", found, found)
+
+
+def _nearest(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """As NumPy's rint, which has floats of integers and bools."""
+    return _rounded(name, context, [floating(common(context, kinds))])
+
+
+def _magnitude(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """As NumPy's fabs, which has floats of integers and bools, and takes no complex numbers."""
+    found = floating(common(context, kinds))
+    return Types(name if found.kind == "c" else "absolute", found, found)
+
+
+def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The dtype itself, as in NumPy: of integers, 1 / x is rounded towards 0."""
+    found = common(context, kinds)
+    return Types(name, found, found) if found.kind in "iu" else _float(name, context, kinds)
+
+
+def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = floating(common(context, kinds))
+    return Types(name, found, found)
+
+
+def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    return Types("astype" if found.kind in "bu" else name, found, part_of(found))
+
+
+def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """A bool; integers are compared by value, others in their common dtype."""
+    found = common(context, kinds, exact=True)
+    typed = [each for each in kinds if isinstance(each, np.dtype)]
+    by_value = all(each.kind in "iu" for each in typed) and float not in kinds
+    return Types(name, None if by_value and len(typed) == len(kinds) else found, BOOL)
+
+
+def _tested(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return Types(name, None, BOOL)
+
+
+def _bits(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = common(context, kinds)
+    if found.kind not in "biu":
+        raise TypeError(f"{name} takes integers and bools; got {found}; convert with .astype()")
+    return Types(name, found, found)
+
+
+def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = _bits(name, context, kinds).result
+    if found.kind == "b":
+        raise TypeError(f"{name} takes integers; got bools; convert with .astype()")
+    return Types(name, found, found)
+
+
+def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return _integers(name, context, kinds)._replace(result=np.dtype(np.uint8))
+
+
+def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    found = complex_of(floating(common(context, kinds)))
+    return Types(name, found, part_of(found))
+
+
+def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    """The dtype itself; bools count as ints, as in NumPy."""
+    found = _counted(name, context, kinds).result
+    return Types(name if found.kind == "c" else "astype", found, found)
+
+
+_FLOAT_BINARY = "divide", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"
+_FLOAT_UNARY = (
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp",
+    "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "deg2rad", "rad2deg", "sinc", "spacing",
+)  # fmt: skip
+
+
+def _positive(name: str, context: Context, kinds: Sequence[Any]) -> Types:
+    return _numbers(name, context, kinds)._replace(operation="astype")
+
+
+RULES: dict[str, tuple[int, Rule]] = {
+    **dict.fromkeys(("add", "multiply", "maximum", "minimum", "fmax", "fmin"), (2, _same)),
+    "subtract": (2, _numbers),
+    **dict.fromkeys(("floor_divide", "remainder", "power", "fmod"), (2, _counted)),
+    **dict.fromkeys(("negative", "sign"), (1, _numbers)),
+    "square": (1, _counted),
+    "positive": (1, _positive),
+    "absolute": (1, _absolute),
+    **dict.fromkeys(_FLOAT_BINARY, (2, _float)),
+    **dict.fromkeys(_FLOAT_UNARY, (1, _float)),
+    **dict.fromkeys(("floor", "ceil", "trunc"), (1, _rounded)),
+    "rint": (1, _nearest),
+    "fabs": (1, _magnitude),
+    "reciprocal": (1, _reciprocal),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), (2, _comparison)),
+    **dict.fromkeys(("isfinite", "isinf", "isnan", "signbit", "logical_not"), (1, _tested)),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), (2, _tested)),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (2, _bits)),
+    "invert": (1, _bits),
+    **dict.fromkeys(("left_shift", "right_shift", "gcd", "lcm"), (2, _integers)),
+    "bitwise_count": (1, _bit_counts),
+    "conjugate": (1, _conjugate),
+    "angle": (1, _angle),
+}
+"""Function -> the number of its operands, and the rule of its dtypes."""
