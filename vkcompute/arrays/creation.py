@@ -15,7 +15,8 @@ from vkcompute.arrays.promotion import complex_of, default_float, default_int, f
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, imported
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.host_data import imported
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]

@@ -22,7 +22,8 @@ from vkcompute.arrays.lu import factors
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
 from vkcompute.arrays.promotion import complex_of, default_int, floating
 from vkcompute.arrays.ufunc import apply, astype, written
-from vkcompute.runtime.memory.array import Array, HostArray
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.host_data import HostArray
 
 Axis = int | tuple[int, ...] | None
 

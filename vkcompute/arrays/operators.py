@@ -11,7 +11,8 @@ from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
-from vkcompute.runtime.memory.array import Array, converted
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.host_data import converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
 from vkcompute.runtime.runtime import runtime_of
 

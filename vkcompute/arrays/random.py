@@ -25,7 +25,8 @@ from vkcompute.arrays.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, HostArray
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
 from vkcompute.runtime.runtime import Runtime, runtime_of
 

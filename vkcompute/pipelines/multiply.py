@@ -23,8 +23,9 @@ from vkcompute.pipelines.product_stream import Operand, Progress, Target, produc
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.kernel import Kernel
-from vkcompute.runtime.memory.array import Array, refuse_mask
+from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
+from vkcompute.runtime.memory.host_data import refuse_mask
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter

@@ -32,8 +32,9 @@ from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
 from vkcompute.runtime.launching.specialization import specialize
-from vkcompute.runtime.memory.array import Array, empty, host_array
+from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.memory.context import Context, kernel_of, open_contexts
+from vkcompute.runtime.memory.host_data import host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.scheduling.residency import MemoryInfo
 from vkcompute.runtime.streams import stream as streaming

@@ -20,7 +20,8 @@ from vkcompute.runtime.groups.balance import Weights, learned, normalized, split
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, take_keywords
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.array import Array, HostArray, host_array
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.host_data import HostArray, host_array
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
 

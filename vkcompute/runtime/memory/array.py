@@ -9,7 +9,6 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +17,12 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
-from vkcompute.errors import HostCopyWarning, MissingFeature, shorten_traceback, warn_caller
+from vkcompute.errors import MissingFeature, shorten_traceback
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
+from vkcompute.runtime.memory.host_data import HostArray, broadcast, bytes_of, converted, warn_of_numpy
 from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view, join_views
 from vkcompute.runtime.scheduling.future import Future
@@ -37,7 +37,6 @@ else:
         __slots__ = ()
 
 
-HostArray = npt.NDArray[Any]
 _MANY_RUNS = 4096
 """Runs of bytes in a view beyond which a kernel copies it. A region of a copy takes lavapipe and its list 0.25 us."""
 
@@ -102,7 +101,7 @@ class Array(StridedView, Mathematics):
         if not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
-            self.runtime.transfers.download(self.buffer, self.offset, _bytes_of(out))
+            self.runtime.transfers.download(self.buffer, self.offset, bytes_of(out))
         else:
             out[...] = self.numpy()
 
@@ -123,16 +122,16 @@ class Array(StridedView, Mathematics):
             settle(data)
         source = converted(data, self.dtype)
         if recorder is not None:
-            source = _broadcast(source, self.shape)
+            source = broadcast(source, self.shape)
             if self.size:
                 array = data if isinstance(data, np.ndarray) else source
                 self.copy_from(self._staged(recorder.stage_upload(array, self.shape, self.dtype)))
             return
         if self.contiguous and source.shape == self.shape and source.flags.c_contiguous:
             if self.size:
-                self.runtime.transfers.upload(_bytes_of(source), self.buffer, self.offset)
+                self.runtime.transfers.upload(bytes_of(source), self.buffer, self.offset)
             return
-        source = _broadcast(source, self.shape)
+        source = broadcast(source, self.shape)
         if self.contiguous:
             self.write(np.ascontiguousarray(source).reshape(self.shape))
         elif self.size:  # by a copy on the device, which does not touch the gaps
@@ -159,7 +158,7 @@ class Array(StridedView, Mathematics):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
         if copy is False:
             raise ValueError("a device array becomes a NumPy array by copying; use np.asarray(x), or np.from_dlpack")
-        _warn_of_numpy(sys._getframe(1))
+        warn_of_numpy(sys._getframe(1))
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -653,85 +652,6 @@ def restored(host: HostArray) -> Array:
     """
     dtype = dtypes.lookup(host.dtype).numpy
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtype, copy=False)))
-
-
-def _bytes_of(array: HostArray) -> npt.NDArray[np.uint8]:
-    return array.reshape(-1).view(np.uint8)
-
-
-def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
-    """Converts `data` to `dtype` within its kind; Python ints to any integers that hold them, and to bool."""
-    refuse_mask(data)
-    source = np.asarray(imported(data))
-    if source.dtype == dtype:
-        return source
-    of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"
-    if of_python and dtype.kind != "b" and source.size:
-        limits = np.iinfo(dtype)
-        low, high = int(source.min()), int(source.max())  # numpy 1 compares uint64 with int as floats
-        if low < limits.min or high > limits.max:
-            raise ValueError(f"an array of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
-    if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
-        remedy = f"with .astype({dtype.name!r})" if hasattr(data, "dtype") else f"as np.{dtype.name}(data)"
-        raise TypeError(f"the data is {source.dtype} and the array {dtype}; convert it {remedy}")
-    return source.astype(dtype)
-
-
-def _broadcast(source: HostArray, shape: layout.Shape) -> HostArray:
-    try:
-        return np.broadcast_to(source, shape)
-    except ValueError:
-        raise ValueError(f"data of shape {source.shape} does not broadcast to the array's {shape}") from None
-
-
-def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostArray:
-    """Returns `data` as a NumPy array. Without a dtype, Python floats become float32, as in `zeros` and `empty`.
-
-    Python's complex numbers become complex64.
-    NumPy's arrays and scalars keep their dtype, in lists too.
-    """
-    settle(data)
-    refuse_mask(data)
-    data = imported(data)
-    array = np.asarray(data, dtype)
-    narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
-    return array.astype(narrow) if narrow is not None and _is_python(data) else array
-
-
-def _warn_of_numpy(frame: FrameType) -> None:
-    """Warns if a function of NumPy converts a device array implicitly. `np.asarray` is written in C: it has no frame.
-
-    Installed packages that call NumPy, such as matplotlib, get no warning: they need the data on the host.
-    """
-    outer: FrameType | None = frame
-    name = ""
-    while outer is not None and (module := str(outer.f_globals.get("__name__"))).partition(".")[0] == "numpy":
-        name = getattr(outer.f_code, "co_qualname", outer.f_code.co_name)
-        outer = None if module.startswith("numpy.testing") else outer.f_back
-    if name and outer is not None and "-packages" not in outer.f_code.co_filename:
-        warn_caller(
-            f"NumPy's {name} downloads a device array, and computes on the host; pass x.numpy() to say so, or call a "
-            "function of vkcompute.numpy",
-            HostCopyWarning,
-        )
-
-
-def imported(data: Any) -> Any:
-    """Returns data that has only `__dlpack__` as a NumPy array; other data as it is."""
-    return np.from_dlpack(data) if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") else data
-
-
-def refuse_mask(data: Any) -> None:
-    """Raises TypeError for a masked array: device memory has no place for the mask."""
-    if isinstance(data, np.ndarray) and type(data) is not np.ndarray and isinstance(data, np.ma.MaskedArray):
-        raise TypeError("a masked array has a mask, which device arrays lack; pass x.filled(value), or x.data")
-
-
-def _is_python(data: Any) -> bool:
-    """True for a Python number, and for nested sequences of Python numbers."""
-    if isinstance(data, (list, tuple)):
-        return all(map(_is_python, data))
-    return isinstance(data, (int, float, complex)) and not isinstance(data, np.generic)
 
 
 def copy_elements(source: Array, target: Array) -> None:

@@ -16,8 +16,9 @@ import numpy as np
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.graphs.graph import Graph
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.array import Array, HostArray, empty, refuse_mask
+from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.host_data import HostArray, refuse_mask
 from vkcompute.runtime.progress import progress_bar
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.streams.halo import Halo
