@@ -84,6 +84,6 @@ def test_ranges_of_groups_that_overlap(drawn: list[tuple[int, int, int, int]]) -
 
 def test_an_array_larger_than_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "_MOST_ELEMENTS", MOST)
-    message = r"arrays that are bound together has 8192 bytes; .* binds at most 4096; pass parts of it"
+    message = r"among those that are bound together has 8192 bytes; .* binds at most 4096; pass parts of it"
     with pytest.raises(ValueError, match=message):
         windows_over([gpu.zeros(16, np.float32), gpu.zeros(2 * MOST, np.float32)])

@@ -1,8 +1,8 @@
 """Block programs on the lines of an array along an axis: each element is read once and written once.
 
 A block has whole lines, and adjacent ones where lines are short. Its length is a power of two, and lines may be
-shorter, so one program serves many lengths. On lavapipe, a program per length takes up to 5 % less CPU time, and
-compiles in 0.3 to 0.6 s.
+shorter, so one program serves many lengths. On lavapipe, a program per length would take up to 5 % less CPU time, but
+0.3 to 0.6 s to compile.
 
 The mean is found before the squared distances from it are added, both in registers: as accurate as two passes over
 memory, and with fewer operations than Welford's update.

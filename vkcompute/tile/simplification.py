@@ -46,7 +46,10 @@ def _remove(loop: Op, replaced: dict[Value, Value]) -> None:
 
 
 def remove_checks(function: Function) -> None:
-    """Removes reports that fail, and what only they need, in place: blocks would be computed in their layouts, too."""
+    """Removes reports that fail, and their operands, in place.
+
+    Before layouts are chosen: blocks would be computed in the layouts of reports, too.
+    """
     if any(_is_check(op) for op in walk(function.body)):
         _remove_checks(function.body)
         remove_unused(function.body)

@@ -51,7 +51,7 @@ class TableType(NamedTuple):
     Attributes:
         character: of the arrays' dtype.
         element: the name of the dtype as which their bits are taken; None for their own.
-        n_windows: the number of windows in which they are.
+        n_windows: the number of windows over them.
         is_wide: True if wide accesses fit them.
     """
 
@@ -62,7 +62,7 @@ class TableType(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """The elements in which the first elements of arrays are counted in a window."""
+        """The number of elements by which the table counts indices in a window."""
         return ADJACENT if self.is_wide else 1
 
 
@@ -102,7 +102,7 @@ class Built(NamedTuple):
     """A block program in the form of `tile/`.
 
     Attributes:
-        memories: of the array arguments, by position, and then of the windows of tables, which have the next ones.
+        memories: of the array arguments, by position; then of the windows of tables, at positions after all arguments.
         numbers: push constants of the others, by position.
         wide: the memories that wide accesses fit.
         n_arguments: the number of positions of arguments.

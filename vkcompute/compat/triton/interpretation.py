@@ -51,7 +51,7 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
 
 
 def _arrays_of(arg: Any) -> tuple[Any, ...]:
-    """Returns an array, or those of a table, as contiguous arrays; none for other arguments."""
+    """Returns the array of an argument, or those of a table, as contiguous arrays; none for other arguments."""
     if type(arg) is PointerTable:
         given = unwrapped(on_host(arg.arrays))[0]
         wrong = [each for each in given if not _is_array(each)]
@@ -78,7 +78,10 @@ def _type_of(arg: Any) -> ArrayType | TableType | None:
 
 
 class HostMemory:
-    """The memory of the arrays of a launch, in which each is once.
+    """The memory of the arrays of an interpreted launch; an array that is passed twice is in it once.
+
+    Args:
+        arrays: NumPy arrays and contiguous device arrays.
 
     Raises:
         ValueError: two arrays overlap without being the same.

@@ -103,7 +103,7 @@ class BlockLauncher:
         is_alone = bool(found.windows) and runtime.device.physical.instance.validation != "off"
         exact = hosts is None and at_arrays and not inexact and not is_alone
         given = [bound[at] for at in order]
-        if is_alone:  # the validation layer takes windows for accessed as a whole
+        if is_alone:  # the validation layer takes all bytes of a window for accessed
             runtime.scheduler.finish()
         if found.sites:
             arrays = [arg for arg in given if isinstance(arg, Array)]
@@ -199,7 +199,7 @@ class BlockLauncher:
 
 
 def bindings(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns arguments with the arrays of wrappers, and of tables the rows, and then the windows of the tables."""
+    """Returns the arguments, with the arrays of wrappers and the rows of tables, then the windows of the tables."""
     args, _ = unwrapped(args)
     tables = {at: memory_of(arg) for at, arg in enumerate(args) if type(arg) is PointerTable}
     if not tables:

@@ -36,7 +36,7 @@ class Places(NamedTuple):
     Attributes:
         offsets: their offsets, a block or a scalar.
         mask: True for those that are accessed; None for all.
-        window: of the arrays of a table, the index of the window that they are in.
+        window: index of the window that has the elements, for an array of a table.
     """
 
     array: ArrayValue
@@ -72,10 +72,10 @@ def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
 
 
 def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
-    """Returns a mask of this shape; None if it is True of all elements.
+    """Returns a mask of this shape; None if it is True for all elements.
 
     Raises:
-        UnsupportedError: it has another shape, or is none of bools.
+        UnsupportedError: it has another shape, or is not of bools.
     """
     if mask is None or mask is True:
         return None
@@ -99,13 +99,13 @@ def _repeated(c: BlockArithmetic, value: Value, shape: tuple[int, ...], what: st
 
 
 def in_bounds(c: BlockCompiler, index: Value, length: Value) -> Value:
-    """Returns True for indices from 0 to before a length, an int32."""
+    """Returns a mask: True for indices from 0 to below a length, an int32."""
     b, unsigned = c.builder, UINT64 if element_of(index.type).bits == 64 else UINT32
     return b.compute("lt", b.bitcast(index, unsigned), b.full(b.cast(length, unsigned), shape_of(index.type)))
 
 
 def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *values: Value) -> None:
-    """Fails the launch with a message where a condition is False, if the program is interpreted or checked.
+    """Fails the launch with a message where a condition is False. Without checks, only the interpreter does so.
 
     Args:
         message: format string of the values.

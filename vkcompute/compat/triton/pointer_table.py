@@ -41,7 +41,7 @@ class PointerTable:
         wrong = [each for each in given if not hasattr(each, "dtype") or not hasattr(each, "shape")]
         if wrong:
             raise TypeError(
-                f"a table of pointers has arrays; got {type(wrong[0]).__name__}; pass the array, no address"
+                f"a table of pointers has arrays; got {type(wrong[0]).__name__}; pass the array, not its address"
             )
         elements = {each.dtype for each in given if isinstance(each, TensorWrapper)}
         self.arrays = tuple([each.base if isinstance(each, TensorWrapper) else each for each in given])

@@ -247,7 +247,7 @@ class Pointer(NamedTuple):
     The parts are kept apart, as most loops advance the scalar only.
 
     Attributes:
-        entry: of an array of a table, from whose first element the offsets count.
+        entry: the entry of an array in a table; offsets then count from its first element.
     """
 
     array: ArrayValue

@@ -15,7 +15,6 @@ from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.runtime.scheduling.task import Keep
 
 
 class Plan:
@@ -36,7 +35,7 @@ class Plan:
     def __init__(
         self, found: Specialization, args: Sequence[Any], extents: Sequence[int], launch: Launch, loops: Loops | None
     ) -> None:
-        command, _, _, (kernel, self._sets, self._cost) = launch
+        command, _, _, (kernel, self._sets, self._cost, _) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
         arrays = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
@@ -72,9 +71,7 @@ class Plan:
             writes, reads = kernel.ranges_among(args)
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        keep: Keep = kernel, self._sets, self._cost
-        if self._binds_twice:
-            keep = kernel, self._sets, self._cost, args
+        keep = kernel, self._sets, self._cost, args if self._binds_twice else ()
         return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
 
 

@@ -25,7 +25,7 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve
 
-Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost]"]
+Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost, tuple[()]]"]
 
 
 class Kernel(Launchable):
@@ -144,7 +144,7 @@ class Kernel(Launchable):
             writes, reads = self.ranges(arrays)
         else:
             writes, reads = [arrays[i].span for i in self.writes], [arrays[i].span for i in self.reads]
-        return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost)
+        return (*self.program, sets.handles, push, len(push), chosen), writes, reads, (self, sets, cost, ())
 
     def _record(
         self,
@@ -223,7 +223,7 @@ class Kernel(Launchable):
     def ranges(self, arrays: Sequence[Any]) -> tuple[list[Range], list[Range]]:
         """The bytes that a launch binds to write and to read: of a view from an aligned byte, of words whole ones.
 
-        Those of a window are those of its first array; behind the ranges of all bindings are those of its others.
+        A window has the range of its first array; those of its others follow the ranges of all bindings.
         """
         spans = [array.span for array in arrays]
         for i in self.strided:
@@ -238,11 +238,11 @@ class Kernel(Launchable):
         return writes, reads
 
     def ranges_among(self, args: Sequence[Any]) -> tuple[list[Range], list[Range]]:
-        """The ranges of the arrays among the arguments of a launch, which has each as often as it is bound."""
+        """The ranges of a launch with these arguments, which have each array as often as it is bound."""
         return self.ranges([arg for arg in args if isinstance(arg, Array)])
 
     def _others(self, arrays: Sequence[Any], bound: Sequence[int]) -> list[Range]:
-        """Returns the ranges of the arrays behind the first in the windows among these bindings."""
+        """Returns the ranges of all but the first array of each window among these bindings."""
         windows = {id(arrays[i]): i for i in bound if i in self.windows}  # some are bound twice
         found = [(i in self.in_words, each) for i in windows.values() for each in arrays[i].others]
         return [whole_words(each) if in_words else each for in_words, each in found]
@@ -312,7 +312,7 @@ class DeferredDispatch(Task):
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
         grid = cast(Grid, self._grid)  # since `snapshot`
-        keep = kernel, sets, kernel.costs.of(grid)
+        keep = kernel, sets, kernel.costs.of(grid), ()
         return Dispatch((*kernel.program, sets.handles, push, len(push), grid), writes, reads, keep)
 
 

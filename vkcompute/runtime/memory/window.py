@@ -17,12 +17,13 @@ _MOST_ELEMENTS = 2**31 - 1
 
 
 class Window(Array):
-    """The bytes from the first of several arrays in a block of memory to the last, bound together.
+    """The bytes from the first to the last of several arrays in a block of memory, bound together.
 
-    A kernel accesses the bytes of these arrays only. The window is on the buffer of the first one, and extends beyond
-    it; `span` is the range of the first array.
+    A kernel accesses the bytes of these arrays only. The window begins in the buffer of the first one, and extends
+    beyond it.
 
     Attributes:
+        span: the range of the first array.
         others: the ranges of the other arrays.
     """
 
@@ -32,10 +33,10 @@ class Window(Array):
         first = members[0]
         itemsize = first.dtype.itemsize
         super().__init__(first.runtime, first.buffer, start, (nbytes // itemsize,), (itemsize,), first.dtype)
-        self.launch_key = (*self.launch_key, object())  # its own: windows of the same bytes have other arrays
+        self.launch_key = (*self.launch_key, object())  # windows of the same bytes may have different arrays
         self.span = (first.buffer, start, first.span[2])
         self.others: list[Range] = [*dict.fromkeys(each.span for each in members[1:] if each.size)]
-        self._pin = pin  # the places of the members are those of the window as long as it exists
+        self._pin = pin  # keeps the members at their places
 
 
 class Place(NamedTuple):
@@ -52,7 +53,7 @@ class Place(NamedTuple):
 
 def spans_of(arrays: Sequence[Array]) -> list[Range]:
     """Returns the ranges of arrays; in place of a window, those of its arrays."""
-    return [each for array in arrays for each in (array.span, *(array.others if type(array) is Window else ()))]
+    return [each for array in arrays for each in (array.span, *(array.others if isinstance(array, Window) else ()))]
 
 
 def ranges_overlap(groups: Sequence[Sequence[Range]]) -> bool:
@@ -72,7 +73,7 @@ def ranges_overlap(groups: Sequence[Sequence[Range]]) -> bool:
 def windows_over(arrays: Sequence[Array]) -> tuple[list[Window], list[Place]]:
     """Returns the fewest windows over arrays of one runtime and dtype, and the place of each array.
 
-    The buffers, which have memory, stay where they are as long as one of the windows exists.
+    Pins the buffers, which have memory, as long as one of the windows exists.
 
     Raises:
         ValueError: an array exceeds a binding.
@@ -108,8 +109,8 @@ def _groups(arrays: Sequence[Array], align: int, most: int) -> Iterator[tuple[li
         first, last = start // align * align, -(-stop // PADDING) * PADDING
         if last - first > most:
             raise ValueError(
-                f"one of the arrays that are bound together has {stop - start} bytes; {array.runtime.device} binds at "
-                f"most {most}; pass parts of it"
+                f"an array among those that are bound together has {stop - start} bytes; {array.runtime.device} binds "
+                f"at most {most}; pass parts of it"
             )
         if group and (array.buffer.block is not block or max(end, last) - begin > most):
             yield group, begin, end

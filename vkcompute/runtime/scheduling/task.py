@@ -47,13 +47,13 @@ class Launched(Protocol):
         """Makes descriptor sets for ranges (buffer, offset in it, nbytes)."""
 
     def ranges_among(self, args: Sequence[Any]) -> tuple[Sequence[Range], Sequence[Range]]:
-        """Returns the ranges of all written and of all read bindings, given the arguments of a launch."""
+        """Returns the ranges of all written and of all read bindings of a launch with these arguments."""
 
 
-Keep = tuple[Launched, DescriptorSets, Cost] | tuple[Launched, DescriptorSets, Cost, Sequence[Any]]
-"""Of a launch: the kernel and its descriptor sets, which must live until it is recorded, and the cost.
+Keep = tuple[Launched, DescriptorSets, Cost, Sequence[Any]]
+"""Of a launch: the kernel and its descriptor sets, which must live until it is recorded, the cost, and the arguments.
 
-The arguments are added if the launch registers fewer ranges than it binds.
+There are arguments only if the launch registers fewer ranges than it binds.
 """
 
 
@@ -61,9 +61,9 @@ def in_place(
     command: Sequence[Any], writes: Sequence[Range], reads: Sequence[Range], keep: Keep
 ) -> tuple[Sequence[Any], Keep]:
     """Returns a launch with descriptor sets for the places where its buffers are. Requires the device's lock."""
-    kernel, sets, cost, *args = keep
+    kernel, sets, cost, args = keep
     if args:
-        writes, reads = kernel.ranges_among(*args)
+        writes, reads = kernel.ranges_among(args)
     pairs = *zip(kernel.reads, reads, strict=False), *zip(kernel.writes, writes, strict=False)  # windows have more
     bound = {at: (buffer, start) for at, (buffer, start, _) in pairs}
     # Places of bytes are compared, not of buffers: a plan serves all arrays that begin at the same byte.
@@ -78,7 +78,7 @@ def in_place(
             for at, (_, nbytes) in enumerate(sets.ranges)
         ]
         found = sets.successor = kernel.sets(ranges)
-    return (*command[:3], found.handles, *command[4:]), (kernel, found, cost)
+    return (*command[:3], found.handles, *command[4:]), (kernel, found, cost, args)
 
 
 class Launcher(Protocol):
