@@ -204,7 +204,7 @@ def composed(b: Builder) -> Any:
 
 
 def compositions(a: Array, b: Array) -> tuple[Array, Array]:
-    """Those of each element and all before it, along the first axis."""
+    """Returns the compositions of each element with all before it, along the first axis."""
     found = [(a[0], b[0])]
     with np.errstate(all="ignore"):
         for one, other in zip(a[1:], b[1:], strict=True):
@@ -446,7 +446,7 @@ def test_offsets_of_64_bits(gpu: vkcompute.Runtime, far: int) -> None:
 )
 @pytest.mark.parametrize("kind", ["int32", "float32", "bool"])
 def test_changes_of_shape(gpu: vkcompute.Runtime, before: tuple[int, ...], after: tuple[int, ...], kind: str) -> None:
-    """Of loaded numbers, of indices, and back."""
+    """Loaded numbers and indices change their shape, and numbers change back."""
     x = integers(*before)
     made = Program(x)
     value = made.load()
@@ -466,7 +466,7 @@ def test_changes_of_shape(gpu: vkcompute.Runtime, before: tuple[int, ...], after
 
 @pytest.mark.parametrize("order", [(0, 2, 1), (2, 0, 1), (1, 0, 2)])
 def test_transposed_and_repeated_blocks(gpu: vkcompute.Runtime, order: tuple[int, int, int]) -> None:
-    """Changes of their shapes, of loaded numbers and of indices."""
+    """Loaded numbers and indices also change their shape afterwards."""
     x = integers(3, 1, 5)
     made = Program(x)
     for value in (made.load(), made.offsets((3, 1, 5))):

@@ -105,7 +105,7 @@ BEYOND = [(-5, 0), (0, -5), (40, 3), (3, 40), (-70, 70), (2**31 - 80, 0), (-(2**
 @pytest.mark.parametrize(("first_in", "first_out"), BEYOND)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("sizes", [(64, 32, 48), (50, 1, 64), (37, 100, 5)])
-def test_elements_outside_of_an_array_are_no_others(
+def test_accesses_outside_of_an_array_reach_no_other(
     gpu: vkcompute.Runtime, sizes: tuple[int, ...], first_in: int, first_out: int, *, wide: bool
 ) -> None:
     if wide and "shaderInt64" not in gpu.device.features:

@@ -64,7 +64,7 @@ def fill(x_ptrs, lengths_ptr, value, N: tl.constexpr):
 
 @pytest.mark.parametrize("options", [{}, {"timelines": 3}, {"timelines": (2, 1), "staging": True}])
 def test_launches_on_neighbours_of_a_word(options: dict[str, Any]) -> None:
-    """A device without bytes in memory stores whole words, which the host and copies may write, too."""
+    """A device without 8-bit storage stores whole words, which the host and copies may write, too."""
     with open_runtime(**options) as gpu:
         host = np.arange(64, dtype=np.uint8)
         base, lengths = gpu.array(host), gpu.array(np.int32([3, 5, 1, 16]))
@@ -420,12 +420,12 @@ def chosen_arrays(x_ptrs, n):
         (compared_addresses, "this takes numbers; got an address of x_ptrs", "tl.load(x_ptrs) != 0"),
         (truth_of_addresses, "this takes numbers; got an address of x_ptrs", "tl.load(x_ptrs)"),
         (stored_addresses, "this takes numbers; got an address of x_ptrs", "tl.store("),
-        (stored_to_table, "x_ptrs is a table of pointers: a program loads its addresses only", "tl.store("),
-        (atomic_on_table, "x_ptrs is a table of pointers: a program loads its addresses only", "tl.atomic_add("),
+        (stored_to_table, "x_ptrs is a table of pointers, whose addresses a program only loads; load one", "tl.store("),
+        (atomic_on_table, "x_ptrs is a table of pointers, whose addresses a program only loads; load one", "tl.atomic_add("),
         (descriptor_of_table, "base is a pointer to one element, as x_ptr; got a pointer to x_ptrs", "tl.make_tensor"),
         (blocks_of_addresses, r"one address is loaded at a time; got a block of int32\[2\] as index", "tl.load("),
         (others_of_addresses, "the other of an address is 0; got", "tl.load("),
-        (chosen_arrays, "pointers to two arrays of x_ptrs are not chosen from; choose the index", "tl.where("),
+        (chosen_arrays, "one array; got pointers to two arrays of x_ptrs; choose the index", "tl.where("),
     ],
 )  # fmt: skip
 def test_errors_of_programs(program: triton.JITFunction, message: str, at: str) -> None:

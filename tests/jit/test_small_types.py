@@ -75,7 +75,7 @@ def test_every_float16_is_read_and_written(lacking: vc.Runtime) -> None:
 
 
 def test_conversions_round_to_the_nearest_float16(lacking: vc.Runtime) -> None:
-    """Numbers next to float16's, and next to the middle between two."""
+    """Converts numbers next to each float16, and next to the middle between two."""
     exact = HALVES.astype(np.float32).view(np.uint32)
     near = [exact + np.uint32(middle) + np.uint32(step) for middle in (0, 0x1000) for step in (0, 1, 2**32 - 1)]
     x = np.concatenate([*near, random_bits(50_000, "uint32", 0)]).view(np.float32)
@@ -129,7 +129,7 @@ def test_fma_of_float16_is_rounded_once(lacking: vc.Runtime) -> None:
     product = x.astype(np.float64) * y
     tops = np.ldexp(1.0 + rng.integers(0, 1024, x.size) / 1024, rng.integers(-3, 15, x.size))
     z = (tops * rng.choice([-1, 1], x.size)).astype(np.float16)
-    z[::3] = -product.astype(np.float16)[::3]  # which leave the product's last bits
+    z[::3] = -product.astype(np.float16)[::3]  # the sums are the last bits of the product
     out = lacking.zeros(x.size, np.float16)
     multiply_and_add(*map(lacking.array, (x, y, z)), out)
     rows = zip(x, y, z, strict=True)
@@ -152,7 +152,7 @@ def test_integers_wrap(lacking: vc.Runtime, expression: str, dtype: str) -> None
     limits = np.iinfo(dtype)
     pairs = [*itertools.product((limits.min, limits.min + 1, 0, 1, limits.max), repeat=2)]
     x[: len(pairs)], y[: len(pairs)] = np.array(pairs, dtype).T
-    if expression.startswith("x //"):  # of the least number and -1, which no integer of the type is
+    if expression.startswith("x //"):  # the quotient of the least number and -1 is out of range
         x[(x == limits.min) & ((y | 1) == -1)] = 0
     with np.errstate(all="ignore"):
         expected = eval(expression, {"x": x, "y": y, "abs": abs})
@@ -352,7 +352,7 @@ def test_functions_of_arrays(lacking: vc.Runtime, dtype: str) -> None:
     equal(vnp.max(x, axis=1).numpy(), np.max(host, axis=1))
     equal(vnp.unique(x).numpy(), np.unique(host))
     equal(vnp.where(x > 50, x, x.T[:1, :1]).numpy(), np.where(host > 50, host, host.T[:1, :1]))
-    few = x[0] // 50  # whose sums every order of additions gives
+    few = x[0] // 50  # the sums are exact, in any order
     equal(vnp.cumsum(few, dtype=dtype).numpy(), np.cumsum(host[0] // 50, dtype=dtype))
     equal(vnp.take(x, lacking.array(np.int32([3, 0, 36])), axis=0).numpy(), host[[3, 0, 36]])
     equal(vnp.concat([x[1:4], x[:, :]]).numpy(), np.concat([host[1:4], host]))

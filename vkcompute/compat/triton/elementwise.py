@@ -74,8 +74,8 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
         )
     if x.entry != y.entry:
         raise UnsupportedError(
-            f"pointers to two arrays of {x.array.memory.name} are not chosen from; choose the index, as "
-            "tl.load(table_ptr + tl.where(condition, i, j))"
+            f"a block of pointers is to one array; got pointers to two arrays of {x.array.memory.name}; choose the "
+            "index, as tl.load(table_ptr + tl.where(condition, i, j))"
         )
     offset = where.emit(c, condition, *[c.number(offsets_of(c, each)) for each in (x, y)])
     return x._replace(base=0, offset=offset) if c.shape(offset) else x._replace(base=offset, offset=None)

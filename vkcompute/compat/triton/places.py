@@ -54,7 +54,10 @@ def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Plac
     if not isinstance(pointer, Pointer):
         raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {told(pointer)}")
     if isinstance(pointer.array, TableValue):
-        raise UnsupportedError(f"{pointer.array.name} is a table of pointers: a program loads its addresses only")
+        name = pointer.array.name
+        raise UnsupportedError(
+            f"{name} is a table of pointers, whose addresses a program only loads; load one, as tl.load({name} + g)"
+        )
     offsets = offsets_of(c, pointer)
     places = Places(pointer.array, offsets, mask_of(c, mask, shape_of(offsets.type), what))
     return _inside(c, places, pointer.entry)

@@ -29,6 +29,8 @@ class PointerTable:
         arrays: the arrays.
         element: the dtype as which their bits are taken, given by `triton.reinterpret`; None for their own.
 
+    `key` and `memory` are internal and may change.
+
     Raises:
         TypeError: an element is no array, or the dtypes differ.
         ValueError: there is no array.

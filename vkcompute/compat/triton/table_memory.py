@@ -35,7 +35,7 @@ class TableMemory(NamedTuple):
 
 
 def memory_of(table: PointerTable) -> TableMemory:
-    """Returns the memory of a table, which is made once.
+    """Returns the memory of a table; makes it on first use.
 
     Raises:
         TypeError: it has arrays in host memory.
@@ -80,8 +80,8 @@ def _check(array: object) -> None:
             f"a table of pointers has arrays in memory; got {array.buffer.what}, which has memory only while the graph "
             "runs; make the arrays and the table before the recording"
         )
-    kind_of_array(array)
-    needs_strides(array)
+    kind_of_array(array)  # raises for dtypes and sizes that kernels do not take
+    needs_strides(array)  # raises for elements that are not at multiples of their size
     if array.offset % array.dtype.itemsize or any(step < 0 for step in array.strides) or array.shares_elements:
         raise ValueError(
             "an array in a table of pointers has its first element at its lowest address, and shares no elements; "
