@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16, Block
 
 _NAMES = {
@@ -232,13 +232,13 @@ class Entry(NamedTuple):
         number: its index in the table.
         start: index of its first element in its window.
         length: the number of its elements.
-        window: index of the window.
+        window: index of the window; None if there is one only.
     """
 
-    number: Any
-    start: Any
-    length: Any
-    window: Any
+    number: Number
+    start: Number
+    length: Number
+    window: Number | None
 
 
 class Pointer(NamedTuple):
