@@ -11,6 +11,7 @@ from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS
+from vkcompute.ir.words import retry_loop
 
 
 def float_atomics(function: Function) -> frozenset[str]:
@@ -65,7 +66,7 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     name = op.attribute[0]
     if name == "exchange":
         return b.bitcast(b.atomic(name, words, index, b.bitcast(value, words.element)), element)
-    emulate = _extremum if name in ("min", "max") and element.bits >= 32 else _retry_loop
+    emulate = _extremum if name in ("min", "max") and element.bits >= 32 else _updated
     return b.bitcast(emulate(b, name, words, index, value), element)
 
 
@@ -79,13 +80,7 @@ def _extremum(b: Builder, name: str, words: Memory, index: Value, value: Value) 
     return branch.results[0]
 
 
-def _retry_loop(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
-    loop = b.loop(b.load(words, index))
-    with loop.body:
-        expected = loop.params[0]
-        new = b.bitcast(b.compute(name, b.bitcast(expected, value.type), value), words.element)
-        found = b.compare_exchange(words, index, expected, new)
-        with b.if_(b.compute("eq", found, expected)).then:
-            b.break_(loop, found)
-        b.yield_(found)
-    return loop.results[0]
+def _updated(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
+    return retry_loop(
+        b, words, index, lambda _, word: b.bitcast(b.compute(name, b.bitcast(word, value.type), value), words.element)
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from vkcompute.ir.builder import Builder
+from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS, UINT32, Scalar
-from vkcompute.ir.words import bits_at, clearing_mask, store_bits, word_and_shift, words_of
+from vkcompute.ir.words import bits_at, clearing_mask, retry_loop, store_bits, word_and_shift, words_of
 
 
 def expand_small_atomics(function: Function) -> Function:
@@ -29,27 +29,24 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     number, shift = word_and_shift(b, index, kind)
     if op.code == "load":
         return _of_bits(b, bits_at(b, b.load(words, number), shift, kind), kind)
-    return _retry_loop(b, op, words, number, shift, kind)
+    return _updated(b, op, words, number, shift, kind)
 
 
-def _retry_loop(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kind: Scalar) -> Value:
-    """Builds a loop of compare-exchanges; returns the previous number."""
-    loop = b.loop(b.load(words, number))
-    with loop.body:
-        (word,) = loop.params
+def _updated(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kind: Scalar) -> Value:
+    """Builds an atomic operation; returns the previous number."""
+
+    def change(loop: Loop, word: Value) -> Value:
         before = _of_bits(b, bits_at(b, word, shift, kind), kind)
         if op.code == "compare_exchange":
             _, expected, new = op.args
             with b.if_(b.compute("ne", before, expected)).then:
-                b.break_(loop, before)
+                b.break_(loop, word)
         else:
             new = op.args[1] if op.attribute[0] == "exchange" else b.compute(op.attribute[0], before, op.args[1])
         others = b.compute("and", word, clearing_mask(b, shift, kind))
-        found = b.compare_exchange(words, number, word, b.compute("or", others, b.compute("shl", _bits(b, new), shift)))
-        with b.if_(b.compute("eq", found, word)).then:
-            b.break_(loop, before)
-        b.yield_(found)
-    return loop.results[0]
+        return b.compute("or", others, b.compute("shl", _bits(b, new), shift))
+
+    return _of_bits(b, bits_at(b, retry_loop(b, words, number, change), shift, kind), kind)
 
 
 def _bits(b: Builder, value: Value) -> Value:

@@ -1,10 +1,11 @@
-"""Numbers of 8 and 16 bits as parts of words of 32 bits in memory."""
+"""Words of memory that hold numbers as bits: several of 8 or 16 bits, or one that is changed by compare-exchanges."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from vkcompute.ir.builder import Builder
+from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.function import Value
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import UINT32, Scalar
@@ -43,3 +44,19 @@ def store_bits(b: Builder, words: Memory, index: Value, bits: Value, kind: Scala
     number, shift = word_and_shift(b, index, kind)
     b.atomic("and", words, number, clearing_mask(b, shift, kind))
     b.atomic("or", words, number, b.compute("shl", bits, shift))
+
+
+def retry_loop(b: Builder, words: Memory, index: Value, change: Callable[[Loop, Value], Value]) -> Value:
+    """Builds a loop of compare-exchanges that changes a word; returns the previous word.
+
+    Args:
+        change: builds the new word from the previous one; may leave the loop with that.
+    """
+    loop = b.loop(b.load(words, index))
+    with loop.body:
+        (word,) = loop.params
+        found = b.compare_exchange(words, index, word, change(loop, word))
+        with b.if_(b.compute("eq", found, word)).then:
+            b.break_(loop, word)
+        b.yield_(found)
+    return loop.results[0]
