@@ -100,6 +100,8 @@ def main() -> int:
     places |= {name: dict(os.environ) for name in _KINDS if not options.driver or name in options.driver}
     for where, env in places.items():
         mine = [kind for kind in _KINDS.get(where, kinds) if kind in (*kinds, "numba")]
+        if not mine:
+            continue
         stop, start = options.first + options.programs, time.monotonic()
         with tempfile.TemporaryDirectory(prefix="programs-") as folder:
             found = Programs(

@@ -15,6 +15,8 @@ from vkcompute.tile.layout import Layout
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
 _MOST_GROUPS = 32
+AccessKey = tuple[Memory | None, Value, Layout | None]
+"""The buffer of an access, its offsets, and the layout of its elements."""
 
 
 class Accesses:
@@ -25,7 +27,8 @@ class Accesses:
 
     Attributes:
         aliases: the buffers of the wide accesses, in the order of their bindings, which follow the others.
-        pending: the accesses since the last barrier: (buffer, offsets, layout) -> True if one of them writes.
+        pending: the accesses since the last barrier: (buffer, offsets, layout) -> True if one of them writes; None in
+            place of a buffer for all buffers.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Accesses:
         texels: bool,
         word: str,
         overlapping: bool,
+        aliased: bool,
         written: Collection[Memory],
     ) -> None:
         self._written = written  # texel buffers are read-only: drivers load them before earlier stores
@@ -47,8 +51,8 @@ class Accesses:
         self._loaders: dict[Memory, BlockAccess] = {}
         self._storers: dict[Memory, BlockAccess] = {}
         self.aliases: list[Memory] = []
-        self.pending: dict[tuple[Memory | None, Value, Layout | None], bool] = {}
-        self._overlapping = overlapping
+        self.pending: dict[AccessKey, bool] = {}
+        self._overlapping, self._aliased = overlapping, aliased
         exchange.on_barrier = self.forget
 
     def bound_with(self, memory: Memory) -> list[Memory]:
@@ -67,14 +71,26 @@ class Accesses:
     def _order(self, op: Op, layout: Layout | None, *, writes: bool) -> None:
         """Builds a barrier if an earlier access of another invocation may be to the same element.
 
+        Atomic operations may be those of locks, so they are ordered with accesses to all buffers.
+        """
+        key = None if op.code == "atomic_block" else op.attribute.memory, op.args[0], layout
+        if any((writes or wrote) and self._may_meet(key, other) for other, wrote in self.pending.items()):
+            self._exchange.barrier()
+        self.pending[key] = writes or self.pending.get(key, False)
+
+    def _may_meet(self, key: AccessKey, other: AccessKey) -> bool:
+        """True if accesses may be to the same element by different invocations.
+
         Accesses at the same offsets in the same layout are the same invocation's, if it alone holds its elements. That
         holds for different buffers, too, unless these overlap in another way than being the same.
         """
-        key = op.attribute.memory if self._overlapping else None, op.args[0], layout
+        (buffer, *place), (other_buffer, *other_place) = key, other
+        is_same = buffer is other_buffer
+        if not (is_same or self._aliased or None in (buffer, other_buffer)):
+            return False
+        layout = key[2]
         alone = layout is not None and not layout.duplicates
-        if any((writes or wrote) and not (other == key and alone) for other, wrote in self.pending.items()):
-            self._exchange.barrier()
-        self.pending[key] = writes or self.pending.get(key, False)
+        return not (alone and place == other_place and (is_same or not self._overlapping))
 
     # -- loads --------------------------------------------------------------------------------------------------------
 

@@ -135,6 +135,7 @@ class _Lowering:
             texels=target.texels,
             word="uint32" if has_products else target.word,
             overlapping=overlapping,
+            aliased=aliased,
             written=function.buffers if written and aliased else written,
         )
 

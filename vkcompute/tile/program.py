@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from vkcompute.jit.elementwise.blocks import fits
 from vkcompute.jit.launching.loops import on_device
 from vkcompute.jit.launching.plan import launch
 from vkcompute.jit.launching.target import target_of
+from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -78,21 +80,25 @@ class Program:
             future: Future | None = plan.launch(_arguments(arrays, numbers, known), None)
             if future is not None:
                 return future
-        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime))
+        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime)), *overlap(arrays)
         found = self._found.find(key, self._specialized)
         placed = on_device(runtime, self._name, found, partial(self._function, *key))
         return launch(place, found, placed, _arguments(arrays, numbers, found), numbers, grid)
 
     def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
-        """Returns the kernel for constants and a target."""
+        """Returns the kernel for constants and a target, of arrays that have no bytes in common."""
         return _lowered(self._build(*constants), target)
 
-    def _function(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> ir.Function:
-        return optimized(self.lowered(constants, target).function, options)
+    def _function(
+        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, *overlap: bool
+    ) -> ir.Function:
+        return optimized(_lowered(self._build(*constants), target, *overlap).function, options)
 
-    def _specialized(self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions) -> Specialization:
+    def _specialized(
+        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, *overlap: bool
+    ) -> Specialization:
         built = self._build(*constants)
-        kernel = _lowered(built, target)
+        kernel = _lowered(built, target, *overlap)
         function = optimized(kernel.function, options)
         n = len(built.function.buffers)
         most, in_words = built.iterations, ir.in_words(function, options.target)
@@ -107,8 +113,28 @@ class Program:
         )
 
 
-def _lowered(built: Built, target: Target) -> Lowered:
-    return lower(built.function, target, divisors=built.divisors, wide=built.wide)
+def _lowered(built: Built, target: Target, overlapping: bool = False, aliased: bool = False) -> Lowered:
+    return lower(
+        built.function,
+        target,
+        divisors=built.divisors,
+        wide=built.wide,
+        overlapping=overlapping,
+        aliased=aliased,
+    )
+
+
+def overlap(arrays: Sequence[Array]) -> tuple[bool, bool]:
+    """Returns True if two arrays overlap without being the same, and True if two have bytes in common.
+
+    Both are true if two arrays may do so in a run of a graph.
+    """
+    shared = [
+        one.launch_key == other.launch_key and not may_overlap(one, other)
+        for one, other in combinations(arrays, 2)
+        if one.overlaps(other) or may_overlap(one, other)
+    ]
+    return not all(shared), bool(shared)
 
 
 def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:

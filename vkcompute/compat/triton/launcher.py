@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import is_wide
+from vkcompute.tile.program import is_wide, overlap
 
 __tracebackhide__ = hides_calls
 
@@ -228,23 +227,14 @@ def _type_of(arg: Any) -> Any:
 
 
 def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Returns True if two arrays overlap without being the same, and True if two have bytes in common.
-
-    Both are true if two arrays may do so in a run of a graph. They are true, too, if an array of a window has bytes in
-    common with an argument, or with an array of another window.
-    """
+    """Returns as `overlap`. Both are true, too, if an array of a window has bytes in common with another array."""
     arrays = [arg for arg in args if type(arg) is Array]
-    shared = [
-        one.launch_key == other.launch_key and not may_overlap(one, other)
-        for one, other in combinations(arrays, 2)
-        if one.overlaps(other) or may_overlap(one, other)
-    ]
     windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
     if any(may_overlap(array, window) for array in arrays for window in windows):
         return True, True
     if windows and ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]):
         return True, True
-    return not all(shared), bool(shared)
+    return overlap(arrays)
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
