@@ -307,3 +307,23 @@ def test_repeated_launches_use_plans_and_the_disk(gpu: vkcompute.Runtime, monkey
     monkeypatch.setattr("vkcompute.compat.triton.launcher.specialize", None)
     fresh[(1,)](x, 7, out, N=8)
     np.testing.assert_array_equal(out.numpy(), np.arange(8) * 7)
+
+
+@triton.jit
+def divided(x_ptr, quotients_ptr, remainders_ptr, rows, columns, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    at = row * N + column
+    x = tl.load(x_ptr + at)
+    divisor = tl.where((row < rows) & (column < columns), columns - column, 1)
+    tl.store(quotients_ptr + at, x // divisor)
+    tl.store(remainders_ptr + at, x % divisor)
+
+
+@pytest.mark.parametrize("columns", range(9))
+def test_divisors_that_a_mask_replaces(machine: vkcompute.Runtime | None, columns: int) -> None:
+    x, zeros = np.arange(64, dtype=np.int32).reshape(8, 8) + 50, np.zeros((8, 8), np.int32)
+    found: Any = run(machine, divided, (1,), (x, zeros, zeros.copy(), 5, columns), M=8, N=8)
+    row, column = np.indices((8, 8))
+    divisor = np.where((row < 5) & (column < columns), columns - column, 1)
+    np.testing.assert_array_equal(found[1], x // divisor)
+    np.testing.assert_array_equal(found[2], x % divisor)

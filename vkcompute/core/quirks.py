@@ -33,6 +33,8 @@ class Quirks:
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
         simplifies_zeros: folds arithmetic with a constant 0 for all x: x * 0 to 0, x + 0 to x, x / 0 to undefined.
+        divides_by_known_lanes: where an integer divisor is known for each lane, and 0 in one that a selection replaces,
+            quotients of all lanes are those by the other arm of the selection.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
         max_private_nbytes: the most bytes of variables per invocation that its compiler takes.
         broken_features: features that it reports, but whose use may crash its compiler.
@@ -52,6 +54,7 @@ class Quirks:
     survives_forks: bool = False
     wrong_conversions: tuple[str, ...] = ()
     simplifies_zeros: bool = False
+    divides_by_known_lanes: bool = False
     checks_are_free: bool = False
     max_private_nbytes: int = 64 << 20
     broken_features: tuple[str, ...] = ()
@@ -105,6 +108,9 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # lp_build_mul, lp_build_add, lp_build_sub and lp_build_div compare operands with the constant 0 (Mesa 22.3.6).
     # Other versions are assumed to do the same.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"simplifies_zeros": True}),
+    # LLVM 15 simplifies x / select(c, d, 1) to x for a vector d of constants with a 0 (Mesa 22.3.6). Lanes know their
+    # constants from the index in the subgroup. Other versions are assumed to do the same.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"divides_by_known_lanes": True}),
     # Above 2**31 it rounds twice: 8 % of all values are 1 ulp off.
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"wrong_conversions": ("uint32 to float32",)}),
     # Storage buffers are always checked. SwiftShader takes 9 to 14 % longer for kernels that mostly load and store.

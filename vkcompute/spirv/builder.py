@@ -74,6 +74,10 @@ class Builder:
         """The type uint32."""
         return self._declared(op.OpTypeInt, 32, 0)
 
+    def unsigned(self, kind: int) -> int:
+        """The type of unsigned integers with the width of a type of integers."""
+        return self._declared(op.OpTypeInt, self.width(kind), 0)
+
     @property
     def pair(self) -> int:
         """The type of two words."""

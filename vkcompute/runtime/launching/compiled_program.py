@@ -18,6 +18,7 @@ from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.constant_operands import hide_constant_operands
 from vkcompute.spirv.conversions import replace_conversions
+from vkcompute.spirv.divisors import hide_divisors
 from vkcompute.spirv.float_controls import preserve_special_floats
 from vkcompute.spirv.interface import Binding
 from vkcompute.spirv.nesting import exceeds_depth
@@ -68,6 +69,7 @@ class CompiledProgram:
         spirv = preserve_special_floats(spirv, interface.capabilities, device.physical.preserved_floats)
         spirv = replace_conversions(spirv, quirks.wrong_conversions)
         spirv = hide_zeros(spirv) if quirks.simplifies_zeros else spirv
+        spirv = hide_divisors(spirv) if quirks.divides_by_known_lanes else spirv
         self._spirv = hide_constant_operands(spirv) if quirks.loses_functions_of_constants else spirv
         self.pipeline = self._pipeline()
 
