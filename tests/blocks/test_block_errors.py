@@ -145,6 +145,25 @@ def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, 
     assert message in str(caught.value)
 
 
+@triton.jit
+def wrong_option(x_ptr, WHICH: tl.constexpr):
+    if WHICH == "sem":
+        tl.atomic_add(x_ptr, 1.0, sem="wrong")
+    if WHICH == "scope":
+        tl.atomic_add(x_ptr, 1.0, scope="wrong")
+    if WHICH == "cache":
+        tl.load(x_ptr, cache_modifier="wrong")
+    if WHICH == "eviction":
+        tl.store(x_ptr, 1.0, eviction_policy="wrong")
+    if WHICH == "precision":
+        tl.dot(tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32), input_precision="wrong")
+
+
+@triton.jit
+def full_of_a_block(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), tl.full((8,), tl.arange(0, 8), tl.float32))
+
+
 @pytest.mark.parametrize(
     ("program", "args", "message", "text"),
     [
@@ -153,7 +172,7 @@ def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, 
         (shapes_differ, (), "shapes [8] and [4] do not broadcast", "tl.arange(0, 8) + tl.arange(0, 4)"),
         (block_condition, (), "has no truth value", "if tl.arange(0, 8) < 4:"),
         (carried_type, (), "give it one shape and type", "total += tl.load"),
-        (indexed, (), "a block of pointers takes : and None in brackets; got a Python int; write tl.load", "x_ptr[0]"),
+        (indexed, (), "a block of pointers takes : and None in brackets; got 0; write tl.load", "x_ptr[0]"),
         (floor_division, (), "// takes integers", "tl.load(x_ptr) // 2.0"),
         (unknown_function, (), "has no attribute topological_sort", "tl.topological_sort"),
         (python_function, (), "np.sin cannot be called", "np.sin"),
@@ -166,6 +185,17 @@ def test_atomic_operations_that_elements_lack(program: JITFunction, dtype: str, 
             "a pointer is to one argument; load or store in each branch",
             "if n > 3 else",
         ),
+        (
+            wrong_option,
+            ("sem",),
+            "sem is one of None, 'acquire', 'release', 'acq_rel', 'relaxed'; got 'wrong'",
+            "tl.atomic_add",
+        ),
+        (wrong_option, ("scope",), "scope is one of None, 'gpu', 'cta', 'sys'; got 'wrong'", "tl.atomic_add"),
+        (wrong_option, ("cache",), "cache_modifier is one of '', '.ca'", "tl.load"),
+        (wrong_option, ("eviction",), "eviction_policy is one of '', 'evict_first'", "tl.store"),
+        (wrong_option, ("precision",), "input_precision is one of None, 'tf32'", "tl.dot"),
+        (full_of_a_block, (), "the value of tl.full is a scalar; got a block of int32[8]", "tl.full"),
         (static_failure, (6,), "static assertion failed: N is a multiple of 4", "tl.static_assert"),
     ],
 )

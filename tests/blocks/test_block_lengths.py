@@ -578,3 +578,34 @@ def test_blocks_of_powers_of_two_are_left_as_they_are() -> None:
     before = [(op.code, op.args) for op in walk(made.function.body)]
     pad(made.function)
     assert [(op.code, op.args) for op in walk(made.function.body)] == before
+
+
+# -- errors of the builder --------------------------------------------------------------------------------------------
+
+
+def first(x: Sequence[Value], _: Sequence[Value]) -> Sequence[Value]:
+    return x
+
+
+def filled(b: Builder, *shape: int) -> Value:
+    return b.full(b.const(0, INT32), shape)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda b, x: b.store_block(x, filled(b, 6), filled(b, 5)), "store_block takes operands of one shape"),
+        (lambda b, x: b.load_block(x, filled(b, 6), b.cast(filled(b, 5), ir.BOOL)), "load_block takes operands of one"),
+        (lambda b, x: b.atomic_block("add", x, filled(b, 6), [filled(b, 5)]), "atomic_block takes operands of one"),
+        (lambda b, x: b.reduce([filled(b, 6), filled(b, 5)], 0, first), "reduce takes operands of one shape"),
+        (lambda b, x: b.reduce([filled(b, 6)], 3, first), r"reduce takes axes from 0 to 0 of int32\[6\]; got 3"),
+        (lambda b, x: b.scan([filled(b, 6)], -1, first), "scan takes axes from 0 to 0"),
+        (lambda b, x: b.permute(filled(b, 2, 3), (0, 0)), "permute takes each axis of .* once"),
+        (lambda b, x: b.gather(filled(b, 3, 5), filled(b, 2, 3), 1), "gather takes indices of the block's shape but"),
+    ],
+)
+def test_operands_of_unlike_shapes(build: Callable[..., object], message: str) -> None:
+    function = ir.Function("unlike")
+    with pytest.raises(ir.IrError, match=message):
+        build(Builder(function), function.buffer("x", INT32))

@@ -209,7 +209,7 @@ def no_method(x_ptr):
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (unchecked_axis, r"boundary_check has axes of the block, 0 to 0; got a Python int"),
+        (unchecked_axis, r"boundary_check has axes of the block, 0 to 0; got 1"),
         (nan_of_integers, r"padding_option 'nan' takes floats; got a pointer to a block of x_ptr"),
         (masked_block_pointer, "a block pointer takes boundary_check in place of mask"),
         (too_few_strides, "strides has a number per axis of the block, 2; got 1"),

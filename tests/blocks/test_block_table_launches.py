@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,15 @@ def test_launches_on_neighbours_of_a_word(options: dict[str, Any]) -> None:
             for each in picked:
                 host[each] = step
         np.testing.assert_array_equal(base.numpy(), host)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
+def test_copies_of_tables_have_arrays_of_their_own(gpu: vkcompute.Runtime, copied: Any) -> None:
+    table = triton.PointerTable([gpu.zeros(10), gpu.zeros(20)])
+    add_one[(2,)](table, 10, N=16)
+    other = copied(table)
+    add_one[(2,)](other, 10, N=16)
+    assert [array.numpy()[0] for array in (*table.arrays, *other.arrays)] == [1, 1, 2, 2]
 
 
 def test_a_launch_owns_the_words_of_all_arrays_that_it_writes(gpu: vkcompute.Runtime) -> None:

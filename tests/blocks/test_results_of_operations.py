@@ -331,7 +331,7 @@ def type_of_a_block(x_ptr):
         (length_of_a_block, "len takes a tuple; got a block of int32[8]; the lengths of a block are x.shape", "len("),
         (length_of_a_pointer, "len takes a tuple; got a pointer to x_ptr", "len("),
         (comprehension_of_numbers, "a range that is unrolled has constants; got int32", "[k + 1 for k in"),
-        (and_of_integers, "logical_and takes int1; got bool and a Python int; write x != 0", "logical_and(3)"),
+        (and_of_integers, "logical_and takes int1; got bool and 3; write x != 0", "logical_and(3)"),
         (type_of_a_block, "has no attribute is_floating; that of its elements may, as x.type.scalar", "is_floating"),
     ],
 )

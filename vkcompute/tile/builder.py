@@ -65,7 +65,8 @@ class Along(NamedTuple):
 class Builder(ir.Builder):
     """Appends operations on scalars and blocks; an operation of `ir/` applies to each element of blocks.
 
-    The lengths of a shape are positive: others raise ValueError.
+    The lengths of a shape are positive: others raise ValueError. Operands of unlike shapes, where an operation takes
+    alike ones, raise IrError, and so does an axis that a block does not have.
     """
 
     @property
@@ -137,6 +138,8 @@ class Builder(ir.Builder):
     def permute(self, value: Value, order: tuple[int, ...]) -> Value:
         """Reorders the axes."""
         before = shape_of(value.type)
+        if sorted(order) != [*range(len(before))]:
+            raise IrError(f"permute takes each axis of {value.type} once; got {order}")
         if order == tuple(range(len(before))):
             return value
         kind = block(element_of(value.type), tuple([before[axis] for axis in order]))
@@ -163,6 +166,13 @@ class Builder(ir.Builder):
 
     def gather(self, value: Value, index: Value, axis: int) -> Value:
         """The elements at the indices along an axis, as numpy.take_along_axis; indices are within the axis."""
+        _check_axis("gather", value, axis)
+        shapes = [list(shape_of(each.type)) for each in (value, index)]
+        rests = [[*shape[:axis], *shape[axis + 1 :]] for shape in shapes]
+        if rests[0] != rests[1] or len(shapes[0]) != len(shapes[1]):
+            raise IrError(
+                f"gather takes indices of the block's shape but along axis {axis}; got {value.type} and {index.type}"
+            )
         kind = block(element_of(value.type), shape_of(index.type))
         return self._add(BlockOp("gather", kind, (value, index), axis, (), self._loc))
 
@@ -178,6 +188,7 @@ class Builder(ir.Builder):
     ) -> Value:
         """Reads the elements at offsets, those under a mask; `other`, or 0, elsewhere."""
         shape = shape_of(offsets.type)
+        _check_alike("load_block", offsets, mask, other)
         given = () if mask is None else (mask, other or self.full(self.const(0, memory.element), shape))
         kind = typed(memory.element, shape)
         return self._add(
@@ -186,6 +197,7 @@ class Builder(ir.Builder):
 
     def store_block(self, memory: Memory, offsets: Value, value: Value, mask: Value | None = None) -> None:
         """Writes elements at offsets, those under a mask."""
+        _check_alike("store_block", offsets, value, mask)
         args = (offsets, value) if mask is None else (offsets, value, mask)
         self._add(BlockOp("store_block", None, args, Access(memory, mask is not None), (), self._loc))
 
@@ -193,6 +205,7 @@ class Builder(ir.Builder):
         self, name: str, memory: Memory, offsets: Value, values: Sequence[Value], mask: Value | None = None
     ) -> Value:
         """Combines elements atomically; returns the values before, 0 where the mask is False."""
+        _check_alike("atomic_block", offsets, *values, mask)
         args = (offsets, *values) if mask is None else (offsets, *values, mask)
         kind = typed(memory.element, shape_of(offsets.type))
         return self._add(BlockOp("atomic_block", kind, args, Access(memory, mask is not None, name), (), self._loc))
@@ -218,6 +231,8 @@ class Builder(ir.Builder):
     def _along(
         self, code: str, values: Sequence[Value], shape: tuple[int, ...], along: Along, combine: Combine
     ) -> tuple[Value, ...]:
+        _check_alike(code, *values)
+        _check_axis(code, values[0], along.axis)
         region = Region()
         op = BlockOp(code, None, tuple(values), along, (region,), self._loc)
         kinds = [element_of(value.type) for value in values]
@@ -281,3 +296,17 @@ class Builder(ir.Builder):
         if BFLOAT16 in (attribute, *[value.type for value in args]):  # constants are not folded, as each is rounded
             return self._append(code, args, attribute)
         return super()._value(code, args, attribute)
+
+
+def _check_alike(code: str, *values: Value | None) -> None:
+    """Raises IrError for operands of unlike shapes."""
+    kinds = [each.type for each in values if each is not None]
+    if len({shape_of(kind) for kind in kinds}) > 1:
+        raise IrError(f"{code} takes operands of one shape; got {', '.join(map(str, kinds))}")
+
+
+def _check_axis(code: str, value: Value, axis: int) -> None:
+    """Raises IrError for an axis that a block does not have."""
+    n = len(shape_of(value.type))
+    if not 0 <= axis < n:
+        raise IrError(f"{code} takes axes from 0 to {n - 1} of {value.type}; got {axis}")

@@ -323,6 +323,8 @@ def told(value: Any) -> str:
         return f"a pointer to a block of {value.array.name}"
     if isinstance(value, Descriptor):
         return f"a descriptor of {value.array.name}"
+    if type(value) in (bool, int, float, str):
+        return repr(value)
     kind = value.kind if isinstance(value, Number) else value
     if isinstance(kind, Kind) and isinstance(kind.type, Block):
         return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"

@@ -67,6 +67,8 @@ def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
 @block_function
 def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     """A block whose elements are all one scalar."""
+    if c.shape(value):
+        raise UnsupportedError(f"the value of tl.full is a scalar; got {told(value)}; write tl.broadcast_to(x, shape)")
     return c.number(c.builder.full(c.cast(value, scalar_of(dtype)), checked_shape(shape)))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from vkcompute.compat.triton.addresses import address_at
 from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.choices import check_choices
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import (
@@ -46,6 +47,7 @@ def load(
     volatile: Any = False,
 ) -> Any:
     """The elements at a pointer, where the mask is True; `other`, or 0, elsewhere. Hints have no effect."""
+    check_choices(cache_modifier=cache_modifier or "", eviction_policy=eviction_policy or "")
     if isinstance(pointer, BlockPointer):
         _unmasked(mask=mask, other=other)
         padding = padding_of(pointer, padding_option)
@@ -68,6 +70,7 @@ def store(
     eviction_policy: Any = "",
 ) -> None:
     """Writes elements at a pointer, where the mask is True. Hints have no effect."""
+    check_choices(cache_modifier=cache_modifier or "", eviction_policy=eviction_policy or "")
     if isinstance(pointer, BlockPointer):
         _unmasked(mask=mask)
         stored_at(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), value)
@@ -78,6 +81,7 @@ def store(
 
 def _atomic_function(name: str, code: str, what: str) -> Any:
     def emit(c: BlockCompiler, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        check_choices(sem=sem, scope=scope)
         return atomic_at(c, code, pointer_places(c, pointer, mask, "atomic operation"), (val,))
 
     emit.__name__, emit.__doc__ = f"atomic_{name}", f"{what} at a pointer, atomically; returns the elements before."
@@ -97,6 +101,7 @@ atomic_xchg = _atomic_function("xchg", "exchange", "Replaces the elements")
 @block_function
 def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
     """Replaces the elements at a pointer that have the bits of `cmp`, atomically; returns the elements before."""
+    check_choices(sem=sem, scope=scope)
     return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
 
 
@@ -104,6 +109,7 @@ def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = No
 @block_function
 def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
     """The elements at a pointer, read atomically."""
+    check_choices(sem=sem, scope=scope)
     places = pointer_places(c, pointer, mask, "atomic operation")
     is_float = places.array.element.kind == "f"
     return atomic_at(c, "add" if is_float else "or", places, (-0.0 if is_float else 0,))
@@ -115,4 +121,5 @@ def atomic_store(
     c: BlockCompiler, pointer: Any, value: Any, mask: Any = None, sem: Any = None, scope: Any = None
 ) -> None:
     """Writes elements at a pointer, atomically."""
+    check_choices(sem=sem, scope=scope)
     atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))

@@ -93,8 +93,7 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
     """The k greatest elements along the last axis, in descending order, or the k least in ascending order."""
     shape = _last_axis(c, x, dim, "topk")
     if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:
-        got = k if type(k) is int else told(k)
-        raise UnsupportedError(f"k is a power of two, at most the length of the axis, {shape[-1]}; got {got}")
+        raise UnsupportedError(f"k is a power of two, at most the length of the axis, {shape[-1]}; got {told(k)}")
     found = _sorted(c, x.value, descending=bool(descending))
     rows = c.builder.reshape(found, (*shape[:-1], shape[-1] // k, k))
     return chosen(c, rows, len(shape) - 1, 0)
@@ -151,8 +150,7 @@ def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> 
     if len(shape) != 1 or c.element_type(input).kind not in "iu":
         raise UnsupportedError(f"tl.histogram takes a block of integers with one axis; got {told(input)}")
     if type(num_bins) is not int or num_bins < 1 or num_bins & (num_bins - 1):
-        got = num_bins if type(num_bins) is int else told(num_bins)
-        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {got}")
+        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {told(num_bins)}")
     value, b, kind = input.value, c.builder, c.element_type(input)
     if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
         value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))

@@ -66,6 +66,14 @@ class PointerTable:
         """The runtime of the arrays; arrays of the host have none."""
         return self.arrays[0].runtime
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"arrays": self.arrays, "element": self.element}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes a copy of a table, or one that was pickled: it has windows of its own arrays."""
+        self.arrays, self.element = state["arrays"], state["element"]
+        self.key, self.memory = object(), None
+
     def __len__(self) -> int:
         return len(self.arrays)
 

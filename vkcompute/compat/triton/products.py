@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.choices import check_choices
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.types import OF_SCALAR, scalar_of
@@ -29,6 +30,7 @@ def dot(
 
     Products are exact for float16, and rounded with the sum for float32, whatever precision is asked for.
     """
+    check_choices(input_precision=input_precision)
     one, two = c.shape(input), c.shape(other)
     if len(one) not in (2, 3) or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
         raise UnsupportedError(

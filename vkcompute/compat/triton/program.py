@@ -77,7 +77,12 @@ class JITFunction(Launched):
         return self.launcher
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
-        """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None."""
+        """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None.
+
+        With `warmup=True` it only compiles, as the method does, unless the program has a parameter of this name.
+        """
+        if "warmup" in named and "warmup" not in self.arg_names and named.pop("warmup"):
+            return self.warmup(*args, grid=grid, **named)
         return self._launch(grid, args, named)
 
     def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
