@@ -135,6 +135,6 @@ def test_a_closure_of_the_second_function_is_its_own(program: Program) -> None:
 def test_an_older_compiler_s_work_is_not_taken(program: Program) -> None:
     program.replace(
         "import helper\n",
-        "import helper\nimport vkcompute.jit.compilation.fingerprint as f\nf.__version__ = 'other'\n",
+        "import helper\nimport vkcompute.code_version as f\nf.__version__ = 'other'\n",
     )
     assert program.run() == (_N, _expected())

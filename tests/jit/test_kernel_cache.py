@@ -159,7 +159,7 @@ def test_a_module_that_takes_the_place_of_another_is_seen(compiled: Program) -> 
 def test_an_older_compiler_s_work_is_not_taken(compiled: Program) -> None:
     compiled.replace(
         "import helper\n",
-        "import helper\nimport vkcompute.jit.compilation.fingerprint as f\nf.__version__ = 'other'\n",
+        "import helper\nimport vkcompute.code_version as f\nf.__version__ = 'other'\n",
     )
     assert compiled.run()[0] == 1
 

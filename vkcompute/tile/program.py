@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from vkcompute import ir
-from vkcompute.jit.compilation import fingerprint
+from vkcompute.code_version import code_version
 from vkcompute.jit.compilation.build import CompileOptions, optimized
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import VALUE, Specialization, iterations_of
@@ -63,7 +63,7 @@ class Program:
             raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
         self._build, self._name = build, build.__name__.strip("_")
         folders = Path(__file__).parent, Path(build.__code__.co_filename).parent  # also of the functions that it calls
-        self._found = Specializations([build], "tile", fingerprint.files(*folders))
+        self._found = Specializations([build], "tile", code_version(*folders))
 
     def launch(
         self,

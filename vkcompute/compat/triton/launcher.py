@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.code_version import code_version
 from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, exact_key, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.compat.triton.pointer_table import PointerTable
@@ -179,7 +180,7 @@ class BlockLauncher:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
             functions = [self._definition.function]
-            self._programs[key] = Specializations(functions, "blocks", fingerprint.files(*FOLDERS), text)
+            self._programs[key] = Specializations(functions, "blocks", code_version(*FOLDERS), text)
         return self._programs[key]
 
     def _asserts(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import disk
+from vkcompute.code_version import code_version
 from vkcompute.compat.triton import testing
 from vkcompute.compat.triton.build import FOLDERS
 from vkcompute.compat.triton.launched import Launched
@@ -172,7 +173,7 @@ class Autotuner(Launched):
         program: Any = self.fn
         while not isinstance(program, JITFunction):
             program = program.fn
-        texts = fingerprint.compiler(), fingerprint.files(*FOLDERS), fingerprint.function(program.fn)
+        texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
         if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
         runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)

@@ -5,9 +5,7 @@ A fingerprint is None where equality cannot be known; what depends on it is not 
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import sys
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import ir, spirv
-from vkcompute._version import __version__
+from vkcompute.code_version import code_version
 from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
@@ -74,22 +72,6 @@ def _text(found: FunctionType) -> str | None:
     return None if not text and code.co_filename in ("<string>", "<stdin>") else text
 
 
-@functools.cache
 def compiler() -> str | None:
-    """Returns the fingerprint of the installed compiler and of Python and numpy; None for a package in an archive.
-
-    It has the size and the time of every file of ir/, spirv/ and jit/, subfolders included.
-    """
-    return files(*_FOLDERS)
-
-
-def files(*folders: Path) -> str | None:
-    """Returns a text with the versions, and the size and the time of every file in folders of this package."""
-    try:
-        found = sorted((path.relative_to(root.parent), path.stat()) for root in folders for path in root.rglob("*.py"))
-    except OSError:
-        return None
-    if not found:  # pathlib gives no files for a folder that does not exist
-        return None
-    texts = [f"{name} {info.st_size} {info.st_mtime_ns}" for name, info in found]
-    return " ".join((__version__, sys.version, np.__version__, *texts))
+    """Returns the fingerprint of the installed compiler: of ir/, spirv/ and jit/; None for a package in an archive."""
+    return code_version(*_FOLDERS)

@@ -1,0 +1,44 @@
+"""The version of the installed code, for the keys of what it computes and keeps on disk."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from vkcompute._version import __version__
+
+
+def code_version(*folders: Path) -> str | None:
+    """Returns a text that changes with the files in folders of this package, with Python, and with numpy.
+
+    It has the size and the time of every file, subfolders included. None if they cannot be listed, as in an archive.
+    """
+    texts = [_files(folder) for folder in folders]
+    if None in texts:
+        return None
+    return " ".join((__version__, sys.version, np.__version__, *map(str, texts)))
+
+
+@functools.cache
+def _files(folder: Path) -> str | None:
+    try:
+        found = sorted(_modules(str(folder), folder.name))
+    except OSError:
+        return None
+    return " ".join(found) or None
+
+
+def _modules(path: str, name: str) -> Iterator[str]:
+    """Yields the name, the size and the time of every module in a folder."""
+    with os.scandir(path) as listing:
+        for each in listing:
+            if each.is_dir(follow_symlinks=False):
+                yield from _modules(each.path, f"{name}/{each.name}")
+            elif each.name.endswith(".py"):
+                info = each.stat()
+                yield f"{name}/{each.name} {info.st_size} {info.st_mtime_ns}"
