@@ -11,6 +11,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.glsl import glsl
+from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.conversions import CONVERSIONS, replace_conversions
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
@@ -119,6 +120,15 @@ def agree(gpu: vc.Runtime, spirv: bytes, x: np.ndarray, target: str, expected: n
     np.testing.assert_array_equal(found, right)
     if target == "float64":
         np.testing.assert_array_equal(np.signbit(found), np.signbit(right))
+
+
+def test_constants_that_look_like_a_conversion_are_none() -> None:
+    spirv = glsl(
+        "layout(local_size_x = 1) in;\nlayout(binding = 0) buffer A { uint a; };\n"
+        f"void main() {{ a += {4 << 16 | op.OpSConvert}u; }}"
+    )
+    assert (4 << 16 | op.OpSConvert) in np.frombuffer(spirv, np.uint32)
+    assert replace_conversions(spirv, CONVERSIONS) is spirv
 
 
 def test_a_module_without_them_is_unchanged() -> None:

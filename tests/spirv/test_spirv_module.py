@@ -18,7 +18,7 @@ from spirv_sources import SOURCES
 from vkcompute.errors import SpirvError
 from vkcompute.spirv import opcodes
 from vkcompute.spirv.instruction import string_at
-from vkcompute.spirv.module import Module
+from vkcompute.spirv.module import Module, scan
 
 pytestmark = pytest.mark.pure
 
@@ -40,6 +40,14 @@ def test_the_other_byte_order_gives_the_same_module(corpus: dict[str, bytes]) ->
     for name, data in corpus.items():
         swapped = np.frombuffer(data, np.uint32).byteswap().tobytes()
         assert Module.parse(swapped).words() == data, name
+
+
+def test_a_scan_finds_the_instructions_that_a_parsed_module_has(corpus: dict[str, bytes]) -> None:
+    for name, data in corpus.items():
+        parsed = [*Module.parse(data)]
+        assert [*scan(data, range(1 << 16))] == parsed, name
+        for opcode in (opcodes.OpLabel, opcodes.OpExtInst, opcodes.OpConstant):
+            assert [*scan(data, (opcode,))] == [each for each in parsed if each.opcode == opcode], name
 
 
 def test_every_kind_of_buffer_is_taken(glsl: Callable[..., bytes]) -> None:

@@ -9,13 +9,11 @@ import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as op
-from vkcompute.spirv.builder import Builder, may_call
+from vkcompute.spirv.builder import Builder
 from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.module import Module
+from vkcompute.spirv.module import Module, scan
 
 _SIGN = 1 << 31  # of the high word of float64
 Replace = Callable[[Builder, int, int, int], int]
@@ -39,7 +37,7 @@ class _Key(NamedTuple):
 def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
     """Replaces the conversions with these names (of CONVERSIONS) in the functions of a valid module."""
     rows = {key: replace for name in names for key, replace in CONVERSIONS[name].items()}
-    if not _may_have(np.frombuffer(spirv, np.uint32), rows):
+    if not _may_have(spirv, rows):
         return spirv
     module = Module.parse(spirv)
     builder = Builder(module)
@@ -47,11 +45,11 @@ def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
     return module.words()
 
 
-def _may_have(words: np.ndarray[tuple[int], np.dtype[np.uint32]], keys: Collection[_Key]) -> bool:
-    """Returns False if certainly none of the conversions is in a module."""
-    numbers = [key.number for key in keys if key.opcode == op.OpExtInst]
-    plain = [4 << 16 | key.opcode for key in keys if key.opcode != op.OpExtInst]
-    return bool(np.isin(words, plain).any()) or may_call(words, numbers)
+def _may_have(spirv: bytes, keys: Collection[_Key]) -> bool:
+    """Returns False if certainly none of the conversions is in a module, whose types are not looked at."""
+    wanted = {(key.opcode, key.number) for key in keys}
+    found = scan(spirv, {opcode for opcode, _ in wanted})
+    return any((each.opcode, each.operands[3] if each.opcode == op.OpExtInst else 0) in wanted for each in found)
 
 
 def _replaced(builder: Builder, given: Instruction, rows: Mapping[_Key, Replace]) -> list[Instruction]:

@@ -9,18 +9,16 @@ import numpy as np
 
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.instruction import Instruction
-from vkcompute.spirv.module import Module
+from vkcompute.spirv.module import scan
 
 _MERGES = op.OpSelectionMerge, op.OpLoopMerge
 _RETURNS = op.OpReturn, op.OpReturnValue, op.OpKill
+_OPCODES = frozenset((op.OpFunction, op.OpFunctionCall, op.OpLabel, *_MERGES, *_RETURNS))
 
 
 def exceeds_depth(spirv: bytes, limit: int) -> bool:
     """True if branches and loops of a valid module are nested deeper than `limit`."""
-    opcodes = np.frombuffer(spirv, np.uint32) & 0xFFFF
-    if np.isin(opcodes, _MERGES).sum() <= limit:  # no depth exceeds their number; parsing takes longer
-        return False
-    functions = dict(_functions(Module.parse(spirv).functions))
+    functions = dict(_functions([*scan(spirv, _OPCODES)]))
     return any(_depth(each, functions) > limit for each in functions)
 
 

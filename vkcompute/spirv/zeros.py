@@ -95,16 +95,16 @@ class _Rewriter:
         if given.opcode == op.OpVariable:  # its initial value is a constant
             return [given]
         operands = list(given.operands)
-        for at in value_positions(given.opcode, len(operands)):
-            if operands[at] in self._constants:
-                operands[at] = self._zero(operands[at])
+        found = [at for at in value_positions(given.opcode, len(operands)) if operands[at] in self._constants]
+        for at in found:
+            operands[at] = self._zero(operands[at])
         before: list[Instruction] = []
         if self._hides_integers and given.opcode in _CONVERSIONS:
             kind = self._builder.types.get(operands[2], 0)
             if self._builder.width(kind) == 32 and self._builder.shape(kind)[1] == 1:
                 zero = self._zero_word()
                 operands[2] = self._made(before, op.OpIAdd, kind, operands[2], zero)
-        return [*before, given._replace(operands=tuple(operands))]
+        return [*before, given._replace(operands=tuple(operands))] if found or before else [given]
 
     def _made(self, code: list[Instruction], opcode: int, kind: int, *operands: int) -> int:
         """Appends an instruction to code, and returns its result."""
