@@ -38,8 +38,8 @@ PRUNING_DIGITS = "0"
 _HEADER_NBYTES = len(MAGIC) + hashlib.sha256().digest_size
 _TEMPORARY_PREFIX = ".writing-"
 _ABANDONED_AFTER_S = 60.0  # younger files may not be locked yet
-CACHES = "glsl", "pipelines", "python"
-"""The folders of caches: compiled GLSL, the drivers' pipelines, compiled kernels in Python."""
+CACHES = "glsl", "pipelines", "python", "rewritten"
+"""The folders of caches: compiled GLSL, the drivers' pipelines, compiled kernels in Python, SPIR-V for a driver."""
 _ENTRY_NAME = re.compile(r"[0-9a-f]{32,64}(\.bin)?")
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 

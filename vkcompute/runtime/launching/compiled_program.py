@@ -13,16 +13,11 @@ from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import check_bindings
 from vkcompute.runtime.launching.program import Program
+from vkcompute.runtime.launching.rewriting import rewritten
 from vkcompute.runtime.launching.statistics import KernelStatistics, assembly_of, statistics_of
-from vkcompute.spirv.branch_folding import fold_branches
 from vkcompute.spirv.capabilities import missing_features
-from vkcompute.spirv.constant_operands import hide_constant_operands
-from vkcompute.spirv.conversions import replace_conversions
-from vkcompute.spirv.divisors import hide_divisors
-from vkcompute.spirv.float_controls import preserve_special_floats
 from vkcompute.spirv.interface import Binding
 from vkcompute.spirv.nesting import exceeds_depth
-from vkcompute.spirv.zeros import hide_zeros
 
 KINDS = ("storage_buffer", "uniform_buffer", "uniform_texel_buffer")
 
@@ -64,13 +59,7 @@ class CompiledProgram:
         bindings = [_layout_binding(binding) for binding in interface.bindings]
         self.layout = PipelineLayout(device, bindings, push.nbytes if push is not None else 0)
         self.divisible = divided and not interface.reads_num_workgroups
-        quirks = quirks_of(device.physical)
-        spirv = fold_branches(program.spirv, values) if quirks.masks_branches else program.spirv
-        spirv = preserve_special_floats(spirv, interface.capabilities, device.physical.preserved_floats)
-        spirv = replace_conversions(spirv, quirks.wrong_conversions)
-        spirv = hide_zeros(spirv) if quirks.simplifies_zeros else spirv
-        spirv = hide_divisors(spirv) if quirks.divides_by_known_lanes else spirv
-        self._spirv = hide_constant_operands(spirv) if quirks.loses_functions_of_constants else spirv
+        self._spirv = rewritten(program, device.physical, values)
         self.pipeline = self._pipeline()
 
     def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
