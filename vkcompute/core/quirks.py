@@ -33,8 +33,8 @@ class Quirks:
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
         simplifies_zeros: folds arithmetic with a constant 0 for all x: x * 0 to 0, x + 0 to x, x / 0 to undefined.
-        divides_by_known_lanes: where an integer divisor is known for each lane, and 0 in one that a selection replaces,
-            quotients of all lanes are those by the other arm of the selection.
+        divides_by_known_lanes: divides all lanes by the other arm of a selection if an integer divisor is known for
+            each lane, and 0 in some.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
         max_private_nbytes: the most bytes of variables per invocation that its compiler takes.
         broken_features: features that it reports, but whose use may crash its compiler.
