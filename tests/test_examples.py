@@ -29,7 +29,7 @@ FACTS = {
     "matrix_product": ["equal to numpy: True"],
     "triton_vector_add": ["equal to numpy: True", "n_elements,vkcompute,NumPy"],
     "triton_softmax": ["equal to numpy: True", "n_cols,vkcompute,NumPy"],
-    "triton_matmul": ["equal to numpy: True"],
+    "triton_matmul": ["equal to numpy: True", "n,vkcompute,NumPy"],
     "triton_dropout": ["equal to numpy: True", "59.4% of 10000 elements are kept", "n_elements,vkcompute,NumPy"],
     "triton_layer_norm": [
         "results equal to numpy: True",
