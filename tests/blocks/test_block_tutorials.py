@@ -419,7 +419,7 @@ def grouped_products(
 
 
 def test_grouped_products(machine: vkcompute.Runtime | None) -> None:
-    """The matrices lie in one array per operand, as addresses cannot be read from memory."""
+    """The matrices are in one array per operand; test_block_pointer_tables.py has products by addresses."""
     random = np.random.default_rng(8)
     sizes = [(20, 17, 9), (33, 40, 16), (5, 16, 30)]
     pairs = [(random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, n))) for m, n, k in sizes]
