@@ -18,6 +18,10 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # compiles this checkout
 
 import numpy as np  # noqa: E402
+import triton_attention  # noqa: E402
+import triton_dropout  # noqa: E402
+import triton_layer_norm  # noqa: E402
+import triton_matmul  # noqa: E402
 import triton_softmax  # noqa: E402
 from workloads import logreg_kernels, n_body, workloads  # noqa: E402
 
@@ -91,10 +95,18 @@ def shaders() -> Iterator[Shader]:
 
 
 def block_programs() -> Iterator[Shader]:
-    """Programs of Triton's tutorials, for subgroups of 64."""
-    read = dict.fromkeys(range(2), _ARRAY)
-    yield _block(triton_softmax.softmax_kernel, {**read, 2: _INT, 3: _INT}, {4: 1024})
-    yield _block(block_add, {**read, 2: _ARRAY, 3: _INT}, {4: 1024})
+    """Programs of Triton's tutorials, sorts and scans, for subgroups of 64 and the number of warps of the default."""
+    yield _block("softmax_kernel", triton_softmax.softmax_kernel, [*_floats(2), _INT, _INT], BLOCK_SIZE=1024)
+    yield _block("block_add", block_add, [*_floats(3), _INT], BLOCK=1024)
+    yield _block("dropout", triton_dropout.dropout_kernel, [*_floats(2), _INT, float, _ODD], BLOCK_SIZE=1024)
+    layer_norm = triton_layer_norm.forward_kernel
+    yield _block("layer norm", layer_norm, [*_floats(6), _INT, float], BLOCK_SIZE=1024)
+    for dtype in ("float32", "float16"):
+        yield _block(f"matmul, {dtype}", triton_matmul.matmul_kernel, [*_floats(3, dtype), *[_INT] * 3], **_MATMUL)
+    attention = triton_attention.attention_kernel
+    yield _block("attention", attention, [*_floats(4), _INT, float, bool], HEAD_DIM=32, BLOCK_M=32, BLOCK_N=32)
+    yield _block("sort", block_sort, _floats(2), N=1024)
+    yield _block("cumsum", block_cumsum, [*_floats(2), _INT], N=1024)
 
 
 @triton.jit
@@ -103,14 +115,35 @@ def block_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # noqa: ANN001, A
     tl.store(out_ptr + at, tl.load(x_ptr + at, at < n) + tl.load(y_ptr + at, at < n), at < n)
 
 
-_ARRAY, _INT = ArrayType("f", False, True), IntType("int32", 16)
+@triton.jit
+def block_sort(x_ptr, out_ptr, N: tl.constexpr):  # noqa: ANN001, ANN201
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out_ptr + at, tl.sort(tl.load(x_ptr + at)))
 
 
-def _block(program: triton.JITFunction, signature: dict[int, Any], constants: dict[int, Any]) -> Shader:
-    options = BlockOptions(4, tile.Target(64, 1024, 65536), _OPTIONS)
-    return Shader(
-        f"block: {program.__name__}", specialize_block(program.definition, constants, signature, options).spirv
-    )
+@triton.jit
+def block_cumsum(x_ptr, out_ptr, n, N: tl.constexpr):  # noqa: ANN001, ANN201
+    columns = tl.arange(0, N)
+    at = tl.program_id(0) * n + columns
+    tl.store(out_ptr + at, tl.cumsum(tl.load(x_ptr + at, columns < n, 0.0), 0), columns < n)
+
+
+_INT, _ODD = IntType("int32", 16), IntType("int32", 1)
+# Blocks of 64 x 32 sums spill: the condition of each store takes two scalar registers in subgroups of 64.
+_MATMUL = {"BM": 32, "BN": 32, "BK": 16, "GROUP": 4, "ACTIVATION": "leaky_relu"}
+
+
+def _floats(n: int, dtype: str = "float32") -> list[ArrayType]:
+    """Returns the types of arrays as arguments."""
+    return [ArrayType(np.dtype(dtype).char, False, True)] * n
+
+
+def _block(name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any) -> Shader:
+    """Returns a program whose constants are its last parameters, in their order."""
+    options = BlockOptions(4, tile.Target(64, 1024, 65536, stages=True), _OPTIONS)
+    values = dict(enumerate(constants.values(), len(signature)))
+    found = specialize_block(program.definition, values, dict(enumerate(signature)), options)
+    return Shader(f"block: {name}", found.spirv)
 
 
 def _of_the_wheel() -> Iterator[Shader]:
