@@ -91,6 +91,14 @@ def test_half_precision_is_added_in_float32(gpu: vc.Runtime) -> None:
 def test_empty_arrays_and_errors(gpu: vc.Runtime) -> None:
     x, weight = gpu.zeros((2, 4, 5, 5)), gpu.zeros((6, 2, 3, 3))
     assert nn.conv2d(x[:0], weight, groups=2).shape == (0, 6, 3, 3)
+    for dtype in ("float32", "float16"):
+        if set(lookup(dtype).features) <= set(gpu.device.features):
+            nothing, filters = gpu.zeros((2, 0, 3, 3), dtype), gpu.zeros((6, 0, 3, 3), dtype)
+            halves = nn.conv2d(nothing, filters, activation="sigmoid")
+            ones = nn.conv2d(nothing, filters, gpu.full(6, 1, dtype), activation="relu")
+            assert halves.dtype == ones.dtype == dtype
+            assert np.unique(halves.numpy()).tolist() == [0.5]
+            assert np.unique(ones.numpy()).tolist() == [1]
     with pytest.raises(ValueError, match=r"\(out, 4 / groups, height, width\), and groups divide both"):
         nn.conv2d(x, weight)
     with pytest.raises(ValueError, match=r"filters of \(3, 3\) exceed padded images of \(5, 5\)"):

@@ -44,7 +44,8 @@ def scaled_dot_product_attention(
         )
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
+    factor = 1 / math.sqrt(size) if scale is None else float(scale)
     scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]

@@ -13,7 +13,7 @@ from vkcompute.arrays.block_offsets import LARGEST, rounded
 from vkcompute.arrays.block_product import Taps, build_product, product_by_taps
 from vkcompute.arrays.lines import contiguous
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken, zeros
+from vkcompute.arrays.products import converted, matmul, taken, working, zeros
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import assign
 from vkcompute.nn.linear import activated, finished, known, wide
@@ -78,8 +78,9 @@ def conv2d(
         raise ValueError(f"conv2d: dilated filters of {weight.shape[2:]} exceed padded images of {input.shape[2:]}")
     shape = len(input), len(weight), lengths[0], lengths[1]
     if not len(input) or not len(weight) or not weight.size:
-        empty = zeros(input, shape, dtype)
-        return empty if bias is None or not empty.size else activated(empty, bias.reshape((-1, 1, 1)), name)
+        empty = zeros(input, shape, working(dtype))
+        found = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), name) if empty.size else empty
+        return converted(found, dtype)
     found = _convolved(wide(input, dtype), wide(weight, dtype), bias, (steps, pads, dilations), groups, lengths, name)
     return converted(found, dtype)
 
