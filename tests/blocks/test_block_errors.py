@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import lacks
 
+import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, ir, tile
@@ -272,3 +274,21 @@ def test_a_builder_takes_shapes_of_positive_lengths() -> None:
         ):
             b.mirror(block, mask)
     assert b.mirror(block, 7).type is tile.block(ir.INT32, (24,))
+
+
+@triton.jit
+def of_longer_numbers(x_ptr, out_ptr, DTYPE: tl.constexpr):
+    tl.store(out_ptr, tl.load(x_ptr).to(DTYPE) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_the_place_of_a_type_that_the_device_lacks(gpu: vkcompute.Runtime, dtype: str) -> None:
+    x = gpu.zeros(1)
+    if not lacks(gpu, dtype):
+        pytest.skip(f"the device has {dtype}")
+    with pytest.raises(vkcompute.MissingFeature) as caught:
+        of_longer_numbers[(1,)](x, x, DTYPE=getattr(tl, dtype))
+    head, place, line, _ = str(caught.value).split("\n")
+    assert head.endswith("it is first used here:")
+    assert place.endswith(f"this is {dtype}")
+    assert "tl.load(x_ptr).to(DTYPE) * 2" in line

@@ -1,7 +1,7 @@
 """Divisors of integers, hidden from compilers that know them for each lane.
 
-A divisor `inside ? d : 1` may have a lane in which `d` is 0. LLVM takes the vector of all quotients by `d` for undefined
-then, and returns the dividends: threadBinOpOverSelect and simplifyDivRem in InstructionSimplify.cpp.
+A divisor `inside ? d : 1` may have a lane in which `d` is 0. LLVM takes the vector of all quotients by `d` for
+undefined then, and returns the dividends: threadBinOpOverSelect and simplifyDivRem in InstructionSimplify.cpp.
 """
 
 from __future__ import annotations

@@ -17,12 +17,15 @@ from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.table_memory import memory_of
 from vkcompute.compat.triton.tensors import on_host
 from vkcompute.compat.triton.types import Constexpr
-from vkcompute.errors import hides_calls
+from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
+from vkcompute.ir.function import walk
+from vkcompute.ir.types import element_of
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.arguments import group_of, kind_of_array
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.missing_types import lacking_types, located
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
@@ -167,8 +170,21 @@ class BlockLauncher:
         def make() -> Function:
             return lowered(self._definition, build(self._definition, constants, signature), options).function
 
-        kernel, loops = on_device(runtime, self.name, found, make)
+        try:
+            kernel, loops = on_device(runtime, self.name, found, make)
+        except MissingFeature as missing:
+            raise self._explained(missing, constants, signature) from None
         return found, kernel, loops, grid
+
+    def _explained(
+        self, missing: MissingFeature, constants: Mapping[int, Any], signature: Mapping[int, Any]
+    ) -> MissingFeature:
+        """Adds the first call that gives numbers of a missing type to an error, if there is one."""
+        lacking = lacking_types(missing)
+        for op in walk(build(self._definition, constants, signature).compiler.function.body):
+            if op.has_result and op.loc is not None and element_of(op.type).name in lacking:
+                return located(missing, str(op.loc).replace("\0", f"this is {element_of(op.type)}"))
+        return missing
 
     def _made(self, constants: Mapping[int, Any], signature: Any, options: BlockOptions) -> Specialization:
         return specialize(self._definition, constants, dict(signature), options)

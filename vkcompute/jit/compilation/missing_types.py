@@ -51,15 +51,24 @@ class _Finder(Compiler):
         return self.first_uses.get(name) or next(iter(self._constants.get(name, {}).values()), None)
 
 
+def lacking_types(missing: MissingFeature) -> list[str]:
+    """Returns the names of the types that a device lacks, according to an error."""
+    return [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
+
+
+def located(missing: MissingFeature, use: object) -> MissingFeature:
+    """Adds the first use of a missing type to an error."""
+    return MissingFeature(f"{missing}; it is first used here:\n{use}")
+
+
 def explained(
     missing: MissingFeature, definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
 ) -> MissingFeature:
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
-    lacking = [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
+    lacking = lacking_types(missing)
     weak = (int, float, NoneType)  # for numpy, these have 64 bits
     given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
     if not lacking or given.intersection(lacking):
         return missing
     finder = build(_Finder, definition, signature, options)
-    found = [f"{missing}; it is first used here:\n{use}" for name in lacking if (use := finder.uses(name)) is not None]
-    return MissingFeature(found[0]) if found else missing
+    return next((located(missing, use) for name in lacking if (use := finder.uses(name)) is not None), missing)
