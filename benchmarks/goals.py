@@ -180,6 +180,10 @@ _RULES: tuple[Rule, ...] = (
     _peak("streaming, RssAnon", "streaming", "vkcompute", "rss_anon_peak_bytes", 600.0),
     _time("compile of a Python kernel of 20 lines", "python.compile", "compiled", 15.0, "ms", 1e3),
     _time("the same, from the disk cache", "python.compile", "from the disk", 0.3, "ms", 1e3),
+    _time("launch of a block program", "triton.launch", "vkcompute", 10.0, "us", 1e6),
+    _time("compile of Triton's softmax", "triton.softmax", "compiled", 30.0, "ms", 1e3),
+    _time("compile of Triton's matrix product", "triton.matmul", "compiled", 80.0, "ms", 1e3),
+    _time("the same, from the disk cache", "triton.matmul", "from the disk", 0.3, "ms", 1e3),
     _speed("launch of a Python kernel, speed over GLSL's", "python.launch", "Python", "GLSL", 1.0),
     *[
         _speed(f"{name} in Python, speed over GLSL", f"python.{name}", "Python", "GLSL", 0.95)

@@ -55,6 +55,7 @@ _MEASURED = (
     "streaming",
     "overlap",
     "python_kernels",
+    "triton_programs",
     "algorithms",
     "networks",
 )

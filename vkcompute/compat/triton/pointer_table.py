@@ -13,7 +13,7 @@ class PointerTable:
     """A table of pointers to arrays of one dtype, in place of a tensor of addresses:
 
         addresses = triton.PointerTable([a, b, c])
-        program[grid](addresses, …)
+        program[grid](addresses, len(addresses))
 
     A program loads the address of an array by its index, as `tl.load(table_ptr + g)`, and converts it to a pointer by
     `.to(tl.pointer_type(tl.float32))`. Accesses outside of the array are skipped. They are errors if the program is
