@@ -15,6 +15,8 @@ def expand_bools(function: Function) -> Function:
     numbers: dict[Memory | None, Memory] = {
         each: _numbers(each) for each in used if each is not None and each.element is BOOL
     }
+    if not numbers:
+        return function
     replace_memories(function, numbers)
 
     def replaced(b: Builder, op: Op) -> Value | None:

@@ -38,6 +38,8 @@ def emulate_float_atomics(function: Function, *, every: bool = True) -> Function
     words: dict[Memory | None, Memory] = {
         each: replace(each, element=SCALARS[f"uint{each.element.bits}"]) for each in changed
     }
+    if not words:
+        return function
     replace_memories(function, words)
     return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
 

@@ -207,11 +207,14 @@ def _converted(value: Any, kind: Scalar) -> np.generic:
 def walk(region: Region) -> list[Op]:
     """All operations in preorder."""
     found: list[Op] = []
-    for op in region.ops:
-        found.append(op)
-        for inner in op.regions:
-            found += walk(inner)
-    return found
+    start = 0
+    for stop, op in enumerate(region.ops, 1):
+        if op.regions:
+            found += region.ops[start:stop]
+            start = stop
+            for inner in op.regions:
+                found += walk(inner)
+    return found + region.ops[start:]
 
 
 def terminators(region: Region) -> Iterator[Op]:

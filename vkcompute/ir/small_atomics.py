@@ -17,6 +17,8 @@ def expand_small_atomics(function: Function) -> Function:
         for op in walk(function.body)
         if op.code in ("atomic", "compare_exchange") and op.memory is not None and op.memory.element.bits < 32
     }
+    if not words:
+        return function
     replace_memories(function, words)
     return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
 
