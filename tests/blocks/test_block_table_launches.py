@@ -356,6 +356,18 @@ def test_arrays_that_a_device_refuses(gpu: vkcompute.Runtime) -> None:
         add_one[(2,)](triton.PointerTable([x, other.zeros(16)]), 16, N=16)
 
 
+def test_arrays_of_a_group_and_lists(gpu: vkcompute.Runtime) -> None:
+    with vkcompute.DeviceGroup([gpu]) as group:
+        sharded = group.array(np.zeros(16, np.float32))
+        with pytest.raises(TypeError, match="got GroupArray; pass its shards"):
+            add_one[(2,)](triton.PointerTable([sharded]), 16, N=16)
+        add_one[(1,)](triton.PointerTable(sharded.shards), 16, N=16)
+        assert sharded.numpy().tolist() == [1] * 16
+    for arrays in ([gpu.zeros(3), gpu.zeros(4)], (gpu.zeros(3), gpu.zeros(3))):
+        with pytest.raises(TypeError, match=r"got a (list|tuple) for x_ptrs; .* triton.PointerTable\(arrays\)"):
+            add_one[(2,)](arrays, 3, N=4)
+
+
 @triton.jit
 def other_elements(x_ptrs):
     tl.load(x_ptrs).to(tl.pointer_type(tl.int32))

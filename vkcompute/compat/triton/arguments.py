@@ -162,6 +162,11 @@ def number_type(arg: Any, name: str) -> Any:
     kind = kind_of_number(arg)
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
+    if kind is None and isinstance(arg, (list, tuple)):
+        raise TypeError(
+            f"a block program takes arrays and numbers; got a {type(arg).__name__} for {name}; pass an array of its "
+            "numbers, or triton.PointerTable(arrays)"
+        )
     if kind is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
         instead = "; make an array of it, with runtime.array(data)" if np.ndim(arg) else remedy(arg, name)

@@ -71,10 +71,8 @@ def _made(table: PointerTable) -> TableMemory:
 
 def _check(array: object) -> None:
     if not isinstance(array, Array):
-        raise TypeError(
-            f"a launch takes tables of pointers to device arrays; got {type(array).__name__}; copy it there, by "
-            "runtime.array(data)"
-        )
+        remedy = "pass its shards" if hasattr(array, "shards") else "copy it there, by runtime.array(data)"
+        raise TypeError(f"a launch takes tables of pointers to device arrays; got {type(array).__name__}; {remedy}")
     if isinstance(array.buffer, Placeholder):
         raise ValueError(
             f"a table of pointers has arrays in memory; got {array.buffer.what}, which has memory only while the graph "
