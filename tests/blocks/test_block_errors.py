@@ -292,3 +292,20 @@ def test_the_place_of_a_type_that_the_device_lacks(gpu: vkcompute.Runtime, dtype
     assert head.endswith("it is first used here:")
     assert place.endswith(f"this is {dtype}")
     assert "tl.load(x_ptr).to(DTYPE) * 2" in line
+
+
+@triton.jit
+def large_sort(x_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    x = tl.sort(x)
+    tl.store(x_ptr + at, x)
+
+
+def test_the_place_of_what_needs_more_workgroup_memory(gpu: vkcompute.Runtime) -> None:
+    n = 1 << 16
+    with pytest.raises(KernelError) as caught:
+        large_sort[(1,)](gpu.zeros(n), N=n)
+    first, line, _ = str(caught.value).split("\n")
+    assert "of workgroup memory are left; use smaller blocks" in first
+    assert "x = tl.sort(x)" in line

@@ -12,6 +12,7 @@ from vkcompute.ir import INT32, UINT32, Constant, Memory, Scalar, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.report import Reports, Site
+from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Divisors, Offsets
 from vkcompute.tile.exchange import Exchange, owner, where
@@ -205,18 +206,29 @@ class _Lowering:
 
     def _region(self, region: Region, owner: Op | None) -> None:
         for op in region.ops:
+            self._located(op, owner)
+
+    def _located(self, op: Op, owner: Op | None) -> None:
+        """Builds an operation; an error gets its place."""
+        try:
             with self._b.at(op.loc):
-                if op.code == "yield":
-                    targets = () if owner is None else owner.params if owner.code == "loop" else owner.results
-                    self._b.yield_(*(self._flat(op.args, targets) if targets else ()))
-                elif op.code == "assume":
-                    self._naturals.add(self._scalar(op.args[0]))
-                elif op.code in _STEPS:
-                    _STEPS[op.code](self, op)
-                elif op.has_result and isinstance(op.type, Block):
-                    self._elements(op)
-                else:
-                    self._b.copy(op, self._scalars)
+                self._operation(op, owner)
+        except UnsupportedError as error:
+            error.place = error.place or op.loc
+            raise
+
+    def _operation(self, op: Op, owner: Op | None) -> None:
+        if op.code == "yield":
+            targets = () if owner is None else owner.params if owner.code == "loop" else owner.results
+            self._b.yield_(*(self._flat(op.args, targets) if targets else ()))
+        elif op.code == "assume":
+            self._naturals.add(self._scalar(op.args[0]))
+        elif op.code in _STEPS:
+            _STEPS[op.code](self, op)
+        elif op.has_result and isinstance(op.type, Block):
+            self._elements(op)
+        else:
+            self._b.copy(op, self._scalars)
 
     def _if(self, op: Op) -> None:
         branch = self._b.if_(self._scalar(op.args[0]))

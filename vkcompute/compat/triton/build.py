@@ -11,6 +11,7 @@ import numpy as np
 from vkcompute import ir, tile
 from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.types import DTYPES, Pointer, TableValue, WindowsValue
+from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
 from vkcompute.jit.compilation.build import CompileOptions, optimized
@@ -218,6 +219,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             asserts=options.asserts,
         )
     except UnsupportedError as error:
+        if error.place is not None:
+            raise KernelError(str(error.place).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(found.function, options.compilation)
     if made.array_bindings is not None and found.aliases:  # packed arrays cannot be bound once more

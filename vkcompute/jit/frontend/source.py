@@ -35,7 +35,13 @@ _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __fu
 
 
 class UnsupportedError(Exception):
-    """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location."""
+    """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location.
+
+    Attributes:
+        place: of the operation, if it is found after the front end; its text is an error with "\\0" for the message.
+    """
+
+    place: object = None
 
 
 @dataclass(frozen=True, slots=True)
