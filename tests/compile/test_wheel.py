@@ -52,7 +52,8 @@ def test_wheel_and_sdist(checkout: Path, fake: Callable[..., Any], tmp_path: Pat
     assert done.returncode == 0, done.stderr
     (sdist,) = (checkout / "dist").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+        filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python before 3.11.4 has none
+        archive.extractall(tmp_path / "unpacked", **filters)
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     done = run_hatchling(unpacked, "wheel", None)
     assert done.returncode == 0, done.stderr

@@ -104,6 +104,7 @@ def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flu
         max_nesting=80,
         checks_are_free=True,
         simplifies_zeros=True,
+        divides_by_known_lanes=True,
     )
 
 
