@@ -26,6 +26,7 @@ from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.tile.device import block_target
 from vkcompute.tile.lowering import Lowered, lower
+from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import Target
 
@@ -80,7 +81,7 @@ class Program:
             future: Future | None = plan.launch(_arguments(arrays, numbers, known), None)
             if future is not None:
                 return future
-        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime)), *overlap(arrays)
+        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime)), overlaps_of(arrays)
         found = self._found.find(key, self._specialized)
         placed = on_device(runtime, self._name, found, partial(self._function, *key))
         return launch(place, found, placed, _arguments(arrays, numbers, found), numbers, grid)
@@ -90,15 +91,15 @@ class Program:
         return _lowered(self._build(*constants), target)
 
     def _function(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, *overlap: bool
+        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
     ) -> ir.Function:
-        return optimized(_lowered(self._build(*constants), target, *overlap).function, options)
+        return optimized(_lowered(self._build(*constants), target, overlaps).function, options)
 
     def _specialized(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, *overlap: bool
+        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
     ) -> Specialization:
         built = self._build(*constants)
-        kernel = _lowered(built, target, *overlap)
+        kernel = _lowered(built, target, overlaps)
         function = optimized(kernel.function, options)
         n = len(built.function.buffers)
         most, in_words = built.iterations, ir.in_words(function, options.target)
@@ -113,7 +114,8 @@ class Program:
         )
 
 
-def _lowered(built: Built, target: Target, overlapping: bool = False, aliased: bool = False) -> Lowered:
+def _lowered(built: Built, target: Target, overlaps: Overlaps = ()) -> Lowered:
+    overlapping, aliased = relevant(built.function, overlaps)
     return lower(
         built.function,
         target,
@@ -124,17 +126,14 @@ def _lowered(built: Built, target: Target, overlapping: bool = False, aliased: b
     )
 
 
-def overlap(arrays: Sequence[Array]) -> tuple[bool, bool]:
-    """Returns True if two arrays overlap without being the same, and True if two have bytes in common.
-
-    Both are true if two arrays may do so in a run of a graph.
-    """
-    shared = [
-        one.launch_key == other.launch_key and not may_overlap(one, other)
-        for one, other in combinations(arrays, 2)
-        if one.overlaps(other) or may_overlap(one, other)
-    ]
-    return not all(shared), bool(shared)
+def overlaps_of(arrays: Sequence[Array]) -> Overlaps:
+    """Returns the pairs of arrays that have bytes in common, or may have some in a run of a graph."""
+    found = []
+    for (at, one), (other_at, other) in combinations(enumerate(arrays), 2):
+        maybe = may_overlap(one, other)
+        if maybe or one.overlaps(other):
+            found.append((at, other_at, one.launch_key == other.launch_key and not maybe))
+    return tuple(found)
 
 
 def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:

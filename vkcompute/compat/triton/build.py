@@ -21,6 +21,7 @@ from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
 from vkcompute.tile.brain_floats import widen
+from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
 
@@ -86,16 +87,14 @@ class BlockOptions(NamedTuple):
         n_warps: invocations of a workgroup are at most 32 times as many.
         target: for layouts and lowering.
         compilation: of the kernel in `ir/`.
-        overlapping: True if arrays overlap without being the same.
-        aliased: True if arrays have bytes in common.
+        overlaps: the arrays that have bytes in common.
         asserts: True to check the conditions of `tl.device_assert`.
     """
 
     n_warps: int
     target: tile.Target
     compilation: CompileOptions
-    overlapping: bool = False
-    aliased: bool = False
+    overlaps: Overlaps = ()
     asserts: bool = False
 
 
@@ -207,6 +206,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         KernelError: an operation needs more than the device has.
     """
     function = built.compiler.function
+    overlapping, aliased = relevant(function, options.overlaps)
     try:
         found = tile.lower(
             function,
@@ -214,8 +214,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             n_warps=options.n_warps,
             divisors=built.divisors,
             wide=built.wide,
-            overlapping=options.overlapping,
-            aliased=options.aliased,
+            overlapping=overlapping,
+            aliased=aliased,
             asserts=options.asserts,
         )
     except UnsupportedError as error:

@@ -46,7 +46,8 @@ from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import is_wide, overlap
+from vkcompute.tile.overlaps import Overlaps
+from vkcompute.tile.program import is_wide, overlaps_of
 
 __tracebackhide__ = hides_calls
 
@@ -160,7 +161,7 @@ class BlockLauncher:
                 grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
             )
             asserts = chosen.asserts or self._asserts()
-            options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, *_overlap(args), asserts)
+            options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
             found = self._specializations(constants).find(
                 (tuple(signature.items()), options), partial(self._made, constants)
             )
@@ -243,15 +244,15 @@ def _type_of(arg: Any) -> Any:
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 
 
-def _overlap(args: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Returns as `overlap`. Both are true, too, if an array of a window has bytes in common with another array."""
+def _overlaps(args: tuple[Any, ...]) -> Overlaps:
+    """Returns the pairs of arrays that have bytes in common; None if there are tables, and any arrays may have some."""
     arrays = [arg for arg in args if type(arg) is Array]
+    found = overlaps_of(arrays)
     windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
-    if any(may_overlap(array, window) for array in arrays for window in windows):
-        return True, True
-    if windows and ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]):
-        return True, True
-    return overlap(arrays)
+    if not windows:
+        return found
+    may = found or any(may_overlap(array, window) for array in arrays for window in windows)
+    return None if may or ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]) else ()
 
 
 def _place(arg: Any, constexpr: bool) -> Any:
