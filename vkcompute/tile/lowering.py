@@ -19,6 +19,7 @@ from vkcompute.tile.exchange import Exchange, owner, where
 from vkcompute.tile.layout import Layout, axis_bits, log2, without_axis
 from vkcompute.tile.matrices import Matrices, MatrixLayout
 from vkcompute.tile.narrowing import narrow_offsets
+from vkcompute.tile.overlaps import written_buffers
 from vkcompute.tile.padding import pad
 from vkcompute.tile.placement import Placement, operands, shares_rows, source_bits
 from vkcompute.tile.registers import ADJACENT
@@ -125,7 +126,7 @@ class _Lowering:
         self._naturals = {self._thread}
         offsets = Offsets(divisors, self._naturals)
         has_products = any(op.code == "dot" for op in walk(function.body))
-        written = {op.attribute.memory for op in walk(function.body) if op.code in _MEMORY and op.operation.writes}
+        written = written_buffers(function)
         self._written, self._aliased = written, aliased
         self._accesses = Accesses(
             self._b,
