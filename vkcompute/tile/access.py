@@ -12,6 +12,7 @@ from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange, first_element, owner, where
 from vkcompute.tile.layout import Layout
+from vkcompute.tile.masks import common_mask
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 
 _MOST_GROUPS = 32
@@ -104,7 +105,7 @@ class Accesses:
         memory, offsets = op.attribute.memory, args[0]
 
         def load(group: Group) -> list[Value]:
-            mask = [args[1][at] for at in group] if len(args) > 1 else None
+            mask = common_mask([args[1][at] for at in group], self._offsets) if len(args) > 1 else None
             elements = self._group(memory, [offsets[at] for at in group], mask)
             if mask is None:
                 return elements
@@ -113,7 +114,7 @@ class Accesses:
 
         return LazyRegisters(load, self._groups(memory, offsets))
 
-    def _group(self, memory: Memory, offsets: list[Value], mask: list[Value] | None) -> list[Value]:
+    def _group(self, memory: Memory, offsets: list[Value], mask: Sequence[Value] | None) -> list[Value]:
         """Loads adjacent elements by a wide access, or one element; where the mask is False, the first of all."""
         b = self._b
         if len(offsets) == 1:
@@ -161,15 +162,19 @@ class Accesses:
         def build() -> None:
             partial_groups = []
             for group in self._groups(memory, offsets):
-                columns = [[column[at] for at in group] for column in args]
-                if self._store_group(memory, columns[0], columns[1], columns[2] if len(args) > 2 else None):
-                    partial_groups.append((columns[0][0], columns[1], columns[2]))
+                offset, values, *masks = ([column[at] for at in group] for column in args)
+                mask = common_mask(masks[0], self._offsets) if masks else None
+                is_partial = self._store_group(memory, offset, values, mask)
+                if mask is not None and is_partial:
+                    partial_groups.append((offset[0], values, mask))
             for first in range(0, len(partial_groups), _MOST_GROUPS):
                 self._store_partial(memory, partial_groups[first : first + _MOST_GROUPS])
 
         where(self._b, owner(self._b, self._thread, layout), build)
 
-    def _store_group(self, memory: Memory, offsets: list[Value], values: list[Value], mask: list[Value] | None) -> bool:
+    def _store_group(
+        self, memory: Memory, offsets: list[Value], values: list[Value], mask: Sequence[Value] | None
+    ) -> bool:
         """Stores one element, or adjacent ones if the mask of all is True; returns True if it may be so of some."""
         b = self._b
         if len(offsets) == 1:
@@ -186,7 +191,7 @@ class Accesses:
     def _of_all(self, mask: Sequence[Value] | None) -> Value | None:
         return None if mask is None else reduce(lambda x, y: x if x is y else self._b.compute("and", x, y), mask)
 
-    def _store_partial(self, memory: Memory, groups: Sequence[tuple[Value, list[Value], list[Value]]]) -> None:
+    def _store_partial(self, memory: Memory, groups: Sequence[tuple[Value, list[Value], Sequence[Value]]]) -> None:
         """Stores the elements of the groups of which the mask is True for some, one group per iteration of a loop.
 
         Most programs have one such group, at the end of an array, and drivers for CPUs execute both sides of a branch.

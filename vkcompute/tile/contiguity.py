@@ -32,10 +32,17 @@ class Offsets:
 
     def adjacent(self, values: Sequence[Value]) -> bool:
         """True if offsets count upwards by one, from a multiple of their number."""
-        first, n = self.polynomial(values[0]), len(values)
-        if any(self._divisor_of(each, factor) % n for each, factor in first.items()):
+        first = self.polynomial(values[0])
+        if not self._is_multiple(first, len(values)):
             return False
         return all(self._difference(self.polynomial(value), first) == {(): at} for at, value in enumerate(values) if at)
+
+    def between_multiples(self, values: Sequence[Value], bound: Value) -> bool:
+        """True if values count upwards by one from a multiple of their number, and a bound is a multiple, too."""
+        return self._is_multiple(self.polynomial(bound), len(values)) and self.adjacent(values)
+
+    def _is_multiple(self, polynomial: Polynomial, n: int) -> bool:
+        return not any(self._divisor_of(each, factor) % n for each, factor in polynomial.items())
 
     def steps(self, values: Sequence[Value]) -> dict[int, int]:
         """Returns for constant differences of the offsets along a bit of their number the bit, as a mask."""
