@@ -24,8 +24,8 @@ from vkcompute.spirv.enums import Capability
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
 from vkcompute.tile.device import block_target, matrices_of
-from vkcompute.tile.layout import log2
-from vkcompute.tile.matrices import matrix_layout
+from vkcompute.tile.layout import blocked, log2
+from vkcompute.tile.matrices import Slice, matrix_layout
 from vkcompute.tile.target import MatrixShape
 
 HALVES = MatrixShape(16, 16, 16, "float16", "float32")
@@ -65,6 +65,40 @@ def test_each_element_is_in_one_matrix_and_held_there(
     assert all(len(groups) == max((1 << n_groups) // n_tiles, 1) for groups in seen.values())
 
 
+@pytest.mark.pure
+@given(
+    shape=st.tuples(st.sampled_from([1, 2]), st.sampled_from([16, 32, 64]), st.sampled_from([16, 64, 128])),
+    axis=st.sampled_from([-1, -2]),
+    n=st.sampled_from([1, 2, 4]),
+    n_threads=st.integers(2, 9),
+    wide=st.booleans(),
+)
+def test_each_element_is_in_one_slice_and_at_its_place_there(
+    shape: tuple[int, int, int], axis: int, n: int, n_threads: int, wide: bool
+) -> None:
+    """The number of the slice is in registers, or in invocations, or in both."""
+    n_bits = sum(map(log2, shape))
+    layout = blocked(n_bits, n_threads, 2 if wide else n_bits, 2)
+    block, found = np.arange(math.prod(shape)).reshape(shape), dict[tuple[int, int], set[int]]()
+    for number, expected in enumerate(np.split(block, n, axis)):
+        part = Slice.of(shape, axis, number, n)
+        assert 1 << part.n_columns == expected.shape[-1]
+        inner = layout.mapped(part.kept)
+        registers = [at for at in range(layout.n_registers) if part.has(layout.element(at), layout.registers)]
+        assert len(registers) == inner.n_registers
+        for thread in range(1 << n_threads):
+            mine = sum(1 << bit for at, bit in enumerate(layout.threads) if bit is not None and thread >> at & 1)
+            if not part.has(mine, layout.threads):
+                continue
+            place = sum(1 << bit for at, bit in enumerate(inner.threads) if bit is not None and thread >> at & 1)
+            for at, register in enumerate(registers):
+                element = mine + layout.element(register)
+                assert expected.flat[place + inner.element(at)] == element
+                found.setdefault((number, element), set()).add(thread)
+    assert len(found) == math.prod(shape)
+    assert len({element for _, element in found}) == math.prod(shape)
+
+
 def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_steps: int = 4) -> tile.Builder:
     """Builds a product of matrices in `n_steps` steps."""
     rows, columns, inner = shape
@@ -94,6 +128,8 @@ def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_
         (FLOAT16, FLOAT32, (8, 64, 32), 0),  # fewer rows than a matrix
         (FLOAT16, FLOAT16, (64, 64, 32), 0),  # sums of another type
         (FLOAT32, FLOAT32, (64, 64, 32), 0),
+        (FLOAT16, FLOAT32, (128, 256, 64), 64),  # 128 matrices of sums for eight subgroups, in two slices of two steps
+        (FLOAT16, FLOAT32, (128, 128, 128), 128),  # 64 for four, in four slices of two
     ],
 )
 def test_products_of_the_devices_types_and_shapes_are_of_matrices(
@@ -111,8 +147,8 @@ def test_products_of_the_devices_types_and_shapes_are_of_matrices(
     assert capabilities & wanted == (wanted if n_products else set())
 
 
-def test_large_operands_stay_out_of_workgroup_memory() -> None:
-    lowered = tile.lower(product(FLOAT16, FLOAT32, (128, 128, 128)).function, LIKE_NVIDIA).function
+def test_operands_stay_out_of_workgroup_memory_if_no_slice_fits() -> None:
+    lowered = tile.lower(product(FLOAT16, FLOAT32, (512, 512, 16)).function, LIKE_NVIDIA).function
     assert "multiply_matrices" not in {op.code for op in walk(lowered.body)}
 
 
@@ -181,6 +217,33 @@ class Generator:
 
 
 N_INPUT = 2 * 32 * 32 + 128
+
+
+@pytest.mark.parametrize(("element", "sums"), [(INT8, INT32), (FLOAT16, FLOAT32)])
+@pytest.mark.parametrize("shape", [(32, 32, 256), (16, 128, 128), (128, 16, 64)])
+def test_sliced_operands(gpu: vc.Runtime, element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int]) -> None:
+    if not matrices_of(gpu):
+        pytest.skip("without cooperative matrices, the product takes minutes to compile")
+    rows, columns, inner = shape
+    random = np.random.default_rng(rows)
+    left, right = (
+        random.integers(-8, 8, each).astype(element.numpy) for each in (rows * inner + 4, inner * columns + 4)
+    )
+    wanted = sum(
+        left[n:][: rows * inner].reshape(rows, inner).astype(np.int32)
+        @ right[n:][: inner * columns].reshape(inner, columns).astype(np.int32)
+        for n in range(4)
+    )
+    target = block_target(gpu)._replace(stages=True, matrices=matrices_of(gpu), own_elements=1, shared_nbytes=16384)
+    lowered = tile.lower(product(element, sums, shape).function, target)
+    arrays = [gpu.array(left), gpu.array(right), gpu.zeros((rows, columns), sums.numpy)]
+    try:
+        module = ir.lower(ir.optimize(lowered.function), target_of(gpu))
+        kernel = gpu.kernel(module.spirv, name="products", check_types=False)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    kernel(*arrays, *[arrays[at] for at in lowered.aliases], grid=(1,))
+    np.testing.assert_array_equal(arrays[2].numpy(), wanted)
 
 
 @given(st.data(), st.integers(0, 3), st.sampled_from([1, 2, 4, 8]))

@@ -445,9 +445,9 @@ class _Lowering:
         own, kind = self._placement.own[op], element_of(op.type)
         if isinstance(own, MatrixLayout):
             staged = zip(op.args[:2], self._placement.staged[op], strict=True)
-            blocks = [(list(self._registers(*each)), each[1]) for each in staged]
-            shapes = [shape_of(each.type) for each in op.args[:2]]
-            self._deliver(op, own, self._matrices.multiplied(blocks, shapes, self._registers(op.args[2], own), own))
+            blocks = [(self._registers(*each), each[1]) for each in staged]
+            shapes, sums = [shape_of(each.type) for each in op.args[:2]], self._registers(op.args[2], own)
+            self._deliver(op, own, self._matrices.multiplied(blocks, shapes, sums, own, self._placement.slices[op]))
             return
         n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
         n_rows = log2(shape_of(op.type)[-2])

@@ -1,24 +1,26 @@
 """Products by cooperative matrices: which subgroup holds which of them, and how their elements are reached.
 
 The place of an element in a matrix is known to the driver alone. So elements pass through workgroup memory: operands as
-whole blocks, sums matrix by matrix.
+whole blocks, or in slices along the inner axis if these are too large, and sums matrix by matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from vkcompute.ir import INT32, SCALARS, Builder, Memory, Scalar, Value
 from vkcompute.ir.types import Matrix, element_of, matrix
-from vkcompute.tile.exchange import Exchange, adjacent, first_element, with_owner
-from vkcompute.tile.layout import Layout, log2
+from vkcompute.tile.exchange import Exchange, adjacent, first_element, where, with_owner
+from vkcompute.tile.layout import Layout, axis_bits, log2
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape
 from vkcompute.tile.workgroup_memory import WorkgroupMemory
 
+_SHARE = 80  # percent of workgroup memory for products; the rest is for other exchanges
 _PADDING_NBYTES = 16  # of each row in workgroup memory, so that rows begin in different banks; Vulkan aligns rows to it
 
 
@@ -61,13 +63,38 @@ def matrix_layout(shape: Sequence[int], matrices: MatrixShape, n_lanes: int, n_t
     return MatrixLayout(registers, (*[None] * n_lanes, *groups), elements, matrices, (n_rows, n_columns))
 
 
-def staged_nbytes(kind: Scalar, shape: Sequence[int]) -> int:
-    """Returns the workgroup memory of a block that is an operand."""
-    *stack, n_rows, n_columns = shape
-    n = n_rows * (n_columns * kind.bits // 8 + _PADDING_NBYTES)
-    for each in stack:
-        n *= each
-    return n
+def n_slices(
+    operands: Sequence[tuple[Scalar, Sequence[int]]], matrices: MatrixShape, n_groups: int, shared_nbytes: int
+) -> int | None:
+    """Returns the slices along the inner axis in which a product's operands fit in workgroup memory; None if none does.
+
+    Args:
+        operands: the types of their elements, and their shapes.
+        n_groups: subgroups of a workgroup.
+        shared_nbytes: workgroup memory.
+    """
+    (left, left_shape), (right, right_shape) = operands
+    scratch = n_groups * _nbytes(SCALARS[matrices.sums], (matrices.rows, matrices.columns))
+    n = 1
+    while left_shape[-1] % (matrices.inner * n) == 0:
+        nbytes = _nbytes(left, _sliced(left_shape, -1, n)) + _nbytes(right, _sliced(right_shape, -2, n))
+        if nbytes + scratch <= shared_nbytes * _SHARE // 100:
+            return n
+        n *= 2
+    return None
+
+
+def _sliced(shape: Sequence[int], axis: int, n: int) -> list[int]:
+    """Returns the shape of one of `n` slices along an axis."""
+    found = list(shape)
+    found[axis] //= n
+    return found
+
+
+def _nbytes(kind: Scalar, shape: Sequence[int]) -> int:
+    """Returns the workgroup memory of a block, with the padding of its rows."""
+    *rows, n_columns = shape
+    return math.prod(rows) * (n_columns * kind.bits // 8 + _PADDING_NBYTES)
 
 
 class _Stage(NamedTuple):
@@ -75,6 +102,47 @@ class _Stage(NamedTuple):
 
     memory: Memory
     stride: int
+
+
+class Slice(NamedTuple):
+    """One of the slices of a block along an axis.
+
+    Attributes:
+        kept: for each bit of an element's number in the block, its bit in the slice; None for those of the slice's own
+            number.
+        number: the bits of the slice's number, at their place in that of an element.
+        n_columns: log2 of the columns of the slice.
+    """
+
+    kept: Sequence[int | None]
+    number: int
+    n_columns: int
+
+    @classmethod
+    def of(cls, shape: Sequence[int], axis: int, number: int, n: int) -> Slice:
+        """Returns a slice of a block, by its number of `n`."""
+        stop, n_bits = axis_bits(shape, axis % len(shape)).stop, sum(map(log2, shape))
+        first = stop - log2(n)
+        kept = [None if first <= bit < stop else bit - log2(n) * (bit >= stop) for bit in range(n_bits)]
+        return cls(kept, number << first, log2(_sliced(shape, axis, n)[-1]))
+
+    def has(self, element: int, bits: Collection[int | None]) -> bool:
+        """True if some bits of an element's number are those of the slice's elements."""
+        return not (element ^ self.number) & self._mask(bits)
+
+    def holder(self, b: Builder, thread: Value, layout: Layout) -> Value | None:
+        """Returns a condition that holds for the invocations that hold elements of the slice; None if all do."""
+        mask = wanted = 0
+        for at, bit in enumerate(layout.threads):
+            if bit is not None and self.kept[bit] is None:
+                mask |= 1 << at
+                wanted |= (self.number >> bit & 1) << at
+        if not mask:
+            return None
+        return b.compute("eq", b.compute("and", thread, b.const(mask, INT32)), b.const(wanted, INT32))
+
+    def _mask(self, bits: Collection[int | None]) -> int:
+        return sum(1 << bit for bit, kept in enumerate(self.kept) if kept is None and bit in bits)
 
 
 class Matrices:
@@ -99,22 +167,32 @@ class Matrices:
         shapes: Sequence[Sequence[int]],
         sums: Sequence[Value],
         layout: MatrixLayout,
+        n_slices: int,
     ) -> list[Value]:
         """Adds the product of two blocks to sums.
 
         Args:
             operands: the numbers of each block, and their layout, whose lowest registers are adjacent elements.
             shapes: those of the blocks.
+            n_slices: slices along the inner axis that pass through workgroup memory one after the other.
         """
+        n_inner, found = shapes[1][-2] // n_slices, list(sums)
+        for number in range(n_slices):
+            self._exchange.begin()
+            left, right = (
+                self._staged(f"matrices {at}", *block, Slice.of(block_shape, axis, number, n_slices))
+                for at, (block, block_shape, axis) in enumerate(zip(operands, shapes, (-1, -2), strict=True))
+            )
+            self._exchange.end()
+            found = self._added(left, right, n_inner, found, layout)
+        return found
+
+    def _added(
+        self, left: _Stage, right: _Stage, n_inner: int, sums: Sequence[Value], layout: MatrixLayout
+    ) -> list[Value]:
+        """Adds the product of what is in workgroup memory to sums."""
         b, shape, (n_rows, n_columns) = self._b, layout.shape, layout.bits
-        self._exchange.begin()
-        left, right = (
-            self._staged(f"matrices {at}", *block, operand_shape)
-            for at, (block, operand_shape) in enumerate(zip(operands, shapes, strict=True))
-        )
-        self._exchange.end()
         first = first_element(b, self._thread, layout)
-        n_inner = shapes[1][-2]
         row, column = (self._index(first, bits) for bits in ((n_columns, None), (0, n_columns)))
         stack = self._index(first, (n_columns + n_rows, None))
         own_left = b.compute("mul", row, b.const(left.stride, INT32))
@@ -143,11 +221,21 @@ class Matrices:
                 found[at] = b.multiply_matrices(lefts[each >> n_columns], its_right, found[at])
         return found
 
-    def _staged(self, use: str, registers: Sequence[Value], layout: Layout, shape: Sequence[int]) -> _Stage:
-        """Writes a block to workgroup memory."""
-        kind = element_of(registers[0].type)
-        stage = self._array(use, kind, layout.n_bits, log2(shape[-1]))
-        self._write(stage, registers, layout, log2(shape[-1]))
+    def _staged(self, use: str, registers: Sequence[Value], layout: Layout, part: Slice) -> _Stage:
+        """Writes a slice of a block to workgroup memory; returns its place."""
+        b, of_slice = self._b, layout.mapped(part.kept)
+        chosen = [at for at in range(layout.n_registers) if part.has(layout.element(at), layout.registers)]
+        values = [registers[at] for at in chosen]  # lazy ones are loaded here, by all invocations
+        stage = self._array(use, element_of(values[0].type), of_slice.n_bits, part.n_columns)
+        first = self._place(first_element(b, self._thread, of_slice), stage, part.n_columns)
+
+        def write() -> None:
+            for group in adjacent(of_slice):
+                at = b.const(_padded(of_slice.element(group[0]), stage, part.n_columns), INT32)
+                b.store(stage.memory, b.compute("add", first, at), b.vector(*[values[each] for each in group]))
+
+        holder = part.holder(b, self._thread, layout)
+        where(b, holder, lambda: with_owner(b, self._thread, layout, write))
         return stage
 
     def _array(self, use: str, kind: Scalar, n_bits: int, n_columns: int) -> _Stage:
@@ -155,16 +243,6 @@ class Matrices:
         padding = _PADDING_NBYTES * 8 // kind.bits
         stride = ((1 << n_columns) + padding) // ADJACENT
         return _Stage(self._memory.array(f"{use} {kind}", kind, stride << n_bits - n_columns, ADJACENT), stride)
-
-    def _write(self, stage: _Stage, registers: Sequence[Value], layout: Layout, n_columns: int) -> None:
-        b, first = self._b, self._place(first_element(self._b, self._thread, layout), stage, n_columns)
-
-        def write() -> None:
-            for group in adjacent(layout):
-                at = b.const(_padded(layout.element(group[0]), stage, n_columns), INT32)
-                b.store(stage.memory, b.compute("add", first, at), b.vector(*[registers[each] for each in group]))
-
-        with_owner(b, self._thread, layout, write)
 
     def _place(self, element: Value, stage: _Stage, n_columns: int) -> Value:
         """Returns the index in workgroup memory of an element of a block."""

@@ -15,7 +15,7 @@ from vkcompute.ir import Function, Value
 from vkcompute.ir.function import Op, Param, Result, back_edges, exits, walk
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, log2, permuted_bits, without_axis
-from vkcompute.tile.matrices import MatrixLayout, matrix_layout, staged_nbytes
+from vkcompute.tile.matrices import MatrixLayout, matrix_layout, n_slices
 from vkcompute.tile.target import MatrixShape, Target
 from vkcompute.tile.types import Block, shape_of
 
@@ -33,12 +33,16 @@ class Placement:
         own: the layout in which an operation reads its operands: of a reduction or scan, a store, an atomic
             operation, of indices, and of the sums of a product.
         staged: for the products whose operands pass through workgroup memory, the layouts in which these are written.
+        slices: for the products by cooperative matrices, the slices in which operands pass through workgroup memory.
         lazy: the loads whose elements only a product needs, which loads them one after the other.
     """
 
     def __init__(self, function: Function, target: Target, n_warps: int) -> None:
         self._target, ops = target, walk(function.body)
         self.lanes = log2(target.subgroup_size)
+        self.slices: dict[Op, int] = {}
+        sums = max([1 << _bits(op) for op in ops if op.code == "dot"], default=0)
+        self._most_groups = max(32 * n_warps, sums // _MOST_SUMS) >> self.lanes
         self.n_threads = self._size(ops, n_warps)
         self.layouts: dict[Value, list[Layout]] = {}
         self.own: dict[Op, Layout] = {}
@@ -218,12 +222,15 @@ class Placement:
         kinds = element_of(op.args[0].type).name, element_of(op.type).name
         left, right = (shape_of(each.type) for each in op.args[:2])
         sizes = left[-2], right[-1], left[-1]
-        nbytes = sum(staged_nbytes(element_of(each.type), shape_of(each.type)) for each in op.args[:2])
-        if not self.lanes or nbytes > self._target.shared_nbytes // 2:
+        if not self.lanes:
             return None
         for each in self._target.matrices:
             if each[3:] == kinds and all(n % m == 0 for n, m in zip(sizes, each[:3], strict=True)):
-                return each
+                blocks = [(element_of(block.type), shape_of(block.type)) for block in op.args[:2]]
+                n_groups = min(self._most_groups, (1 << _bits(op)) // (each.rows * each.columns))
+                found = n_slices(blocks, each, n_groups, self._target.shared_nbytes)
+                self.slices[op] = found or 0
+                return each if found else None
         return None
 
     def _product(self, op: Op) -> Layout:
