@@ -9,7 +9,13 @@ from block_programs import run
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute import KernelError
+from vkcompute import KernelError, tile
+from vkcompute.compat.triton.build import ArrayType, BlockOptions, IntType, specialize
+from vkcompute.jit.compilation.build import CompileOptions
+from vkcompute.spirv import opcodes as spv
+from vkcompute.spirv.enums import Capability
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.validation import validate
 from vkcompute.tile.types import rounded
 
 
@@ -126,3 +132,43 @@ def test_what_has_no_bfloat16() -> None:
         triton.reinterpret(np.zeros(4, np.float32), tl.bfloat16)
     with pytest.raises(TypeError, match="reinterpret takes an array and a dtype"):
         triton.reinterpret(np.zeros(4, np.float32), np.float16)
+
+
+@triton.jit
+def product_of_brain_floats(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    a_ptr, b_ptr = a_ptr.to(tl.pointer_type(tl.bfloat16)), b_ptr.to(tl.pointer_type(tl.bfloat16))
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for k in range(0, K, STEP):
+        a = tl.load(a_ptr + rows[:, None] * K + (k + inner)[None, :])
+        b = tl.load(b_ptr + (k + inner)[:, None] * N + columns[None, :])
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + rows[:, None] * N + columns[None, :], total)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 32), (64, 16, 64), (16, 128, 16), (8, 16, 16)])
+def test_products_of_blocks_of_any_shape(machine: vkcompute.Runtime | None, shape: tuple[int, int, int]) -> None:
+    """Where a device multiplies bfloat16 by cooperative matrices, operands stay bits, for blocks of any shape."""
+    m, n, step = shape
+    random, k = np.random.default_rng(m), 3 * step
+    a, b = (random.integers(-8, 8, each).astype(np.float32) / 4 for each in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.float32)
+    *_, found = run(machine, product_of_brain_floats, (1,), (bits(a), bits(b), out, k, m, n, step))
+    np.testing.assert_array_equal(found, a @ b)
+
+
+@pytest.mark.pure
+def test_products_are_of_matrices_if_the_device_has_them_for_bfloat16() -> None:
+    brain = tile.target.MatrixShape(16, 16, 16, "bfloat16", "float32")
+    kinds = dict.fromkeys(range(2), ArrayType("H", False, True))
+    kinds |= {2: ArrayType("f", False, True), 3: IntType("int32", 16)}
+    for matrices, n_products in (((brain,), 2), ((), 0)):
+        target = tile.Target(32, 1024, 49152, stages=True, matrices=matrices)
+        constants = {4: 32, 5: 32, 6: 32}
+        options = BlockOptions(4, target, CompileOptions())
+        found = specialize(product_of_brain_floats.definition, constants, kinds, options)
+        module = Module.parse(found.spirv)
+        validate(module)
+        assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
+        capabilities = {each.operands[0] for each in module.capabilities}
+        assert (Capability.BFloat16CooperativeMatrixKHR in capabilities) == bool(n_products)

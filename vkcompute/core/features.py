@@ -21,6 +21,7 @@ _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT", "VK_EXT_shader_atomic_float"),
     ("VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT", "VK_EXT_shader_atomic_float2"),
     ("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix"),
+    ("VkPhysicalDeviceShaderBfloat16FeaturesKHR", "VK_KHR_shader_bfloat16"),
     ("VkPhysicalDeviceShaderClockFeaturesKHR", "VK_KHR_shader_clock"),
     ("VkPhysicalDeviceRobustness2FeaturesEXT", "VK_EXT_robustness2"),
     ("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", "VK_KHR_pipeline_executable_properties"),
@@ -51,7 +52,8 @@ WANTED: frozenset[str] = frozenset(
     shaderBufferFloat32Atomics shaderBufferFloat32AtomicAdd shaderBufferFloat64Atomics shaderBufferFloat64AtomicAdd
     shaderSharedFloat32Atomics shaderSharedFloat32AtomicAdd shaderSharedFloat64Atomics shaderSharedFloat64AtomicAdd
     shaderBufferFloat32AtomicMinMax shaderSharedFloat32AtomicMinMax shaderBufferFloat16AtomicAdd
-    cooperativeMatrix shaderSubgroupClock shaderDeviceClock pipelineExecutableInfo
+    cooperativeMatrix shaderBFloat16Type shaderBFloat16CooperativeMatrix
+    shaderSubgroupClock shaderDeviceClock pipelineExecutableInfo
     """.split()
 )
 

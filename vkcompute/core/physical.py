@@ -22,9 +22,9 @@ _SUBGROUP_OPERATIONS = (
     "basic vote arithmetic ballot shuffle shuffle_relative clustered quad".split()  # bits 0 to 7, in order
 )
 _SUBGROUP = 3  # VK_SCOPE_SUBGROUP_KHR
-_COMPONENTS = (
-    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()  # VkComponentTypeKHR, in order
-)
+_COMPONENTS = dict(  # by VkComponentTypeKHR
+    enumerate("float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+) | {1000141000: "bfloat16"}
 BASELINE = (1, 2, 0)
 
 
@@ -46,7 +46,7 @@ class MatrixProduct(NamedTuple):
     """A product of cooperative matrices of shapes (rows, inner) and (inner, columns), added to sums, by a subgroup.
 
     Attributes:
-        left, right, sums, result: numpy's names of the types of their elements.
+        left, right, sums, result: numpy's names of the types of their elements, or bfloat16.
     """
 
     rows: int
@@ -143,7 +143,7 @@ class PhysicalDevice:
 
     @cached_property
     def matrix_products(self) -> tuple[MatrixProduct, ...]:
-        """The products of cooperative matrices that the device has, of numpy's types and without saturation."""
+        """The products of cooperative matrices that the device has, without saturation."""
         if "VK_KHR_cooperative_matrix" not in self.extensions:
             return ()
         call = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"
@@ -154,7 +154,7 @@ class PhysicalDevice:
                 MatrixProduct(row.MSize, row.NSize, row.KSize, *[_COMPONENTS[kind] for kind in kinds])
                 for row in rows
                 for kinds in [(row.AType, row.BType, row.CType, row.ResultType)]
-                if row.scope == _SUBGROUP and not row.saturatingAccumulation and max(kinds) < len(_COMPONENTS)
+                if row.scope == _SUBGROUP and not row.saturatingAccumulation and _COMPONENTS.keys() >= {*kinds}
             ]
         )
 

@@ -40,6 +40,13 @@ _structure_types: dict[str, int] = {
     for name, value in vars(binding).items()
     if name.startswith(_TYPE_PREFIX)
 }
+# Structures that the package's headers are too old for: sType, and the members behind pNext.
+_NEWER: dict[str, tuple[int, str]] = {
+    "VkPhysicalDeviceShaderBfloat16FeaturesKHR": (
+        1000141000,
+        "uint32_t shaderBFloat16Type, shaderBFloat16DotProduct, shaderBFloat16CooperativeMatrix;",
+    ),
+}
 
 
 def constant(name: str) -> int:
@@ -50,7 +57,21 @@ def constant(name: str) -> int:
 def structure_type(struct_name: str) -> int | None:
     """Returns the sType of a structure; None if it has no such member."""
     # VkPhysicalDeviceVulkan12Features has ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: equal without underscores.
+    if struct_name in _NEWER:
+        return _NEWER[struct_name][0]
     return _structure_types.get(struct_name[2:].upper())
+
+
+@cache
+def _pointer_type(struct_name: str) -> Any:
+    """Returns the type of pointers to a structure."""
+    if struct_name not in _NEWER:
+        return ffi.typeof(f"{struct_name}*")
+    from cffi import FFI  # not at import: its parser takes 60 ms, and few devices need it
+
+    declared = FFI()
+    declared.cdef(f"typedef struct {{ int sType; void *pNext; {_NEWER[struct_name][1]} }} {struct_name};")
+    return declared.typeof(f"{struct_name}*")
 
 
 def struct(name: str, **fields: Any) -> Any:
@@ -59,8 +80,9 @@ def struct(name: str, **fields: Any) -> Any:
     Strings become C strings. A list or tuple for a pointer field becomes an array of the pointed-to type. A structure
     pointer is dereferenced for a field that embeds the structure. The pointer keeps everything it points to alive.
     """
-    pointer = ffi.new(f"{name}*")
-    members = dict(ffi.typeof(name).fields)
+    kind = _pointer_type(name)
+    pointer = ffi.new(kind)
+    members = dict(kind.item.fields)
     if "sType" in members:
         pointer.sType = structure_type(name)
     kept: list[Any] = []

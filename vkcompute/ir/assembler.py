@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from vkcompute.ir.function import Constant
-from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BFLOAT16, BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
@@ -37,6 +37,7 @@ _CAPABILITIES = {
     "i8": Capability.Int8,
     "u8": Capability.Int8,
 }
+_BRAIN_FLOAT = 0  # the encoding BFloat16KHR
 _SMALL_STORAGE = {
     8: (Capability.StorageBuffer8BitAccess, "SPV_KHR_8bit_storage"),
     16: (Capability.StorageBuffer16BitAccess, "SPV_KHR_16bit_storage"),
@@ -117,6 +118,10 @@ class Assembler:
             return self._declare(spv.OpTypeVector, self.type(kind.element), kind.n)
         if kind is BOOL:
             return self._declare(spv.OpTypeBool)
+        if kind is BFLOAT16:
+            self.require(Capability.BFloat16TypeKHR, "SPV_KHR_bfloat16")
+            self.require(Capability.BFloat16CooperativeMatrixKHR)
+            return self._declare(spv.OpTypeFloat, kind.bits, _BRAIN_FLOAT)
         capability = _CAPABILITIES.get(f"{kind.kind}{kind.bits}")
         if capability is not None:
             self.require(capability)

@@ -19,7 +19,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builtins import BUILTINS
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
-from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BFLOAT16, BOOL, UINT16, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as spv
 
@@ -234,8 +234,9 @@ def _store_matrix(operation: Operation, operands: list[Type], memory: Any) -> No
 
 
 def _demand_matrix_place(name: str, operands: list[Type], memory: Any, kind: Type) -> None:
-    fits = isinstance(memory, Memory) and memory.length is not None and memory.element is element_of(kind)
-    _demand(fits, name, operands, "works on workgroup memory of {}, not {!r}", element_of(kind), memory)
+    element = UINT16 if element_of(kind) is BFLOAT16 else element_of(kind)
+    fits = isinstance(memory, Memory) and memory.length is not None and memory.element is element
+    _demand(fits, name, operands, "works on workgroup memory of {}, not {!r}", element, memory)
     _demand(len(operands) == 2 and all(map(_is_index, operands)), name, operands, "takes an index and a stride")
 
 

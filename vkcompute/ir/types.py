@@ -65,6 +65,16 @@ class Matrix(Vector):
         return f"{self.element} {self.use} {self.shape[0]}x{self.shape[1]}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BrainFloat(Scalar):
+    """The type of bfloat16, whose numbers numpy holds as float32; in kernels only cooperative matrices have it."""
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """Numpy's dtype of a number."""
+        return np.dtype(np.float32)
+
+
 Type = Scalar | Vector
 SCALARS: dict[str, Scalar] = {
     row.name: Scalar(row.name, row.numpy.kind, 8 * row.numpy.itemsize)
@@ -75,6 +85,7 @@ BOOL = SCALARS["bool"]
 INT8, INT16, INT32, INT64 = (SCALARS[f"int{bits}"] for bits in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (SCALARS[f"uint{bits}"] for bits in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (SCALARS[f"float{bits}"] for bits in (16, 32, 64))
+BFLOAT16 = BrainFloat("bfloat16", "f", 16)
 
 
 @functools.cache

@@ -208,6 +208,7 @@ class Capability:
     StoragePushConstant8 = 4450
     SignedZeroInfNanPreserve = 4466
     BFloat16TypeKHR = 5116
+    BFloat16CooperativeMatrixKHR = 5118
     VulkanMemoryModel = 5345
     AtomicFloat32MinMaxEXT = 5612
     AtomicFloat64MinMaxEXT = 5613
@@ -231,7 +232,7 @@ class Capability:
         SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465 RoundingModeRTE=4467
         RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008
         ImageGatherBiasLodAMD=5009 ImageReadWriteLodAMD=5015 Int64ImageEXT=5016 ShaderClockKHR=5055
-        QuadControlKHR=5087 BFloat16DotProductKHR=5117 BFloat16CooperativeMatrixKHR=5118
+        QuadControlKHR=5087 BFloat16DotProductKHR=5117
         SampleMaskOverrideCoverageNV=5249 ShaderStereoViewNV=5259 PerViewAttributesNV=5260 ImageFootprintNV=5282
         ComputeDerivativeGroupQuadsKHR=5288 GroupNonUniformPartitionedNV=5297 ShaderNonUniform=5301
         RuntimeDescriptorArray=5302 InputAttachmentArrayDynamicIndexing=5303

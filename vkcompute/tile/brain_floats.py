@@ -6,7 +6,8 @@ changes nothing where the first keeps 24 >= 2 * 8 + 2 bits (S. Figueroa: When is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 
 from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
 from vkcompute.ir.types import FLOAT32, UINT16, UINT32, Scalar, Type, element_of
@@ -19,10 +20,16 @@ _EXACT = {
 }  # fmt: skip
 
 
-def widen(function: Function, builder: Builder) -> Function:
-    """Replaces bfloat16 by float32, in place."""
-    if any(_is_brain(each) for op in walk(function.body) for each in _values(op)):
-        _Widening(function, builder).region(function.body)
+def widen(function: Function, builder: Builder, *, keeps_operands: bool = False) -> Function:
+    """Replaces bfloat16 by float32, in place.
+
+    Args:
+        keeps_operands: has the operands of products in uint16, as their bits.
+    """
+    ops = walk(function.body)
+    if any(_is_brain(each) for op in ops for each in _values(op)):
+        dots = {op for op in ops if op.code == "dot" and all(map(_is_brain, op.args[:2]))} if keeps_operands else ()
+        _Widening(function, builder, dots).region(function.body)
     return function
 
 
@@ -39,8 +46,14 @@ def _wide(kind: Type) -> Type:
 
 
 class _Widening:
-    def __init__(self, function: Function, builder: Builder) -> None:
-        self._function, self._b = function, builder
+    """Replaces values.
+
+    Args:
+        dots: the products whose operands are bits.
+    """
+
+    def __init__(self, function: Function, builder: Builder, dots: Collection[Op]) -> None:
+        self._function, self._b, self._dots = function, builder, dots
         self._replaced: dict[Value, Value] = {}
 
     def region(self, region: Region) -> None:
@@ -53,8 +66,19 @@ class _Widening:
                     each.type = _wide(each.type)
             for inner in op.regions:
                 self.region(inner)
-            kept += self._made_of(op)
+            kept += [*self._bits_of_operands(op), *self._made_of(op)]
         region.ops = kept
+
+    def _bits_of_operands(self, op: Op) -> list[Op]:
+        """Has a product multiply bits, if it is to; returns the operations that take them."""
+        found: list[Op] = []
+        if op in self._dots:
+            (left, of_left), (right, of_right) = (
+                self._b.apart(partial(self._bits, each, UINT16), op.loc) for each in op.args[:2]
+            )
+            op.args, op.attribute = (left, right, op.args[2]), BFLOAT16.name
+            found = [*of_left, *of_right]
+        return found
 
     def _made_of(self, op: Op) -> list[Op]:
         """Returns the operations in place of one."""

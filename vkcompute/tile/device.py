@@ -13,6 +13,7 @@ from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape, Target
 
 _FEATURES = "cooperativeMatrix", "vulkanMemoryModel"
+_BRAIN_FEATURES = "shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"
 _OWN_ON_CPU = 128  # softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe, and 26 ms with 32
 _SUMS_ON_CPU = 128  # a product of 1024^3 takes 100 ms of CPU time on lavapipe, and 150 ms with 64
 
@@ -45,10 +46,13 @@ def matrices_of(runtime: Runtime) -> tuple[MatrixShape, ...]:
     device = runtime.device
     if not (device.features.issuperset(_FEATURES) and device.has_one_subgroup_size):
         return ()
+    missing = {*target_of(runtime).missing_types}
+    if "uint16" in missing or not device.features.issuperset(_BRAIN_FEATURES):
+        missing.add("bfloat16")
     found = [
         MatrixShape(*each[:3], each.left, each.sums)
         for each in device.physical.matrix_products
-        if not {each.left, each.sums}.intersection(target_of(runtime).missing_types)
+        if not {each.left, each.sums}.intersection(missing)
         and each.left == each.right
         and each.sums == each.result
         and min(each[:3]) >= ADJACENT

@@ -8,7 +8,7 @@ from functools import cache, partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
-from vkcompute.ir import INT32, UINT32, Constant, Memory, Scalar, Value
+from vkcompute.ir import FLOAT32, INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.report import Reports, Site
@@ -25,7 +25,7 @@ from vkcompute.tile.placement import Placement, operands, shares_rows, source_bi
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.target import Target
-from vkcompute.tile.types import Block, shape_of
+from vkcompute.tile.types import BFLOAT16, Block, shape_of
 from vkcompute.tile.workgroup_memory import WorkgroupMemory
 
 _RUN = 8  # elements of the inner axis that a product loads together
@@ -442,7 +442,7 @@ class _Lowering:
         The order is by runs of the inner axis, and in each by tiles of sums that fit in registers. Elements of a run
         are loaded first: compilers for CPUs keep no sums in registers across the call by which they load texels.
         """
-        own, kind = self._placement.own[op], element_of(op.type)
+        own = self._placement.own[op]
         if isinstance(own, MatrixLayout):
             staged = zip(op.args[:2], self._placement.staged[op], strict=True)
             blocks = [(self._registers(*each), each[1]) for each in staged]
@@ -455,7 +455,7 @@ class _Lowering:
         places = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
         layouts, registers, n_shared = self._operands(op, own)
         left, right = (
-            self._factors(numbers, layout, kind, shared)
+            self._factors(numbers, layout, partial(self._factor, op), shared)
             for numbers, layout, shared in zip(registers, layouts, (n_shared, 0), strict=True)
         )
         all_rows = dict.fromkeys(row for row, _ in places)
@@ -496,23 +496,29 @@ class _Lowering:
         return layouts, [self._registers(*each) for each in zip(given, layouts, strict=True)], n_shared
 
     def _factors(
-        self, registers: Sequence[Value], layout: Layout, kind: Scalar, n_shared: int
+        self, registers: Sequence[Value], layout: Layout, convert: Callable[[Value], Value], n_shared: int
     ) -> Callable[[int], Callable[[], Value]]:
-        """Returns a function that loads the register of an element; what that returns gives the element, of a type.
+        """Returns a function that loads the register of an element; what that returns gives the element, converted.
 
         Args:
             n_shared: log2 of the lanes that share the block; an element of another lane is shuffled at its first use.
         """
-        b = self._b
         numbers = {layout.element(at): at for at in range(layout.n_registers)}
         lanes = [(1 << at, bit) for at, bit in enumerate(layout.threads[:n_shared]) if bit is not None]
 
         def load(element: int) -> Callable[[], Value]:
             lane = sum(at for at, bit in lanes if element >> bit & 1)
-            mine = b.cast(registers[numbers[element & ~sum(1 << bit for _, bit in lanes)]], kind)
+            mine = convert(registers[numbers[element & ~sum(1 << bit for _, bit in lanes)]])
             return cache(lambda: self._exchange.from_lane(mine, lane) if lanes else mine)
 
         return load
+
+    def _factor(self, op: Op, value: Value) -> Value:
+        """Returns an element of an operand of a product in the type of the sums."""
+        b = self._b
+        if op.attribute == BFLOAT16.name:
+            value = b.bitcast(b.compute("shl", b.cast(value, UINT32), b.const(16, UINT32)), FLOAT32)
+        return b.cast(value, element_of(op.type))
 
     def _multiplied(self, one: Value, other: Value, total: Value) -> Value:
         b = self._b

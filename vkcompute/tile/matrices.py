@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from vkcompute.ir import INT32, SCALARS, Builder, Memory, Scalar, Value
-from vkcompute.ir.types import Matrix, element_of, matrix
+from vkcompute.ir.types import BFLOAT16, Matrix, element_of, matrix
 from vkcompute.tile.exchange import Exchange, adjacent, first_element, where, with_owner
 from vkcompute.tile.layout import Layout, axis_bits, log2
 from vkcompute.tile.registers import ADJACENT
@@ -334,12 +334,16 @@ def _padded(element: int, stage: _Stage, n_columns: int) -> int:
     return (element >> n_columns) * stage.stride + (element & (1 << n_columns) - 1) // ADJACENT
 
 
+def _element(shape: MatrixShape) -> Scalar:
+    return BFLOAT16 if shape.operand == BFLOAT16.name else SCALARS[shape.operand]
+
+
 def _left(shape: MatrixShape) -> Matrix:
-    return matrix(SCALARS[shape.operand], (shape.rows, shape.inner), "left")
+    return matrix(_element(shape), (shape.rows, shape.inner), "left")
 
 
 def _right(shape: MatrixShape) -> Matrix:
-    return matrix(SCALARS[shape.operand], (shape.inner, shape.columns), "right")
+    return matrix(_element(shape), (shape.inner, shape.columns), "right")
 
 
 def _sums(shape: MatrixShape) -> Matrix:

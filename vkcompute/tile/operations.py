@@ -38,7 +38,7 @@ BLOCK_OPERATIONS = {
         _row("mirror"),  # its attribute is a mask: element k of the result is element k ^ mask of the operand
         _row("gather"),  # its attribute is an axis
         _row("histogram"),
-        _row("dot"),
+        _row("dot"),  # its attribute is "bfloat16" if the operands are the bits of such numbers, else None
         _row("report", effect=True),  # its attribute is a `Report`; its operands are values, and perhaps a mask
         _row("assume", effect=True),  # its operand is not negative
     )

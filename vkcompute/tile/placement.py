@@ -219,7 +219,7 @@ class Placement:
 
     def _matrices(self, op: Op) -> MatrixShape | None:
         """Returns the cooperative matrices by which a product is computed; None if it is not."""
-        kinds = element_of(op.args[0].type).name, element_of(op.type).name
+        kinds = op.attribute or element_of(op.args[0].type).name, element_of(op.type).name
         left, right = (shape_of(each.type) for each in op.args[:2])
         sizes = left[-2], right[-1], left[-1]
         if not self.lanes:

@@ -9,7 +9,7 @@ class MatrixShape(NamedTuple):
     """Cooperative matrices that a device multiplies: of shapes (rows, inner) and (inner, columns), added to sums.
 
     Attributes:
-        operand, sums: names of the types of their elements.
+        operand, sums: names of the types of their elements. Blocks hold operands of bfloat16 as their bits in uint16.
     """
 
     rows: int

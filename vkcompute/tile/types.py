@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.ir.types import BFLOAT16 as BFLOAT16  # also of blocks
 from vkcompute.ir.types import Scalar, Type, Vector
 
 
@@ -34,19 +35,6 @@ class Block(Vector):
 
     def __str__(self) -> str:
         return f"{self.element}[{', '.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BrainFloat(Scalar):
-    """The type of bfloat16, whose numbers numpy holds as float32."""
-
-    @property
-    def numpy(self) -> np.dtype[np.generic]:
-        """Numpy's dtype of a number."""
-        return np.dtype(np.float32)
-
-
-BFLOAT16 = BrainFloat("bfloat16", "f", 16)
 
 
 def rounded(value: Any) -> Any:

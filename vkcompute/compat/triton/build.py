@@ -121,8 +121,16 @@ class Built(NamedTuple):
         return [index for index, at in enumerate(self.memories) if at >= self.n_arguments]
 
 
-def build(definition: Definition, constants: Mapping[int, Any], signature: Mapping[int, Any]) -> Built:
+def build(
+    definition: Definition,
+    constants: Mapping[int, Any],
+    signature: Mapping[int, Any],
+    target: tile.Target | None = None,
+) -> Built:
     """Builds a program for constants and types, both by the position of the argument.
+
+    Args:
+        target: the one for which it will be lowered, or None for all.
 
     Raises:
         KernelError: the function does something that block programs do not support.
@@ -148,7 +156,8 @@ def build(definition: Definition, constants: Mapping[int, Any], signature: Mappi
         compiler.run(definition.function, definition.source, ordered)
     except RecursionError:
         raise definition.source.too_deep() from None
-    widen(remove_invariants(compiler.function), compiler.builder)
+    has_matrices = target is not None and any(each.operand == BFLOAT16.name for each in target.matrices)
+    widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
     return built
 
 
@@ -245,7 +254,7 @@ def specialize(
     Raises:
         KernelError: the function does something that block programs do not support.
     """
-    built = build(definition, constants, signature)
+    built = build(definition, constants, signature, options.target)
     try:
         kernel = lowered(definition, built, options)
         in_words = ir.in_words(kernel.function, options.compilation.target)

@@ -169,7 +169,8 @@ class BlockLauncher:
                 break
 
         def make() -> Function:
-            return lowered(self._definition, build(self._definition, constants, signature), options).function
+            built = build(self._definition, constants, signature, options.target)
+            return lowered(self._definition, built, options).function
 
         try:
             kernel, loops = on_device(runtime, self.name, found, make)
