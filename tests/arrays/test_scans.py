@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays import scans
+from vkcompute.arrays import block_scan, scans
 from vkcompute.arrays.scans import OPERATIONS, cumulative
 
 _ACCUMULATE = {
@@ -98,3 +98,32 @@ def test_a_graph_records_a_scan(gpu: vc.Runtime) -> None:
     x.fill(2)
     graph.run()
     assert out.tolist() == list(range(2, 4001, 2))
+
+
+@pytest.mark.parametrize("n", [1023, 1024, 2048, 2052, 4097, 9999])
+@pytest.mark.parametrize("operation", ["sum", "prod"])
+def test_long_lines_on_gpus(like_a_gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, operation: str, n: int) -> None:
+    """The grid has two rows of workgroups, and some that have no part."""
+    monkeypatch.setattr(block_scan, "MOST_GROUPS", 4)
+    random = np.random.default_rng(n)
+    names = "int8 uint16 int32 uint32 int64 float32" + " float16" * (operation == "sum")  # products overflow
+    for dtype in dtypes_of(like_a_gpu, names):
+        kind = np.dtype(dtype).kind
+        x = random.integers(-3, 4, (3, n)).astype(dtype) if kind in "iu" else random.choice([0.5, 2], (3, n))
+        x = np.where(random.random((3, n)) < 0.01, x, 0 if operation == "sum" else 1).astype(dtype)
+        for initial in (False, True):
+            found = cumulative(like_a_gpu.array(x), operation, 1, include_initial=initial)
+            wanted = expected(like_a_gpu, operation, x, 1, initial=initial)
+            np.testing.assert_array_equal(found.numpy(), wanted, dtype, strict=True)
+
+
+def test_negative_zeros_on_gpus(like_a_gpu: vc.Runtime) -> None:
+    x = np.full(5000, -0.0, np.float32)
+    assert np.signbit(cumulative(like_a_gpu.array(x), "sum", 0).numpy()).all()
+
+
+def test_parts_of_arrays_on_gpus(like_a_gpu: vc.Runtime) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (5000, 7), np.int32)
+    array = like_a_gpu.array(x)
+    for view in (np.s_[1:, 3], np.s_[::-1, 2], np.s_[1:4003, 0:1]):
+        np.testing.assert_array_equal(cumulative(array[view], "sum", 0, np.int32).numpy(), np.cumsum(x[view], 0))

@@ -39,7 +39,8 @@ class _Limits(NamedTuple):
 _ON_CPU, _WIDE_ON_CPU = _Limits(1024, 64, 4), _Limits(1024, 128, 4)
 # For navi21, AMD's compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
 ON_GPU = _Limits(8192, 128, 8)
-_HALVES_STEP = 32  # of float16, for cooperative matrices
+# Of float16, by cooperative matrices: 8192^3 runs at 198 TFLOP/s on an H200, and with 64 x 128 sums at 121.
+_HALVES = _Limits(16384, 128, 32)
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
 _LONGEST = 32768  # terms of a part; lavapipe runs at most 65,535 iterations
@@ -193,6 +194,8 @@ def product_by_taps(
 
 
 def _limits(x: Array) -> _Limits:
+    if x.dtype == np.float16:
+        return _HALVES
     if x.runtime.device.physical.kind != "cpu":
         return ON_GPU
     return _WIDE_ON_CPU if x.dtype.itemsize == 8 else _ON_CPU
@@ -214,7 +217,6 @@ def stacked_product(
     """
     (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
     rows, columns, step = _shape(n_rows, n_columns, n_terms, _limits(a))
-    step = _HALVES_STEP if a.dtype == np.float16 else step
     groups = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
     padded, width = rounded(n_terms, step), rounded(max(n_columns, columns), ADJACENT)
     terms = _terms(n * groups[0] * groups[1], padded, step)
@@ -235,7 +237,7 @@ def _shape(n_rows: int, n_columns: int, n_terms: int, limits: _Limits) -> tuple[
     """Returns the rows and columns of a block, and the terms of a step; all are powers of two."""
     columns = min(1 << rounded(n_columns, ADJACENT).bit_length() - 1, limits.columns)
     rows = min(limits.sums // columns, 1 << (n_rows - 1).bit_length())
-    return rows, columns, limits.step if n_terms > ADJACENT else ADJACENT
+    return rows, columns, limits.step if n_terms > ADJACENT or limits is _HALVES else ADJACENT
 
 
 def _terms(n_blocks: int, n_terms: int, step: int) -> int:

@@ -3,7 +3,7 @@
 A line is divided into parts, and an invocation takes a part, so no barrier is needed. One launch combines the elements
 of each part. Their results are scanned in the same way. A last launch scans each part, beginning with the result of the
 parts before it (G. E. Blelloch, Prefix Sums and Their Applications, 1990). The order of operations is always the same.
-A float sum has the rounding error of a blocked sum.
+A float sum has the rounding error of a blocked sum. On GPUs, workgroups take the parts of long contiguous lines.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays import block_scan
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, is_cpu, launch, lines_along, part_length
 from vkcompute.arrays.promotion import accumulated
 from vkcompute.dtypes import lookup
@@ -153,8 +154,8 @@ def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
 
 def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0) -> None:
     """Scans contiguous lines into others, which have `n_before` elements before the first result."""
-    kernels, (n_rows, n, n_columns) = _kernels(operation), lines
-    length = part_length(n_rows * n * n_columns, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
+    kernels, (n_rows, n, n_columns), by_blocks = _kernels(operation), lines, block_scan.takes(operation, x, out, lines)
+    length = block_scan.PART if by_blocks else _part_length(x, lines)
     n_parts = -(-n // length)
     n_items = n_rows * n_parts * n_columns
     wide = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype
@@ -162,6 +163,17 @@ def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0)
     x, out = x.reshape(-1), out.reshape(-1)
     if n_parts > 1:
         totals = temporary(x.runtime, n_items, wide)
-        launch(kernels.total, n_items, x, totals, n_items, n, n_columns, n_parts, length)
+        if by_blocks:
+            block_scan.totals(operation, x, totals, lines)
+        else:
+            launch(kernels.total, n_items, x, totals, n_items, n, n_columns, n_parts, length)
         _scan(operation, totals, before, Lines(n_rows, n_parts, n_columns))
-    launch(kernels.scan, n_items, x, before, out, n_items, n, n_columns, n_parts, length, n_before)
+    if by_blocks:
+        block_scan.scan(operation, x, before, out, lines, n_before)
+    else:
+        launch(kernels.scan, n_items, x, before, out, n_items, n, n_columns, n_parts, length, n_before)
+
+
+def _part_length(x: Array, lines: Lines) -> int:
+    """Returns the elements that an invocation scans."""
+    return part_length(lines.n_rows * lines.n * lines.n_columns, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
