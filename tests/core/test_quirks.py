@@ -33,6 +33,18 @@ layout(binding = 1) readonly buffer B { double b[]; };
 layout(binding = 2) writeonly buffer Out { double products[]; };
 void main() { products[gl_LocalInvocationIndex] = a[gl_LocalInvocationIndex] * b[gl_LocalInvocationIndex]; }
 """
+QUOTIENTS = """
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) readonly buffer Y { float y[]; };
+layout(binding = 2) writeonly buffer Q { float quotients[]; };
+layout(binding = 3) writeonly buffer R { float roots[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    quotients[i] = x[i] / y[i];
+    roots[i] = sqrt(x[i]);
+}
+"""
 
 NARROW = "float64 to float32", "float32 to float16"
 
@@ -59,6 +71,16 @@ def test_subnormals_are_flushed_where_it_is_said(gpu: vc.Runtime) -> None:
     gpu.kernel(vc.glsl(PRODUCT))(gpu.array(a), gpu.array(b), out)
     flushes = quirks_of(gpu.device.physical).flushes_float64
     assert np.array_equal(out.numpy(), [0, 0, 0, 1] if flushes else a * b)
+
+
+def test_quotients_are_exact_where_it_is_said(gpu: vc.Runtime) -> None:
+    if not quirks_of(gpu.device.physical).divides_exactly:
+        pytest.skip("the device's quotients may be estimates")
+    x, y = np.exp2(np.random.default_rng(0).uniform(-126, 126, (2, 1 << 14))).astype(np.float32)
+    y = np.where(np.abs(np.log2(x) - np.log2(y)) < 125, y, np.float32(1))  # no subnormal results
+    found = gpu.zeros((2, x.size))
+    gpu.kernel(vc.glsl(QUOTIENTS))(gpu.array(x), gpu.array(y), found[0], found[1], grid=x.size // 64)
+    np.testing.assert_array_equal(found.numpy(), [x / y, np.sqrt(x)])
 
 
 def test_broken_features_are_not_enabled(gpu: vc.Runtime) -> None:
@@ -104,6 +126,7 @@ def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flu
         max_nesting=80,
         checks_are_free=True,
         simplifies_zeros=True,
+        divides_exactly=True,
         divides_by_known_lanes=True,
     )
 

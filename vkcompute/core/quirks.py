@@ -33,6 +33,7 @@ class Quirks:
         survives_forks: a forked child may open devices while its parent has one open.
         wrong_conversions: conversions of numbers that it computes wrongly, by their names in `spirv/conversions.py`.
         simplifies_zeros: folds arithmetic with a constant 0 for all x: x * 0 to 0, x + 0 to x, x / 0 to undefined.
+        divides_exactly: quotients and square roots of float16 and float32 are rounded to the nearest.
         divides_by_known_lanes: divides all lanes by the other arm of a selection if an integer divisor is known for
             each lane, and 0 in some.
         checks_are_free: bounds checks of buffers by the driver cost less than 2 %.
@@ -54,6 +55,7 @@ class Quirks:
     survives_forks: bool = False
     wrong_conversions: tuple[str, ...] = ()
     simplifies_zeros: bool = False
+    divides_exactly: bool = False
     divides_by_known_lanes: bool = False
     checks_are_free: bool = False
     max_private_nbytes: int = 64 << 20
@@ -108,6 +110,9 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # lp_build_mul, lp_build_add, lp_build_sub and lp_build_div compare operands with the constant 0 (Mesa 22.3.6).
     # Other versions are assumed to do the same.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"simplifies_zeros": True}),
+    # They compile to the instructions of CPUs. Vulkan allows a quotient to be off by 2.5 ulp, and GPUs use that.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"divides_exactly": True}),
+    ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"divides_exactly": True}),
     # LLVM 15 simplifies x / select(c, d, 1) to x for a vector d of constants with a 0 (Mesa 22.3.6). Lanes know their
     # constants from the index in the subgroup. Other versions are assumed to do the same.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"divides_by_known_lanes": True}),

@@ -8,7 +8,18 @@ from typing import Any
 
 from vkcompute.errors import IrError
 from vkcompute.ir.folding import fold
-from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, exits, falls_through
+from vkcompute.ir.function import (
+    NO_CONTRACTION,
+    Constant,
+    Function,
+    Op,
+    Param,
+    Region,
+    Result,
+    Value,
+    exits,
+    falls_through,
+)
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import result_type
 from vkcompute.ir.types import UINT32, Matrix, Scalar, Type, element_of
@@ -42,6 +53,10 @@ class Builder:
         halves to even.
         """
         return self._value(code, args)
+
+    def rounded(self, code: str, *args: Value) -> Value:
+        """As `compute`, of floats, where each operation must round its result as IEEE 754 has it."""
+        return self._value(code, args, NO_CONTRACTION)
 
     def cast(self, value: Value, kind: Type) -> Value:
         """Converts a number as numpy's `astype` does; undefined for a float that does not fit an integer type."""

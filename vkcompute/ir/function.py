@@ -19,7 +19,10 @@ from vkcompute.ir.operations import OPERATIONS
 from vkcompute.ir.types import Scalar, Type
 
 NO_CONTRACTION = "no_contraction"
-"""The attribute of arithmetic on floats that a device must not contract or reassociate with other operations."""
+"""The attribute of arithmetic on floats that a device must not contract or reassociate with other operations.
+
+Quotients and square roots of float16 and float32 with it are rounded to the nearest (ir/float_division.py).
+"""
 
 
 class Value:

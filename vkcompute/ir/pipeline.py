@@ -10,6 +10,7 @@ from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.dead_code import eliminate_dead_code
 from vkcompute.ir.flattening import flatten_chains
+from vkcompute.ir.float_division import expand_divisions
 from vkcompute.ir.float_remainders import expand_float_remainders
 from vkcompute.ir.function import Function
 from vkcompute.ir.interface import KernelModule
@@ -53,7 +54,10 @@ def legalize(function: Function) -> Function:
 
 def lower(function: Function, target: Target = ANY) -> KernelModule:
     """The SPIR-V 1.3 module of a valid function, with its interface; its entry point is "main"."""
-    function = widen_small_types(expand_bools(legalize(function)), target)
+    function = expand_bools(legalize(function))
+    if not target.divides_exactly:
+        function = expand_divisions(function)
+    function = widen_small_types(function, target)
     if target.recomputes_across_barriers:
         function = prevent_recomputation(function)
     return to_spirv(function, target)

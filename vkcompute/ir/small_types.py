@@ -16,7 +16,7 @@ import numpy as np
 
 from vkcompute.errors import IrError
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import NO_CONTRACTION, Constant, Function, Op, Region, Value, walk
+from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
 from vkcompute.ir.half_floats import bits_of_half, half_of_bits, rounded_to_half, to_odd
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import replace_memories, rewrite
@@ -194,17 +194,10 @@ class _Widening:
         The error is that of D. Knuth's TwoSum (The Art of Computer Programming, vol. 2, section 4.2.2).
         """
         b = self._b
-
-        def compute(code: str, *args: Value) -> Value:
-            found = b.compute(code, *args)
-            if isinstance(found, Op):
-                found.attribute = NO_CONTRACTION
-            return found
-
-        product = compute("mul", x, y)
-        total = compute("add", product, z)
-        added = compute("sub", total, product)
-        error = compute("add", compute("sub", product, compute("sub", total, added)), compute("sub", z, added))
+        product = b.rounded("mul", x, y)
+        total = b.rounded("add", product, z)
+        added = b.rounded("sub", total, product)
+        error = b.rounded("add", b.rounded("sub", product, b.rounded("sub", total, added)), b.rounded("sub", z, added))
         zero = b.const(0, FLOAT32)
         return rounded_to_half(b, to_odd(b, total, b.compute("lt", error, zero), b.compute("gt", error, zero)))
 

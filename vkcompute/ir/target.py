@@ -20,6 +20,8 @@ class Target:
         missing_types: names of the types of 8 and 16 bits that the device cannot store in buffers, or compute with.
             Kernels compute them in 32 bits, and access them by words (ir/small_types.py).
         preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
+        divides_exactly: True if quotients and square roots of float16 and float32 are rounded to the nearest, where
+            neither they nor operands are subnormal. Otherwise they count as estimates (ir/float_division.py).
         recomputes_across_barriers: True if the compiler computes a value again at each use behind a barrier.
         declares_read_only: True if buffers that a kernel only reads are declared so. Some compilers then reuse what was
             loaded in a loop behind it, also in lanes that had left the loop before.
@@ -35,6 +37,7 @@ class Target:
     preserved_floats: tuple[int, ...] = ()
     declares_read_only: bool = True
     broadcasts: bool = True
+    divides_exactly: bool = False
     recomputes_across_barriers: bool = False
 
 

@@ -31,6 +31,7 @@ def _target(runtime: Runtime) -> Target:
         declares_read_only=not quirks.reuses_masked_loads,
         preserved_floats=physical.preserved_floats,
         broadcasts=not quirks.slow_broadcasts,
+        divides_exactly=quirks.divides_exactly,
         recomputes_across_barriers=quirks.recomputes_across_barriers,
         missing_types=tuple([row.name for row in TABLE if not runtime.device.features.issuperset(row.native)]),
     )
