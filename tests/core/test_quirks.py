@@ -133,20 +133,20 @@ def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flu
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
-    ("name", "conversions"),
+    ("name", "conversions", "loses_signs"),
     [
-        ("MESA_RADV", ("int32 to int64", "float64 to float16")),
-        ("INTEL_OPEN_SOURCE_MESA", ("int32 to int64",)),
-        ("NVIDIA_PROPRIETARY", ()),
+        ("MESA_RADV", ("int32 to int64", "float64 to float16"), False),
+        ("INTEL_OPEN_SOURCE_MESA", ("int32 to int64",), False),
+        ("NVIDIA_PROPRIETARY", (), True),
     ],
 )
-def test_other_drivers_have_only_the_defects_of_a_common_compiler(name: str, conversions: tuple[str, ...]) -> None:
+def test_what_drivers_of_gpus_do(name: str, conversions: tuple[str, ...], loses_signs: bool) -> None:
     driver = vk.constant(f"VK_DRIVER_ID_{name}")
     for info in ("Mesa 22.3.6", "Mesa 26.1.6"):
         physical: Any = SimpleNamespace(properties={"driverID": driver, "driverInfo": info})
         found = quirks_of(physical).wrong_conversions
         assert {*found} == {*conversions, *(NARROW if conversions and "26" in info else ())}
-        assert quirks_of(physical) == Quirks(wrong_conversions=found)
+        assert quirks_of(physical) == Quirks(wrong_conversions=found, loses_signs_of_zeros=loses_signs)
 
 
 @pytest.mark.pure

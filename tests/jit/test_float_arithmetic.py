@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute import ir
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
 from vkcompute.jit.frontend.source import definition_of
@@ -143,7 +144,7 @@ def test_only_fast_math_leaves_it_to_the_driver() -> None:
 
     def decorated(fast_math: bool) -> int:
         kernel: Any = written
-        options = CompileOptions(fast_math=fast_math)
+        options = CompileOptions(fast_math=fast_math, target=ir.Target(divides_exactly=True))
         spirv = specialize(definition_of(kernel), (("f", 1), ("f", 1)), options).spirv
         annotations = Module.parse(spirv).annotations
         return sum(

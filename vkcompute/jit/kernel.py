@@ -230,8 +230,9 @@ def kernel(
     compare by value. An integer to a negative power that is not a constant is 0. Devices may assume no NaN or infinity
     in `min`, `max` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float is int32.
 
-    **Arithmetic of floats** is neither contracted nor reassociated. `vc.fma(x, y, z)` is x * y + z, rounded once where
-    the device can; `fast_math=True` leaves all of it to the driver.
+    **Arithmetic of floats** is neither contracted nor reassociated. Quotients and square roots of float16 and float32
+    are rounded to the nearest. `vc.fma(x, y, z)` is x * y + z, rounded once where the device can; `fast_math=True`
+    leaves all of it to the driver.
 
     **Functions of floats** are accurate to 2 ulp (erfc, lgamma: 5, gamma: 8), for float64, too. `fast_math=True`
     selects the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and
