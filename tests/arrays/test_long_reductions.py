@@ -61,3 +61,8 @@ def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
     x = gpu.array(data)
     for axis in (0, 1):
         np.testing.assert_array_equal(vnp.sum(x, axis=axis).numpy(), data.sum(axis=axis))
+
+
+def test_expressions_of_empty_arrays(gpu: vc.Runtime) -> None:
+    x, row = gpu.zeros((3, 4, 0), np.float32), gpu.zeros((1, 4, 1), np.float32)
+    assert vnp.sum(x - row, axis=(0, 2)).numpy().tolist() == [0] * 4

@@ -272,10 +272,10 @@ class Stage(NamedTuple):
         return Form(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
 
     def _axis(self, lengths: Sequence[int]) -> int | None:
-        """Returns the axis that the stage reduces; None if it is not one."""
+        """Returns the axis that the stage reduces; None if it is not one. An empty axis counts as one element."""
         n_columns, total = 1, self.n_rows * self.n * self.n_columns
         for axis in range(len(lengths), -1, -1):
-            n = lengths[axis - 1] if axis else total // n_columns
+            n = (lengths[axis - 1] or 1) if axis else total // n_columns
             if n_columns == self.n_columns:
                 return axis if n == self.n and lengths else None
             n_columns *= n
