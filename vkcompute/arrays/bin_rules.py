@@ -17,6 +17,7 @@ from vkcompute.arrays import reductions
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.statistics import percentile
 from vkcompute.arrays.ufunc import apply, astype
+from vkcompute.arrays.variance import std
 from vkcompute.runtime.memory.array import Array
 
 Counts = Callable[[int], Any]
@@ -53,11 +54,11 @@ def _by_rice(x: Array, _: Counts) -> float:
 
 
 def _by_scott(x: Array, _: Counts) -> float:
-    return float(np.cbrt(24 * math.sqrt(math.pi) / x.size)) * float(reductions.std(x))
+    return float(np.cbrt(24 * math.sqrt(math.pi) / x.size)) * float(std(x))
 
 
 def _by_doane(x: Array, _: Counts) -> float:
-    n, deviation = x.size, float(reductions.std(x))
+    n, deviation = x.size, float(std(x))
     if n < 3 or deviation == 0:
         return 0.0
     scaled = apply("divide", apply("subtract", x, float(reductions.mean(x))), deviation)

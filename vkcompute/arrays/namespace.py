@@ -21,6 +21,7 @@ from vkcompute.arrays import sequences as _sequences
 from vkcompute.arrays import sets as _sets
 from vkcompute.arrays import standard as _standard
 from vkcompute.arrays import statistics as _statistics
+from vkcompute.arrays import variance as _variance
 from vkcompute.arrays.bits import packbits as packbits
 from vkcompute.arrays.bits import unpackbits as unpackbits
 from vkcompute.arrays.creation import arange as arange
@@ -145,11 +146,12 @@ _FUNCTIONS = {
     "extract fill_diagonal flatnonzero indices ix_ mask_indices piecewise place put put_along_axis putmask "
     "ravel_multi_index select tri tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",
     _polynomials: "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander",
-    _reductions: "all any argmax argmin count_nonzero max mean min prod ptp std sum var",
+    _reductions: "all any argmax argmin count_nonzero max mean min prod ptp sum",
     _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
     _sets: "in1d intersect1d isin setdiff1d setxor1d union1d",
     _standard: "argpartition lexsort partition sort_complex topk",
     _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
+    _variance: "std var",
 }
 _OF_NUMPY = (
     "base_repr", "binary_repr", "complexfloating", "dtype", "errstate", "floating", "format_float_positional",

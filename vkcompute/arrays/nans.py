@@ -13,6 +13,7 @@ from vkcompute.arrays.promotion import floating, part_of
 from vkcompute.arrays.standard import cumprod, cumsum
 from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.arrays.ufunc import where as choose
+from vkcompute.arrays.variance import correction_of, squared
 from vkcompute.runtime.memory.array import Array
 
 
@@ -153,11 +154,11 @@ def nanvar(
     Raises:
         ValueError: `ddof` and `correction` are given.
     """
-    ddof = reductions.correction_of(ddof, correction)
+    ddof = correction_of(ddof, correction)
     found, wide = _wide(a, dtype)
     a, real = _chosen(a, wide, where), part_of(wide)
     difference = apply("subtract", a, nanmean(a, axis, keepdims=True) if mean is None else mean)
-    squares = choose(apply("isnan", a), real.type(0), reductions.squared(difference, real))
+    squares = choose(apply("isnan", a), real.type(0), squared(difference, real))
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = apply("subtract", numbers_along(a, axis, real, keepdims), real.type(ddof))
     variance = choose(apply("greater", free, 0), apply("divide", total, free), real.type(np.nan))

@@ -200,7 +200,7 @@ def _slice(array: Array, axis: int, start: int, stop: int | None) -> Array:
     return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def _checked(name: str, array: Any) -> Array:
+def checked(name: str, array: Any) -> Array:
     if type(array) is not Array:
         kind_of(array)
         raise TypeError(f"{name} takes a device array; got {type(array).__name__}; make one with gpu.array(x)")
@@ -212,18 +212,18 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
 
 
-def _mask(condition: Any, array: Array) -> Any:
+def mask_of(condition: Any, array: Array) -> Any:
     """Returns the mask of a reduction on the device, or True for all elements."""
     return condition if condition is True else asarray(condition, device=array.runtime)
 
 
-def _chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
+def chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
     """Returns an array with the neutral element of a reduction where a condition is false.
 
     Raises:
         ValueError: the condition does not broadcast to the array.
     """
-    condition = _mask(condition, array)
+    condition = mask_of(condition, array)
     if condition is True:
         return array
     found = _where(condition, astype(array, dtype), neutral(row, dtype))
@@ -247,9 +247,9 @@ def sum(
         initial: a number that is added.
         where: a bool array; elements where it is false are left out.
     """
-    a = _checked("sum", a)
+    a = checked("sum", a)
     axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
-    total = reduce("add", _chosen(a, where, "add", found), axes, found, keepdims)
+    total = reduce("add", chosen(a, where, "add", found), axes, found, keepdims)
     return written(_started(total, "add", initial), out)
 
 
@@ -258,23 +258,23 @@ def prod(
     keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
-    a = _checked("prod", a)
+    a = checked("prod", a)
     axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
-    total = reduce("multiply", _chosen(a, where, "multiply", found), axes, found, keepdims)
+    total = reduce("multiply", chosen(a, where, "multiply", found), axes, found, keepdims)
     return written(_started(total, "multiply", initial), out)
 
 
 def _extreme(
     row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any
 ) -> Array:
-    array = _checked(name, array)
+    array = checked(name, array)
     axes = reduced_axes(name, array.ndim, axis)
     if initial is None and not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     if initial is None and condition is not True:
         raise ValueError(f"{name} with where= needs initial=, the result for no elements")
     wide = np.dtype(np.int32) if array.dtype == BOOL else array.dtype
-    array, dtype = _chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
+    array, dtype = chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
     initial = initial if initial is None or dtype != BOOL else bool(initial)
     found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
     return written(astype(found, BOOL) if dtype == BOOL else found, out)
@@ -302,8 +302,8 @@ def min(
 
 
 def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, condition: Any) -> Array:
-    array = _checked(name, array)
-    array = _chosen(array, condition, row, BOOL)
+    array = checked(name, array)
+    array = chosen(array, condition, row, BOOL)
     axes, counted = reduced_axes(name, array.ndim, axis), astype(astype(array, BOOL), np.int32)
     return written(astype(reduce(row, counted, axes, counted.dtype, keepdims), BOOL), out)
 
@@ -320,7 +320,7 @@ def any(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = 
 
 def count_nonzero(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
-    a = _checked("count_nonzero", a)
+    a = checked("count_nonzero", a)
     axes, dtype = reduced_axes("count_nonzero", a.ndim, axis), default_int(a.runtime)
     return reduce("add", astype(astype(a, BOOL), dtype), axes, dtype, keepdims)
 
@@ -334,85 +334,19 @@ def mean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
-    a = _checked("mean", a)
-    where = _mask(where, a)
+    a = checked("mean", a)
+    where = mask_of(where, a)
     found = np.dtype(dtype) if dtype is not None else floating(a.dtype)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
     wide = np.dtype(np.float32) if found == np.float16 else found
     a = astype(a, wide) if a.dtype != wide else a
-    total = reduce("add", _chosen(a, where, "add", wide), axes, wide, keepdims)
+    total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
     count: Any = wide.type(n)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
     quotient = apply("divide", total, count)
     return written(astype(quotient, found) if quotient.dtype != found else quotient, out)
-
-
-_mean = mean  # `var` has an argument of this name
-
-
-def var(
-    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
-) -> Array:  # fmt: skip
-    """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof.
-
-    Args:
-        where: a bool array; elements where it is false are left out.
-        mean: the mean along these axes, with keepdims=True, if it is known.
-        correction: the standard's name for `ddof`.
-
-    Raises:
-        ValueError: `ddof` and `correction` are given.
-    """
-    ddof = correction_of(ddof, correction)
-    a = _checked("var", a)
-    where = _mask(where, a)
-    if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
-    axes = axes_of("var", a.ndim, axis)
-    n: Any = math.prod([a.shape[at] for at in axes])
-    centre = _mean(a, axes, dtype, keepdims=True, where=where) if mean is None else mean
-    difference = apply("subtract", a, centre)
-    wide = np.dtype(np.float32) if difference.dtype == np.float16 else part_of(difference.dtype)
-    total = reduce("add", _chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
-    if where is not True:
-        n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
-        found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
-    else:
-        found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
-    narrow = part_of(centre.dtype)
-    return written(astype(found, narrow) if found.dtype != narrow else found, out)
-
-
-def correction_of(ddof: float, correction: float | None) -> float:
-    """Returns the one of two arguments that was given.
-
-    Raises:
-        ValueError: both are.
-    """
-    if ddof and correction is not None:
-        raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
-    return ddof if correction is None else correction
-
-
-def squared(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns the squared distances from 0, in a float dtype."""
-    if array.dtype.kind == "c":
-        one, other = part("real", array), part("imag", array)
-        return apply("add", apply("multiply", one, one), apply("multiply", other, other))
-    array = astype(array, dtype) if array.dtype != dtype else array
-    return apply("multiply", array, array)
-
-
-def std(
-    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
-) -> Array:  # fmt: skip
-    """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return written(apply("sqrt", found), out)
 
 
 _WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
@@ -425,7 +359,7 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
 
     Numbers of at most 32 bits are read once: the reduction is of their ranks with their places behind.
     """
-    array = _checked(name, array)
+    array = checked(name, array)
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0

@@ -21,6 +21,7 @@ from vkcompute.arrays.reductions import max as _max
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.variance import moments
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary
@@ -94,11 +95,15 @@ def var_mean(
     found = _by_program(rows.VAR_MEAN, x, 1, (), (float(correction),), reduces=2)
     if found is not None:
         return found[:, 0].reshape(shape), found[:, 1].reshape(shape)
-    given = wide(x, x.dtype)
-    mean = _mean(given, 1, keepdims=True)
-    distances = apply("subtract", given, mean)
-    total, n = _sum(apply("multiply", distances, distances), 1), max(x.shape[1] - float(correction), 0.0)
-    both = apply("divide", total, n), mean
+    known = moments(x, (1,), keepdims=True)
+    if known is not None:
+        mean, total = known
+    else:
+        given = wide(x, x.dtype)
+        mean = _mean(given, 1, keepdims=True)
+        distances = apply("subtract", given, mean)
+        total = _sum(apply("multiply", distances, distances), 1)
+    both = apply("divide", total, max(x.shape[1] - float(correction), 0.0)), mean
     return tuple([converted(each, x.dtype).reshape(shape) for each in both])  # type: ignore[return-value]
 
 

@@ -1,0 +1,261 @@
+"""Variances along axes. Long contiguous lines are read once: a block program finds the moments of their parts.
+
+Each part's mean is found before the squared distances from it are added, both in registers. The moments of parts are
+combined as by T. F. Chan, G. H. Golub and R. J. LeVeque: Updating formulae and a pairwise algorithm for computing
+sample variances. 1979.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute import ir
+from vkcompute.arrays.block_offsets import LARGEST, between, grid, offsets, repeated, rounded, scaled, span
+from vkcompute.arrays.lines import Axis, axes_of, is_cpu
+from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.arrays.promotion import floating, part_of, require_dtype
+from vkcompute.arrays.reductions import checked, chosen, count_nonzero, mask_of, reduce
+from vkcompute.arrays.reductions import mean as _mean
+from vkcompute.arrays.reductions import sum as _sum
+from vkcompute.arrays.ufunc import apply, astype, part, written
+from vkcompute.ir import INT32, Value
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+from vkcompute.tile.builder import Builder
+from vkcompute.tile.device import block_target
+from vkcompute.tile.program import Built, Program, is_wide
+from vkcompute.tile.registers import ADJACENT
+
+_LENGTHS = 1024, 512
+"""Elements of a part, of which the first length is faster."""
+_SHORTEST = 257
+"""The fewest elements of a line: for 256, two reads take 8.0 ms of CPU time on lavapipe, and the program 10.6."""
+_FEWEST = 1 << 23
+"""The fewest elements of an array whose lines have several parts: to combine them takes four launches."""
+_ALIGNED = 256
+"""Lines, of which pieces of an array have multiples: any device binds them."""
+_LONG, _PIECES = 1 << 24, 1024
+"""Elements of a line that is divided into lines, so that grids and bindings hold it, and their number."""
+_N_MOMENTS = 4
+
+
+def _moments(dtype: str, wide: str, rows: int, length: int, whole: bool, aligned: bool) -> Built:
+    """Builds four numbers for each part of each line.
+
+    They are the number of elements, an approximate mean, the mean distance from it, and the sum of squared distances
+    from the mean. The mean has the precision of a sum of two numbers, since those of several parts are subtracted.
+
+    Args:
+        dtype, wide: of the elements, and of the results.
+        rows, length: of a block, which has a part of several lines; powers of two.
+        whole: True if `length` divides that of the lines.
+        aligned: True if ADJACENT does.
+    """
+    function, kind, shape = ir.Function("moments"), ir.SCALARS[wide], (rows, length)
+    x, out = function.buffer("x", ir.SCALARS[dtype]), function.buffer("out", kind)
+    n_rows, n, n_parts = (function.push(name, INT32) for name in ("n_rows", "n", "n_parts"))
+    c = Builder(function)
+    zero = c.const(0, INT32)
+    at, row = (c.cast(c.builtin("group_id", axis), INT32) for axis in (0, 1))
+    below = span(c, c.compute("mul", row, c.const(rows, INT32)), rows)
+    start, present = c.compute("mul", at, c.const(length, INT32)), between(c, below, zero, n_rows)
+    inside = None
+    if rows > 1 or not whole:
+        unit = ADJACENT if aligned else 1
+        steps = scaled(c, c.arange(0, length // unit), c.const(unit, INT32))
+        steps = c.compute("add", steps, c.full(start, (length // unit,)))
+        inside = repeated(c, grid(c, "and", present, between(c, steps, zero, n)), unit)
+
+    def some(block: Value) -> Value:
+        """Returns the elements of lines, and 0 for others."""
+        return block if inside is None else c.select(inside, block, c.full(c.const(0, kind), shape))
+
+    def total(block: Value) -> Value:
+        return c.reduce([block], 1, lambda one, other: [c.compute("add", one[0], other[0])])[0]
+
+    block = c.cast(c.load_block(x, offsets(c, scaled(c, below, n), span(c, start, length), zero), inside), kind)
+    number = c.compute("min", c.compute("sub", n, start), c.const(length, INT32))
+    count = c.full(c.cast(number, kind), (rows,))
+    centre = c.compute("div", total(some(block)), count)
+    distances = some(c.compute("sub", block, c.broadcast(c.reshape(centre, (rows, 1)), shape)))
+    rest = c.compute("div", total(distances), count)
+    excess = c.compute("mul", c.compute("mul", rest, rest), count)
+    squares = c.compute("sub", total(c.compute("mul", distances, distances)), excess)
+    place = c.compute("add", scaled(c, below, n_parts), c.full(at, (rows,)))
+    for which, value in enumerate((count, centre, rest, squares)):
+        each = c.compute("add", scaled(c, place, c.const(_N_MOMENTS, INT32)), c.full(c.const(which, INT32), (rows,)))
+        c.store_block(out, each, value, present)
+    return Built(function, [x] if aligned else [], {n: ADJACENT} if aligned else None)
+
+
+_PROGRAM = Program(_moments)
+
+
+class _Lines(NamedTuple):
+    """An array as lines along its last axes.
+
+    Attributes:
+        shape: the lengths of the other axes, and of the lines.
+        axes: those of the others that are reduced.
+        n_rows, n: lines, and elements of each.
+        length: elements of a part, except of the last ones.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    n_rows: int
+    n: int
+    length: int
+
+
+def _lines_of(x: Array, axes: tuple[int, ...]) -> _Lines | None:
+    """Returns the lines of an array that a program reads faster than reductions read it twice; None for others.
+
+    On CPUs without texel loads, the program takes up to twice as long as reductions (SwiftShader). So it does on
+    lavapipe for float16, and along an axis before the last.
+    """
+    runtime = runtime_of(x)
+    if x._expression is not None or x.dtype.kind not in "iuf" or needs_strides(x):
+        return None  # an expression is computed twice, in registers, rather than stored
+    if is_cpu(runtime) and (x.dtype == np.float16 or not block_target(runtime).texels):
+        return None
+    first = x.ndim
+    while first and (first - 1 in axes or x.shape[first - 1] == 1):
+        first -= 1
+    n, others = math.prod(x.shape[first:]), tuple([at for at in axes if at < first])
+    shape = x.shape[:first]
+    if n > _LONG and n % _PIECES == 0:
+        shape, others, n = (*shape, _PIECES), (*others, first), n // _PIECES
+    length = builtins.min(_LENGTHS, key=lambda each: rounded(n, each))
+    n_parts = -(-n // length)
+    if n < _SHORTEST or n_parts > MOST_GROUPS or (x.size < _FEWEST and (n_parts > 1 or others)):
+        return None
+    return _Lines(shape, others, math.prod(shape), n, length)
+
+
+def _parts_of(x: Array, lines: _Lines) -> Array | None:
+    """Returns the moments of the parts of lines, along the last two axes; None if bindings hold few lines."""
+    _, _, n_rows, n, length = lines
+    wide = require_dtype(x.runtime, _wide(floating(x.dtype)), "var")
+    require_dtype(x.runtime, x.dtype, "var")
+    rows = builtins.min(builtins.max(_LENGTHS[0] // length, 1), 1 << (n_rows - 1).bit_length())
+    most = builtins.min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // n
+    most = builtins.min(most, MOST_GROUPS * rows)
+    step = n_rows if n_rows <= most else most // _ALIGNED * _ALIGNED
+    if not step:
+        return None
+    n_parts = -(-n // length)
+    given, found = x.reshape((n_rows, n)), temporary(x.runtime, (n_rows, n_parts, _N_MOMENTS), wide)
+    for start in range(0, n_rows, step):
+        piece, out = (each if step == n_rows else each[start : start + step] for each in (given, found))
+        form = x.dtype.name, wide.name, rows, length, n % length == 0, n % ADJACENT == 0 and is_wide(piece)
+        _PROGRAM.launch(form, [piece, out], (len(piece), n, n_parts), (n_parts, -(-len(piece) // rows), 1))
+    return found.reshape((*lines.shape, n_parts, _N_MOMENTS))
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which floats are added: of at least 32 bits."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, Array] | None:
+    """Returns the mean along axes and the sum of squared distances from it, by one read; None if two are faster.
+
+    Args:
+        axes: as by `axes_of`.
+    """
+    lines = _lines_of(x, axes)
+    parts = None if lines is None else _parts_of(x, lines)
+    if lines is None or parts is None:
+        return None
+    count, centre, rest, squares = (parts[..., at] for at in range(_N_MOMENTS))
+    along = *lines.axes, centre.ndim - 1
+    if math.prod([centre.shape[at] for at in along]) == 1:
+        mean = apply("add", centre, rest)
+    else:
+        n = count.dtype.type(math.prod([x.shape[at] for at in axes]))
+        origin = _mean(centre, along, keepdims=True)
+        distance = apply("add", apply("subtract", centre, origin), rest)
+        moment = apply("multiply", count, distance)
+        excess = _sum(moment, along)
+        shift = apply("divide", excess, n)
+        squares = _sum(apply("add", squares, apply("multiply", moment, distance)), along)
+        squares = apply("subtract", squares, apply("multiply", excess, shift))
+        mean = apply("add", origin.reshape(shift.shape), shift)
+    shape = tuple([1 if at in axes else n for at, n in enumerate(x.shape) if keepdims or at not in axes])
+    return mean.reshape(shape), squares.reshape(shape)
+
+
+def var(
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+) -> Array:  # fmt: skip
+    """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof.
+
+    Args:
+        where: a bool array; elements where it is false are left out.
+        mean: the mean along these axes, with keepdims=True, if it is known.
+        correction: the standard's name for `ddof`.
+
+    Raises:
+        ValueError: `ddof` and `correction` are given.
+    """
+    ddof = correction_of(ddof, correction)
+    a = checked("var", a)
+    where = mask_of(where, a)
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
+    axes = axes_of("var", a.ndim, axis)
+    n: Any = math.prod([a.shape[at] for at in axes])
+    dtype = np.dtype(dtype) if dtype is not None else floating(a.dtype) if mean is None else mean.dtype
+    narrow, with_own_mean = part_of(dtype), where is True and mean is None and dtype == floating(a.dtype)
+    known = moments(a, axes, keepdims=keepdims) if with_own_mean else None
+    if known is not None:
+        total, wide = known[1], known[1].dtype
+    else:
+        centre = _mean(a, axes, _wide(dtype), keepdims=True, where=where) if mean is None else mean
+        difference = apply("subtract", a, centre)
+        wide = _wide(part_of(difference.dtype))
+        total = reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
+    if where is not True:
+        n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
+        found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
+    else:
+        found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
+    return written(astype(found, narrow) if found.dtype != narrow else found, out)
+
+
+def correction_of(ddof: float, correction: float | None) -> float:
+    """Returns the one of two arguments that was given.
+
+    Raises:
+        ValueError: both are.
+    """
+    if ddof and correction is not None:
+        raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
+    return ddof if correction is None else correction
+
+
+def squared(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns the squared distances from 0, in a float dtype."""
+    if array.dtype.kind == "c":
+        one, other = part("real", array), part("imag", array)
+        return apply("add", apply("multiply", one, one), apply("multiply", other, other))
+    array = astype(array, dtype) if array.dtype != dtype else array
+    return apply("multiply", array, array)
+
+
+def std(
+    a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
+    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+) -> Array:  # fmt: skip
+    """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
+    found = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return written(apply("sqrt", found), out)
