@@ -100,6 +100,7 @@ class Decoration:
     ArrayStride = 6
     MatrixStride = 7
     BuiltIn = 11
+    Restrict = 19
     Aliased = 20
     Coherent = 23
     NonWritable = 24
@@ -110,7 +111,7 @@ class Decoration:
     NoContraction = 42
     _UNUSED = """
         ColMajor=5 GLSLShared=8 GLSLPacked=9 CPacked=10 NoPerspective=13 Flat=14 Patch=15 Centroid=16 Sample=17
-        Invariant=18 Restrict=19 Volatile=21 Constant=22 Uniform=26 UniformId=27 SaturatedConversion=28 Stream=29
+        Invariant=18 Volatile=21 Constant=22 Uniform=26 UniformId=27 SaturatedConversion=28 Stream=29
         Location=30 Component=31 Index=32 XfbBuffer=36 XfbStride=37 InputAttachmentIndex=43 Alignment=44
         MaxByteOffset=45 AlignmentId=46 MaxByteOffsetId=47 NoSignedWrap=4469 NoUnsignedWrap=4470 PerPrimitiveEXT=5271
         PerVertexKHR=5285 NonUniform=5300 RestrictPointer=5355 AliasedPointer=5356 CounterBuffer=5634

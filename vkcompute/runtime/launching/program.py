@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +13,14 @@ from vkcompute.errors import SpirvError
 from vkcompute.glsl import glsl
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration, StorageClass
+from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
 
 BUILT_IN = Path(__file__).parents[2] / "_spv"
 
+_ARRAYS = op.OpTypeArray, op.OpTypeRuntimeArray
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 
@@ -66,24 +69,40 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
     validate(module)
     interface = reflect(module, entry_point)
     if any(each.writes for each in interface.bindings):
-        _forget_nonwritable(module)
+        _declare_aliases(module)
     return Program(name, module.words(), interface)
 
 
-def _forget_nonwritable(module: Module) -> None:
-    """Removes NonWritable from the buffers of a module, in place.
+def _declare_aliases(module: Module) -> None:
+    """Declares that buffers of a module may show the same memory, in place: a launch may bind an array twice.
 
-    It says that a variable is not stored to; another one may be bound to the same memory. SwiftShader takes the memory
-    for constant, and loads it once. GLSL compilers decorate members of blocks, which it ignores.
+    Compilers load memory that is declared NonWritable once, or through caches that miss the stores of the same launch.
+    They may take memory that is not declared Aliased for different memory (SPIR-V 2.18.2).
     """
     classes = StorageClass.StorageBuffer, StorageClass.Uniform
     variables = [each.operands for each in module.declarations if each.opcode == op.OpVariable]
-    buffers = {identifier for _, identifier, storage, *_ in variables if storage in classes}
-    module.annotations = [
-        each
-        for each in module.annotations
-        if each.opcode != op.OpDecorate or each.operands[1] != Decoration.NonWritable or each.operands[0] not in buffers
-    ]
+    types = {each.operands[0]: each for each in module.declarations if each.opcode in (op.OpTypePointer, *_ARRAYS)}
+    buffers = {variable: _block(types, pointer) for pointer, variable, storage, *_ in variables if storage in classes}
+    decorated = {op.OpDecorate: frozenset(buffers), op.OpMemberDecorate: frozenset(buffers.values())}
+    kept, declared = list[Instruction](), set[int]()
+    for each in module.annotations:
+        if each.operands[0] in decorated.get(each.opcode, ()):
+            decoration = each.operands[1 if each.opcode == op.OpDecorate else 2]
+            if decoration == Decoration.NonWritable:
+                continue
+            if decoration in (Decoration.Aliased, Decoration.Restrict):
+                declared.add(each.operands[0])
+        kept.append(each)
+    undeclared = [variable for variable, block in buffers.items() if declared.isdisjoint((variable, block))]
+    module.annotations = kept + [Instruction(op.OpDecorate, (each, Decoration.Aliased)) for each in undeclared]
+
+
+def _block(types: Mapping[int, Instruction], pointer: int) -> int:
+    """Returns the type that a pointer to a block, or to an array of blocks, ends at."""
+    found = types[pointer].operands[2]
+    while found in types:
+        found = types[found].operands[1]
+    return found
 
 
 @lru_cache(maxsize=256)
