@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
+from vkcompute import ir
 from vkcompute.jit.launching import target
 from vkcompute.runtime.launching.launch_config import DEFAULT
+from vkcompute.spirv import opcodes
+from vkcompute.spirv.enums import Decoration
+from vkcompute.spirv.module import Module
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 FLAGS = np.arange(11) % 3 == 1
@@ -165,6 +169,19 @@ def test_launches_on_neighbours_of_a_word(words: vc.Runtime) -> None:
         expected = ~expected
         expected[1] = True
     assert np.array_equal(base.numpy(), expected)
+
+
+def test_what_is_loaded_may_be_what_a_store_clears_first() -> None:
+    """In place, a load must not move past the operation that clears the byte before it is stored."""
+    function = ir.Function("flip")
+    x, out = function.buffer("x", ir.BOOL), function.buffer("out", ir.BOOL)
+    b = ir.Builder(function)
+    me = b.builtin("global_id")
+    b.store(out, me, b.compute("not", b.load(x, me)))
+    module = Module.parse(ir.lower(ir.optimize(function), ir.Target(missing_types=("int8", "uint8"))).spirv)
+    decorations = [each.operands[1] for each in module.annotations if each.opcode == opcodes.OpDecorate]
+    assert decorations.count(Decoration.Aliased) == 2
+    assert Decoration.NonWritable not in decorations
 
 
 def test_a_launch_owns_the_words_that_it_stores_bytes_to(words: vc.Runtime) -> None:

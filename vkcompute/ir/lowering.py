@@ -91,7 +91,10 @@ class _Lowering:
         # The Vulkan memory model has no such decoration.
         is_fenced = any(op.code == "fence" for op in ops) and not self._has_matrices
         fenced = [Decoration.Coherent] if is_fenced else []
-        for number, memory in enumerate(self._function.buffers):
+        # A store to a part of a word clears the part first. A kernel in place must not load it after that.
+        function, in_words = self._function, any(memory is not None and memory.parts > 1 for memory in written)
+        aliased = frozenset(function.buffers) if in_words else function.aliased
+        for number, memory in enumerate(function.buffers):
             binding = memory.binding or (0, number)
             if memory.texels:
                 self._memories[memory] = (
@@ -100,7 +103,7 @@ class _Lowering:
                 )
                 continue
             decorations = fenced if memory in written else read_only
-            if memory in self._function.aliased:  # drivers may take others for different memory: SPIR-V 2.18.2
+            if memory in aliased:  # drivers may take others for different memory: SPIR-V 2.18.2
                 decorations = [*fenced, Decoration.Aliased]
             variable = out.buffer(memory.name, memory.type, binding, *decorations)
             self._memories[memory] = StorageClass.StorageBuffer, variable
