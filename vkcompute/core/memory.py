@@ -116,18 +116,20 @@ class MemoryPool:
 
     Args:
         families: the queue families that access buffers.
-        limit_bytes: the most that all blocks together may take; None leaves it to the heap and its budget.
+        limit_bytes: the most that all blocks on the heap of device memory may take; None leaves it to the heap and its
+            budget.
         block_bytes: the size of a block that small buffers share.
         staging: treats device memory as invisible to the host.
 
     Attributes:
         unified: True if buffers live in memory that is the device's and the host's, coherent and cached.
+        heap: the index of the heap of device memory. Discrete GPUs have staging memory on another.
         release_callbacks: called when memory runs out, to close buffers that are only kept for later use.
         make_room: called with a number of bytes when memory runs out in spite of that, to move buffers to the host;
             returns False if it has moved none.
         buffers: weak references to the buffers in device memory, by id.
         exceeds_limit: True while the staging memory of such a move may exceed `limit_bytes`.
-        peak_bytes: the most bytes that were in use by buffers at a time.
+        peak_bytes: the most bytes of device memory that were in use by buffers at a time.
     """
 
     def __init__(
@@ -145,7 +147,8 @@ class MemoryPool:
         self.kinds = {use: _best(fit, *_PREFERENCES[use]) for use in ("upload", "download")}
         self.kinds["device"] = _best(fit, *_PREFERENCES["unified" if self.unified else "device"])
         self.kinds["fixed"] = self.kinds["device"]
-        local = heaps[self.kinds["device"].heap].nbytes
+        self.heap = self.kinds["device"].heap
+        local = heaps[self.heap].nbytes
         local = local if limit_bytes is None else min(local, limit_bytes)
         self.block_bytes = min(block_bytes, max(MIB, local // 8))
         self.keep_bytes = local // 8  # of empty blocks, kept for reuse
@@ -156,13 +159,13 @@ class MemoryPool:
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes of all blocks, in use or not."""
-        return sum(block.nbytes for block in self.blocks)
+        """Bytes of all blocks of device memory, in use or not."""
+        return sum(block.nbytes for block in self.blocks if block.kind.heap == self.heap)
 
     @property
     def used_bytes(self) -> int:
-        """Bytes in use by buffers."""
-        self._used_bytes = sum(block.ranges.used_bytes for block in self.blocks)
+        """Bytes of device memory in use by buffers."""
+        self._used_bytes = sum(block.ranges.used_bytes for block in self.blocks if block.kind.heap == self.heap)
         return self._used_bytes
 
     def allocate(self, nbytes: int, use: str, allocations: list[Allocation], *, moves: bool = True) -> None:
@@ -188,7 +191,8 @@ class MemoryPool:
                 except OutOfDeviceMemory:
                     self._reclaim()
                     self._allocate_in_room(nbytes, kind, allocations, moves)
-        self._used_bytes += nbytes
+        if kind.heap == self.heap:
+            self._used_bytes += nbytes
         if self._used_bytes > self.peak_bytes:
             self.peak_bytes = self._used_bytes
 
@@ -197,7 +201,7 @@ class MemoryPool:
         while not self._from_blocks(nbytes, kind, allocations):
             if (error := self._error_of(nbytes, kind, allocations)) is None:
                 return
-            moves = moves and (kind.heap == self.kinds["device"].heap or self.limit_bytes is not None)
+            moves = moves and kind.heap == self.heap
             try:
                 if nbytes > error.total or not moves or not self.make_room(nbytes):
                     raise error
@@ -255,7 +259,8 @@ class MemoryPool:
         """Frees ranges. Empty blocks are kept for reuse up to `keep_bytes`."""
         while allocations:
             block, offset = allocations[-1]
-            self._used_bytes -= block.ranges.length(offset)
+            if block.kind.heap == self.heap:
+                self._used_bytes -= block.ranges.length(offset)
             block.ranges.free(offset, allocations)
             if block.ranges.used_bytes == 0:
                 self.drop_empty(self.keep_bytes)
@@ -278,9 +283,13 @@ class MemoryPool:
         budget = self.device.heap_budget(kind.heap)
         if budget is not None:
             free = min(free, budget)
-        if self.limit_bytes is not None and not self.exceeds_limit:
-            free = min(free, self.limit_bytes - self.allocated_bytes)
+        if (limit_bytes := self._limit_of(kind)) is not None:
+            free = min(free, limit_bytes - held)
         return max(0, free)
+
+    def _limit_of(self, kind: MemoryType) -> int | None:
+        """Returns the limit in force for blocks of `kind`, or None."""
+        return None if self.exceeds_limit or kind.heap != self.heap else self.limit_bytes
 
     def _deferred_bytes(self) -> int:
         """Returns the bytes of closed buffers that pending work uses."""
@@ -300,7 +309,7 @@ class MemoryPool:
         wanted = nbytes if nbytes > shared // 2 or self.exceeds_limit else shared
         physical = self.device.physical
         total = physical.memory_heaps[kind.heap].nbytes
-        limit = total if self.limit_bytes is None or self.exceeds_limit else self.limit_bytes
+        limit = total if (limit_bytes := self._limit_of(kind)) is None else limit_bytes
         if wanted > physical.max_allocation_bytes:
             remedy = f"an array has at most {physical.max_allocation_bytes} bytes there; divide it"
             raise OutOfDeviceMemory(nbytes, free, total, str(self.device), remedy=remedy)

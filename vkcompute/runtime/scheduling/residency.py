@@ -153,7 +153,7 @@ class Residency:
         """
         movable = [] if self._is_moving else self._movable()
         kind = self._pool.kinds["device"]
-        unused = sum(block.nbytes - block.ranges.used_bytes for block in self._pool.blocks)
+        unused = self._pool.allocated_bytes - self._pool.used_bytes
         if not movable or sum(each.nbytes for each in movable) + unused + self._pool.free_bytes(kind) < nbytes:
             return False
         self._warn()
