@@ -26,10 +26,11 @@ def open_runtime(
         timelines: compute queues, or (compute, transfer) queues.
         staging: whether the host may not access device memory.
         limits: in the place of the device's own.
-        options: passed on to `vc.Runtime`.
+        options: passed on to `vc.Runtime`. Submits have no time limit, else a GPU gets the first launch of a kernel in
+            parts, with a submit each.
     """
     with emulated(timelines=timelines, staging=staging, limits=limits):
-        return vc.Runtime(**options)
+        return vc.Runtime(**{"submit_limit_s": None, **options})
 
 
 def lacks(gpu: vc.Runtime, dtype: str, *, in_shaders: bool = False) -> bool:

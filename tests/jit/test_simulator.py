@@ -292,7 +292,7 @@ WRITES: list[Any] = [
     lambda x, y: y.fill(1),
     lambda x, y: y.copy_from(x),
     lambda x, y: halves[1, 6](x, y),
-    lambda x, y: np.from_dlpack(y),
+    lambda x, y: np.from_dlpack(y) if y.runtime.device.memory.unified else y.fill(1),
 ]
 
 

@@ -23,7 +23,7 @@ from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.simulator.subgroup import results
 from vkcompute.spirv.enums import GroupOperation
 
-GROUP, N_GROUPS = 48, 3
+GROUP, N_GROUPS = 64, 3
 Array = np.ndarray[Any, Any]
 
 
@@ -164,8 +164,9 @@ def test_votes_of_those_that_come(gpu: vc.Runtime) -> None:
         mine = array[come]
         both = np.all(mine < 2) + 2 * np.any(mine == 0) + 4 * (np.sum(mine == 1) % 2)
         bits = sum(1 << k for k, member in enumerate(members) if member in come and array[member] > 0)
+        ballot = np.array([bits & 0xFFFFFFFF, bits >> 32], np.uint32).view(np.int32)
         for place, member in enumerate(come):
-            expected = [np.all(mine < 2), np.any(mine == 0), place == 0, both, bits, 0, come[0], 1]
+            expected = [np.all(mine < 2), np.any(mine == 0), place == 0, both, *ballot, come[0], 1]
             assert found[member].tolist() == expected
 
 

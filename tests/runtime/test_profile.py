@@ -392,7 +392,8 @@ def test_plot_and_trace_of_nothing(gpu: vc.Runtime, tmp_path: Path) -> None:
     matplotlib.use("Agg")
     with gpu.profile() as profile:
         pass
-    matplotlib.pyplot.close(profile.plot())
+    figure = profile.plot()  # it imports pyplot
+    matplotlib.pyplot.close(figure)
     assert trace_of(profile, tmp_path)[1][1] == "host"
 
 
