@@ -54,8 +54,8 @@ USES: dict[str, Callable[[Any], object]] = {
 class World:
     """A runtime with arrays, and a graph of a launch that fails."""
 
-    def __init__(self) -> None:
-        self.runtime = open_runtime(timelines=2)
+    def __init__(self, *, staging: bool) -> None:
+        self.runtime = open_runtime(timelines=2, staging=staging)
         self.a, self.b, self.c = (self.runtime.zeros(LENGTH, np.int32) for _ in range(3))
         with self.runtime.record() as self.graph:
             move(self.a, self.b, 1)
@@ -77,11 +77,12 @@ class World:
         assert not self.runtime.scheduler.callbacks
 
 
+@pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 @pytest.mark.parametrize("use", USES)
-def test_ctrl_c_at_any_moment(use: str) -> None:
+def test_ctrl_c_at_any_moment(use: str, staging: bool) -> None:
     told = io.StringIO()
     with watched(), contextlib.redirect_stdout(told):
-        world = World()
+        world = World(staging=staging)
         for after in itertools.count(0, STRIDE):
             world.reset()
             with interrupted(after) as come, contextlib.suppress(vc.KernelError):

@@ -242,8 +242,7 @@ class CommandQueue(Timeline):
         task = late or self.task
         if self.failure is None and self.failure_of(task) is None:
             if not isinstance(error, Exception):
-                what = "what this work reports was lost" if late else "this work was not launched"
-                error = VkComputeError(f"{what}: interrupted by {type(error).__name__}; repeat it")
+                error = lost("this work was not launched", error)
             failed = Failure(self.index, task, task, error if late else again(error), reported=not late)
             at = bisect_right(self._failed, task, key=_first_of)
             self.failures += (failed,)  # indivisible with the next line
@@ -325,6 +324,11 @@ def failure_of(queues: Sequence[CommandQueue], ranges: Sequence[Range]) -> Failu
             if (failure := queues[writer].failure_of(task)) is not None:
                 return failure
     return None
+
+
+def lost(what: str, interrupt: BaseException) -> VkComputeError:
+    """Returns the error of work that an exception such as KeyboardInterrupt has cut short."""
+    return VkComputeError(f"{what}: interrupted by {type(interrupt).__name__}; repeat it")
 
 
 def minimal_waits(values: dict[CommandQueue, int]) -> dict[CommandQueue, int]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of
+from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, lost
 from vkcompute.runtime.scheduling.watcher import Watcher
 
 Callback = Callable[[], Exception | None]
@@ -100,6 +100,8 @@ class CompletionCallbacks(list[CompletionCallback]):
             finally:
                 entry.called = True
         if entry.error is not None:
+            if not isinstance(entry.error, Exception):  # one error for all tasks: it is reported once
+                entry.error = lost("what this work reports was lost", entry.error)
             for queue, task in entry.tasks:
                 self._queues[queue].fail(entry.error, task)
         entry.buffer.history = None
