@@ -111,6 +111,7 @@ USES: dict[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.queues
 @pytest.mark.parametrize("options", OPTIONS, ids=["direct", "staging", "parts"])
 @pytest.mark.parametrize("use", USES)
 def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
@@ -322,7 +323,8 @@ def interrupted(wait):
         return True
     return False
 
-waits = [last.result, runtime.wait, a.numpy, lambda: a.write(np.zeros(a.size, np.uint32)), runtime.close, runtime.close]
+write = (lambda: a.write(np.zeros(a.size, np.uint32))) if runtime.device.memory.unified else a.numpy  # else it is staged
+waits = [last.result, runtime.wait, a.numpy, write, runtime.close, runtime.close]
 print([interrupted(wait) for wait in waits], runtime.device.queues[0].poll() < last._queue.device_queue.last_value)
 runtime.close()
 print(runtime.closed)

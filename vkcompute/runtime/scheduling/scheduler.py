@@ -299,6 +299,8 @@ class Scheduler:
         self, target: CommandQueue, dependencies: Dependencies, own: int, reads: Sequence[Range]
     ) -> None:
         n_failures = len(self.failures)
+        for index in dependencies:
+            self.queues[index].fail_unrecorded()  # an interrupt may have left the newest task like that
         target.wait_for(self.queues, dependencies)
         if n_failures != len(self.failures):
             self._drain_failed()
