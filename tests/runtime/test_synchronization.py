@@ -69,7 +69,7 @@ def test_the_trace_sees_what_is_left_out(timelines: int, owner: type, method: st
 
 def test_the_memory_of_a_freed_result_is_used_in_queue_order() -> None:
     """The device has not run the tasks that wrote and read it; a result of another size gets memory of its own."""
-    with traced() as trace, open_runtime(timelines=1, staging=False) as runtime:
+    with traced() as trace, open_runtime(queues=1, staging=False) as runtime:
         machine = Machine(runtime)
         a, b, *_ = machine.arrays
         a.write(np.arange(a.size, dtype=np.int32))
@@ -103,7 +103,7 @@ def test_memory_that_the_device_still_uses_is_not_taken_for_data_of_the_host() -
 
 def test_a_failure_is_not_one_of_the_next_owner_of_the_memory() -> None:
     """A kernel that reads its result, too, reads nothing of the failed task."""
-    with open_runtime(timelines=1, staging=False) as runtime:
+    with open_runtime(queues=1, staging=False) as runtime:
         machine = Machine(runtime)
         a, *_ = machine.arrays
         failed = temporary(runtime, a.shape, a.dtype)
