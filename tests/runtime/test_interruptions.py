@@ -323,7 +323,9 @@ def interrupted(wait):
         return True
     return False
 
-write = (lambda: a.write(np.zeros(a.size, np.uint32))) if runtime.device.memory.unified else a.numpy  # else it is staged
+write = lambda: a.write(np.zeros(a.size, np.uint32))
+if not runtime.device.memory.unified:  # then a copy on the device waits, not the call
+    write = a.numpy
 waits = [last.result, runtime.wait, a.numpy, write, runtime.close, runtime.close]
 print([interrupted(wait) for wait in waits], runtime.device.queues[0].poll() < last._queue.device_queue.last_value)
 runtime.close()
