@@ -13,6 +13,7 @@ from machine import Machine, Step, check, programs
 from runtimes import open_runtime
 from sync_trace import traced
 
+from shaders import MULTIPLY
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.transfers import Transfers, host_view
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Timeline
@@ -88,6 +89,26 @@ def test_the_memory_of_a_freed_result_is_used_in_queue_order() -> None:
         np.testing.assert_array_equal(last.numpy(), np.arange(a.size) + 2 * b.numpy())
     assert not races(trace.history)
     assert not superfluous(trace.history)
+
+
+def test_with_several_queues_the_memory_of_freed_results_stays_on_its_queue() -> None:
+    """Results of a chain take the same range, and keep the chain there; what another queue still uses is not taken."""
+    with open_runtime(timelines=3) as runtime:
+        a, kernel = runtime.full(100, 1.0), runtime.kernel(MULTIPLY)
+        places, queues = set(), set()
+        for _ in range(6):
+            found = temporary(runtime, a.shape, a.dtype)
+            places.add(found.launch_key)
+            queues |= {kernel(a, a, found).queue, kernel(found, a, a).queue}
+            del found
+        assert (len(places), len(queues)) == (1, 1)
+        elsewhere = temporary(runtime, a.shape, a.dtype)
+        place = elsewhere.launch_key
+        kernel(a, a, elsewhere, queue=1)
+        del elsewhere
+        kernel(a, a, runtime.empty(100), queue=2)
+        assert temporary(runtime, a.shape, a.dtype).launch_key != place
+        assert a.numpy().tolist() == [1] * 100
 
 
 def test_memory_that_the_device_still_uses_is_not_taken_for_data_of_the_host() -> None:

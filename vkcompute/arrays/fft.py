@@ -19,7 +19,7 @@ from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _RADICES = 4, 2, 3, 5, 7
 MOST = 2**26
@@ -204,7 +204,7 @@ def fft(x: Array, axis: int = -1, *, inverse: bool = False, scale: float = 1.0) 
     others = [at for at in range(x.ndim - 1) if at != axis]
     order = (*others, axis, x.ndim - 1)
     moved = contiguous(x.transpose(order))
-    out = empty(x.runtime, moved.shape, x.dtype)
+    out = empty_result(x.runtime, moved.shape, x.dtype)
     if out.size:
         _transform(moved.reshape(-1), out.reshape(-1), n, inverse=inverse, scale=scale)
     return contiguous(out.transpose(tuple(map(order.index, range(x.ndim)))))

@@ -17,7 +17,7 @@ from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.runtime import runtime_of
 
 _FAULT_WORDS = 64
@@ -194,7 +194,7 @@ def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise")
     axis = axis_of("take", x.ndim, axis)
     lines = lines_along(x.shape, axis)
     at = wrapped(indices, lines.n, axis, mode)
-    out = empty(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+    out = empty_result(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
     return gather(contiguous(x), at, lines, out)
 
 
@@ -220,6 +220,6 @@ def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
     others = [[1 if at == axis else n for at, n in enumerate(each.shape)] for each in (x, indices)]
     common = np.broadcast_shapes(*map(tuple, others))
     shapes = [(*common[:axis], each.shape[axis], *common[axis + 1 :]) for each in (x, indices)]
-    out = empty(x.runtime, shapes[1], x.dtype)
+    out = empty_result(x.runtime, shapes[1], x.dtype)
     at = positions_along(shapes[0], indices.broadcast_to(shapes[1]), axis)
     return gather(contiguous(x.broadcast_to(shapes[0])), at, Lines(1, prod(shapes[0]), 1), out)

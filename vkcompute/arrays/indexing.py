@@ -17,7 +17,7 @@ from vkcompute.arrays.scatter import prepared, scatter, write_back
 from vkcompute.arrays.segments import scatter_add
 from vkcompute.arrays.selection import Selected, masked, nonzero
 from vkcompute.arrays.ufunc import assign, where
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _GAP = object()
 """Stands for an ellipsis without axes."""
@@ -64,7 +64,7 @@ def get(x: Array, index: Any) -> Array:
     if isinstance(index, Array) and index.dtype == bool and index.shape == x.shape:
         return masked(x, index) if x.shape else masked(x.reshape(1), index.reshape(1))
     plan = _planned(x, index)
-    return gather(contiguous(plan.view), plan.at, plan.lines, empty(x.runtime, plan.shape, x.dtype))
+    return gather(contiguous(plan.view), plan.at, plan.lines, empty_result(x.runtime, plan.shape, x.dtype))
 
 
 def put(x: Array, index: Any, values: Array) -> None:

@@ -22,7 +22,7 @@ from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _CPU_PART, _GPU_PART = 256, 32
 """Elements of a part."""
@@ -129,7 +129,7 @@ def cumulative(
     operation = _OF_BOOLS.get(operation, operation) if found.kind == "b" else operation
     n_before = int(include_initial)
     shape = (*x.shape[:at], x.shape[at] + n_before, *x.shape[at + 1 :])
-    out = empty(x.runtime, shape, found)
+    out = empty_result(x.runtime, shape, found)
     if include_initial and out.size:
         first = out[(slice(None),) * at + (slice(0, 1),)]
         initial = _initial(operation, found)

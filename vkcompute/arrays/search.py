@@ -11,7 +11,7 @@ from vkcompute.arrays.lines import converted, flat, launch
 from vkcompute.arrays.promotion import default_int, require_dtype
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 
 def _precedes(a: Any, b: Any) -> Any:
@@ -70,7 +70,7 @@ def searchsorted(
         x = take(x, sorter)
     common = require_dtype(x.runtime, np.result_type(x.dtype, values.dtype), "searchsorted")
     given = [each if each.dtype == common else converted(each, common) for each in (x, values)]
-    out = empty(values.runtime, values.shape, dtype or default_int(values.runtime))
+    out = empty_result(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out
     args = flat(given[0]), flat(given[1]), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(side == "right")
@@ -84,7 +84,7 @@ def contain(x: Array, values: Array, *, opposite: bool = False) -> Array:
     Args:
         x, values: of one dtype.
     """
-    out = empty(values.runtime, values.shape, np.bool_)
+    out = empty_result(values.runtime, values.shape, np.bool_)
     args = x, flat(values), out.reshape(-1), out.size, x.size, x.size.bit_length(), int(not opposite)
     launch(_contain, out.size, *args)
     return out

@@ -20,7 +20,7 @@ from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _CPU_PART, _GPU_PART = 256, 32
 """Values that an invocation sums."""
@@ -137,10 +137,10 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     if weights is None:
         counts = temporary(x.runtime, n, np.int32).fill(0)
         launch(_count, x.size, flat(x), counts, x.size)
-        out = empty(x.runtime, n, default_int(x.runtime))
+        out = empty_result(x.runtime, n, default_int(x.runtime))
         copy_into(counts, out)
         return out
     wide = np.float64 if "shaderFloat64" in x.runtime.device.features else np.float32
-    out = empty(x.runtime, n, wide).fill(0)
+    out = empty_result(x.runtime, n, wide).fill(0)
     scatter_add(out, converted(x, np.int32), Lines(1, n, 1), flat(converted(weights, wide)))
     return out

@@ -32,7 +32,7 @@ from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _CPU_PART, _GPU_PART = 1024, 32
 """Elements of a part, which one invocation selects from."""
@@ -120,7 +120,7 @@ class Selected:
 
     def indices(self) -> Array:
         """Returns the indices of the true elements in row-major order, int32."""
-        out = empty(self._mask.runtime, self.count, np.int32)
+        out = empty_result(self._mask.runtime, self.count, np.int32)
         if self.count:
             args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
             launch(_kernels(is_cpu(out.runtime)).indices, self._n_parts, *args)
@@ -128,7 +128,7 @@ class Selected:
 
     def elements(self, x: Array) -> Array:
         """Returns the elements of an array with as many elements as the mask."""
-        out = empty(x.runtime, self.count, x.dtype)
+        out = empty_result(x.runtime, self.count, x.dtype)
         if not self.count:
             return out
         (source, n_words), (target, _) = words(contiguous(x)), words(out)
@@ -142,7 +142,7 @@ class Selected:
 def flatnonzero(x: Array) -> Array:
     """Returns the indices of elements other than 0 in the flattened array."""
     found = Selected(x).indices()
-    out = empty(x.runtime, found.shape, default_int(x.runtime))
+    out = empty_result(x.runtime, found.shape, default_int(x.runtime))
     copy_into(found, out)
     return out
 
@@ -159,7 +159,7 @@ def nonzero(x: Array) -> tuple[Array, ...]:
         return (flatnonzero(x),)
     found, result = Selected(x).indices(), []
     for axis, n in enumerate(x.shape):
-        out = empty(x.runtime, found.shape, default_int(x.runtime))
+        out = empty_result(x.runtime, found.shape, default_int(x.runtime))
         if found.size:
             _unraveled(found, lines_along(x.shape, axis).n_columns, n, out=out)
         result.append(out)
@@ -201,7 +201,7 @@ def repeat(x: Array, repeats: int | Array, axis: int | None = None) -> Array:
         every = x.reshape((*before, n, 1, *behind)).broadcast_to((*before, n, repeats, *behind))
         return every.copy().reshape((*before, n * repeats, *behind))
     at = _repeated(repeats, n)
-    out = empty(x.runtime, (*before, at.size, *behind), x.dtype)
+    out = empty_result(x.runtime, (*before, at.size, *behind), x.dtype)
     return gather(contiguous(x), at, lines_along(x.shape, axis), out)
 
 

@@ -22,7 +22,7 @@ from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 _in_row = Elementwise("at % n", "at, n")
 _either = Elementwise("a | b", "a, b")
@@ -58,9 +58,9 @@ def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
     axis = axis_of("argsort", x.ndim, axis)
     moved = _last(x, axis)
     if not x.size:
-        return _back(empty(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
+        return _back(empty_result(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
     order = _order(moved, descending=descending).reshape(moved.shape)[..., :k]
-    out = empty(x.runtime, order.shape, default_int(x.runtime))
+    out = empty_result(x.runtime, order.shape, default_int(x.runtime))
     if out.size:
         _in_row(order, moved.shape[-1], out=out)
     return _back(out, axis)
@@ -76,7 +76,7 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
         x, axis = flat(x), 0
     axis = axis_of("sort", x.ndim, axis)
     moved = contiguous(_last(x, axis))
-    out = empty(x.runtime, moved.shape, x.dtype)
+    out = empty_result(x.runtime, moved.shape, x.dtype)
     n = moved.shape[-1]
     if x.size and not sort_values(moved, x.size // n, n, out, descending=descending):
         gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
@@ -95,8 +95,8 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
     moved = contiguous(_last(x, axis))
-    values = empty(x.runtime, (*moved.shape[:-1], k), x.dtype)
-    indices = empty(x.runtime, values.shape, default_int(x.runtime))
+    values = empty_result(x.runtime, (*moved.shape[:-1], k), x.dtype)
+    indices = empty_result(x.runtime, values.shape, default_int(x.runtime))
     if values.size:
         order = contiguous(_order(moved, descending=largest).reshape(moved.shape)[..., :k])
         gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
@@ -114,7 +114,7 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
         raise ValueError(f"lexsort takes keys of one shape; got {[each.shape for each in keys]}")
     axis = axis_of("lexsort", keys[0].ndim, axis)
     moved = [_last(each, axis) for each in keys]
-    out = empty(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
+    out = empty_result(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
     if out.size:
         n = out.shape[-1]
         words: list[Word] = [word for each in moved for word in words_of(each)]
@@ -188,17 +188,17 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     if not n:
         shapes = (0,), (0,), x.shape, (0,)
         dtypes = x.dtype, dtype, dtype, dtype
-        return Unique(*[empty(x.runtime, *each) for each in zip(shapes, dtypes, strict=True)])
+        return Unique(*[empty_result(x.runtime, *each) for each in zip(shapes, dtypes, strict=True)])
     elements = flat(x)
     order = sort_rows(words_of(elements), 1, n)
     ordered = temporary(x.runtime, n, x.dtype)
     gather(elements, order, Lines(1, n, 1), ordered)
     marks = _firsts(ordered, equal_nan=equal_nan)
-    inverse = empty(x.runtime, x.shape, dtype)
+    inverse = empty_result(x.runtime, x.shape, dtype)
     launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
     chosen = Selected(marks)
     starts = chosen.indices()
-    indices, counts = [empty(x.runtime, chosen.count, dtype) for _ in range(2)]
+    indices, counts = [empty_result(x.runtime, chosen.count, dtype) for _ in range(2)]
     copy_into(chosen.elements(order), indices)
     launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
     return Unique(chosen.elements(ordered), indices, inverse, counts)

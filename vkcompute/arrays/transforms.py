@@ -22,7 +22,7 @@ from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, roll
 from vkcompute.arrays.promotion import complex_of, default_float, floating, part_of
 from vkcompute.arrays.ufunc import apply, astype, written
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 
 Axes = int | Sequence[int] | None
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -86,7 +86,7 @@ def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, 
     scale = _scale(length, norm, inverse=inverse)
     resized = _resized(_converted(x, dtype), length, axis)
     if not resized.size:
-        return empty(x.runtime, resized.shape, dtype)
+        return empty_result(x.runtime, resized.shape, dtype)
     return _complex_of(pairs.fft(_pairs_of(resized), axis, inverse=inverse, scale=scale))
 
 
@@ -129,7 +129,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
     scale = _scale(length, norm, inverse=False)
     resized = _resized(_converted(a, part_of(dtype)), length, axis)
     if not resized.size:
-        return written(empty(a.runtime, (*a.shape[:axis], length // 2 + 1, *a.shape[axis + 1 :]), dtype), out)
+        return written(empty_result(a.runtime, (*a.shape[:axis], length // 2 + 1, *a.shape[axis + 1 :]), dtype), out)
     return written(_complex_of(pairs.rfft(resized, axis, scale=scale)), out)
 
 
@@ -145,7 +145,7 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     scale = _scale(length, norm, inverse=True)
     resized = _resized(_converted(a, dtype), length // 2 + 1, axis)
     if not resized.size:
-        return written(empty(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype)), out)
+        return written(empty_result(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype)), out)
     return written(pairs.irfft(_pairs_of(resized), length, axis, scale=scale), out)
 
 

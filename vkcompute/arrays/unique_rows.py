@@ -8,7 +8,7 @@ from vkcompute.arrays import gather, reductions, scans, scatter, selection, sort
 from vkcompute.arrays.manipulation import concat
 from vkcompute.arrays.promotion import BOOL, default_int
 from vkcompute.arrays.ufunc import apply, astype
-from vkcompute.runtime.memory.array import Array, empty
+from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.runtime import runtime_of
 
 
@@ -26,7 +26,7 @@ def unique_rows(x: Array) -> sorting.Unique:
     differs = reductions.any(apply("not_equal", ordered[1:], ordered[:-1]), 1)
     marks = concat([runtime.full(1, True, BOOL), differs])
     (starts,) = selection.nonzero(marks)
-    inverse = empty(runtime, (n,), dtype)
+    inverse = empty_result(runtime, (n,), dtype)
     scatter.put(inverse, order, apply("subtract", scans.cumulative(astype(marks, dtype), "sum", 0), 1))
     ends = concat([starts[1:], runtime.array(np.full(1, n, dtype))])
     return sorting.Unique(

@@ -87,10 +87,9 @@ class Device(LogicalDevice):
     def result_buffer(self, nbytes: int) -> Buffer:
         """Allocates a buffer for the result of a launch; raises as `buffer`.
 
-        On a device with one queue, it may be the range of an earlier result that the device still uses. With several
-        queues, launches that have nothing in common would wait for each other.
+        It may be the range of an earlier result that the device still uses.
         """
-        return Buffer(self.memory, nbytes, recycles=len(self.queues) == 1)
+        return Buffer(self.memory, nbytes, recycles=True)
 
     def lend(self, holder: object) -> None:
         """Keeps the device's memory until `holder` is gone, even if the device is closed before."""

@@ -127,6 +127,8 @@ class MemoryPool:
         release_callbacks: called when memory runs out, to close buffers that are only kept for later use.
         make_room: called with a number of bytes when memory runs out in spite of that, to move buffers to the host;
             returns False if it has moved none.
+        may_recycle: called with the access history of a closed buffer; returns False if the next launch should not have
+            to wait for the tasks in it.
         buffers: weak references to the buffers in device memory, by id.
         exceeds_limit: True while the staging memory of such a move may exceed `limit_bytes`.
         peak_bytes: the most bytes of device memory that were in use by buffers at a time.
@@ -138,6 +140,7 @@ class MemoryPool:
         self.device, self.limit_bytes, self._families = device, limit_bytes, families
         self.release_callbacks: list[Callable[[], None]] = []
         self.make_room: Callable[[int], bool] = lambda nbytes: False
+        self.may_recycle: Callable[[Any], bool] = lambda history: True
         self.buffers: dict[int, weakref.ref[Any]] = {}
         self.exceeds_limit = False
         self._used_bytes = self.peak_bytes = 0  # Ctrl-C may falsify the former until `used_bytes` counts anew
@@ -235,11 +238,13 @@ class MemoryPool:
         The next use of the range is ordered after those in the history. So the device need not have finished them.
         """
         ranges = self._recyclable.get(nbytes)
-        while ranges:
+        for _ in range(len(ranges or ())):
             closed, history = ranges.pop()
-            if closed:
+            if closed and self.may_recycle(history):
                 allocations[:], closed[:] = closed[:], ()  # indivisible; its deletion then frees nothing
                 return history
+            if closed:
+                ranges.appendleft((closed, history))
         return None
 
     def _reclaim(self) -> None:

@@ -702,6 +702,12 @@ def empty(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) 
     return allocate(context, context.device.buffer, shape, dtype)
 
 
+def empty_result(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Makes an array for the result of launches, as `empty`; the device may still use its memory."""
+    context.require_open()
+    return allocate(context, context.device.result_buffer, shape, dtype)
+
+
 def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:

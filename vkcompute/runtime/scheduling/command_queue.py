@@ -164,6 +164,12 @@ class CommandQueue(Timeline):
         if own:
             self.ordered = max(self.ordered, self._last_tasks[own - 1])
 
+    def follows(self, other: CommandQueue, task: int) -> bool:
+        """True if the next commands come after a task of another queue without a new wait; asks no driver."""
+        if task <= other.seen_task():
+            return True
+        return task <= other.submitted and other.value_of(task) <= self._waited.get(other.index, 0)
+
     # -- submitting ---------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:

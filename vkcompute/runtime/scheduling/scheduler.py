@@ -65,6 +65,7 @@ class Scheduler:
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.queues)
+        device.memory.may_recycle = self.placement.may_recycle
         self.moves = False
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
