@@ -237,8 +237,8 @@ class MemoryPool:
 
         The next use of the range is ordered after those in the history. So the device need not have finished them.
         """
-        ranges = self._recyclable.get(nbytes)
-        for _ in range(len(ranges or ())):
+        ranges = self._recyclable.get(nbytes) or deque()
+        for _ in range(len(ranges)):
             closed, history = ranges.pop()
             if closed and self.may_recycle(history):
                 allocations[:], closed[:] = closed[:], ()  # indivisible; its deletion then frees nothing

@@ -211,12 +211,13 @@ class Lines:
 
 
 def _softmax(*form: Any) -> Built:
-    """Builds exp(x - max) / sum, of lines."""
+    """Builds exp(x - max) * (1 / sum), of lines."""
     lines = Lines("softmax", Form(*form), ["x"])
     c, x = lines.c, lines.load("x", -np.inf)
     powers = c.compute("exp", c.compute("sub", x, lines.spread(lines.reduced("max", x))))
     total = lines.reduced("add", lines.inside(powers))
-    lines.store(c.compute("div", powers, lines.spread(total)))
+    one = c.full(c.const(1, lines.working), total.type.shape)  # type: ignore[union-attr]
+    lines.store(c.compute("mul", powers, lines.spread(c.compute("div", one, total))))  # one quotient per line
     return lines.built()
 
 
