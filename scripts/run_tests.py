@@ -5,8 +5,8 @@ Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [py
 The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure`, whose outcome
 no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both
 software drivers in one process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues
-(many_queues.py). That needs a C compiler, and runs only if named. The exit status is 0 if every run passed, tests were
-collected, and all required drivers were used.
+(many_queues.py), and "discrete" runs all tests there, in about half an hour. That needs a C compiler, and runs only if
+named. The exit status is 0 if every run passed, tests were collected, and all required drivers were used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from probe import Probe, probe
 from report import say
 
 SOFTWARE = ("lavapipe", "swiftshader")
-NAMES = (*SOFTWARE, "gpu", "both", "queues")
+EMULATED = {"queues": "queues", "discrete": "not pure"}
+"""Runs on the emulated GPU with many queues -> the marker of their tests."""
+NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 TIMEOUT_S = 3600  # for a run that hangs: a loaded machine takes half as long
 MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
@@ -61,7 +63,7 @@ class Outcome:
 
 
 def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
-    """The drivers of this machine, and the reasons why others are missing. "queues" is built only if named."""
+    """The drivers of this machine, and the reasons why others are missing. The emulated GPU is built only if named."""
     found: list[Driver] = []
     absent: dict[str, str] = {}
     for name, manifest in zip(SOFTWARE, (drivers.lavapipe(), drivers.swiftshader()), strict=True):
@@ -82,14 +84,16 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
         found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
         absent["both"] = "it needs both software drivers"
-    if "queues" not in names:  # needs compilation
+    emulated = {name: marker for name, marker in EMULATED.items() if name in names}
+    if not emulated:
         return found, absent
     made = many_queues.build(drivers.lavapipe())
     seen = Probe(loader=True, error=made) if isinstance(made, str) else probe(made)
-    if seen.usable and not isinstance(made, str):
-        found.append(Driver("queues", f"{seen.usable[0].name}, with many queues", made, "queues"))
-    else:
-        absent["queues"] = seen.error or "the built driver has no Vulkan 1.2 device"
+    for name, marker in emulated.items():
+        if seen.usable and not isinstance(made, str):
+            found.append(Driver(name, f"{seen.usable[0].name}, with many queues", made, marker))
+        else:
+            absent[name] = seen.error or "the built driver has no Vulkan 1.2 device"
     return found, absent
 
 
@@ -116,7 +120,7 @@ def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
     # Compiling the library's source takes half of the time of a test's interpreter, of which there are hundreds.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     manifests = _software_manifests(everyone)
-    if len(manifests) > 1 and driver.name != "queues":
+    if len(manifests) > 1 and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
     return env
 
@@ -194,7 +198,7 @@ def main() -> int:
     parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail if this driver is missing")
     parser.add_argument("--marker", action="append", default=[], help="as pytest's -m, combined with the markers above")
     options, arguments = parser.parse_known_args()
-    names = options.driver or [name for name in NAMES if name != "queues"]  # may take minutes
+    names = options.driver or [name for name in NAMES if name not in EMULATED]  # may take minutes
     everyone, absent = find(names)
     chosen = divided([driver for driver in everyone if driver.name in names])
     absent = {name: why for name, why in absent.items() if name in names}

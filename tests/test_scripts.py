@@ -353,7 +353,7 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "VK_DRIVER_FILES" not in found[1].env
     assert absent == {
         "swiftshader": "it is not installed", "both": "it needs both software drivers",
-        "queues": "it takes a C compiler (cc)",
+        "queues": "it takes a C compiler (cc)", "discrete": "it takes a C compiler (cc)",
     }  # fmt: skip
 
 
@@ -373,6 +373,7 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     found, absent = run_tests.find()
     assert [(driver.name, driver.marker) for driver in found] == [
         ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("queues", "queues"),
+        ("discrete", "not pure"),
     ]  # fmt: skip
     assert absent == {"gpu": "no real GPU found"}
     env = run_tests.environment(found[2], found)
