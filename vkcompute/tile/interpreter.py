@@ -39,27 +39,29 @@ def interpret(
     arrays: Mapping[Memory, np.ndarray[Any, Any]],
     pushes: Mapping[Push, Any],
     grid: Sequence[int],
+    machine: Callable[..., Machine] | None = None,
 ) -> None:
     """Runs all programs of a grid in order, x fastest.
 
     Args:
         arrays: the flat elements of each buffer; those that the function writes are changed.
         pushes: the values of the push constants.
+        machine: makes the state of a program; by default `Machine`.
 
     Raises:
         KernelError: an element outside of its array is accessed where the mask is True.
     """
     sizes = (*grid, 1, 1)[:3]
     for z, y, x in itertools.product(*[range(n) for n in reversed(sizes)]):
-        machine = _Machine(arrays, pushes, (x, y, z), sizes)
+        state = (machine or Machine)(arrays, pushes, (x, y, z), sizes)
         try:
             with np.errstate(all="ignore"):
-                machine.region(function.body)
+                state.region(function.body)
         except _Exit:
             continue
 
 
-class _Machine:
+class Machine:
     """The state of one program."""
 
     def __init__(
@@ -257,7 +259,7 @@ _COMPUTED: dict[str, Callable[[Op, list[Any]], Any]] = {
 }
 
 
-def _assume(machine: _Machine, op: Op) -> None:
+def _assume(machine: Machine, op: Op) -> None:
     """Checks an assumption."""
     if machine.value(op.args[0]) < 0:
         raise _failed(op, f"it is assumed not to be negative, and is {machine.value(op.args[0])}")
@@ -268,15 +270,15 @@ def _failed(op: Op, message: str) -> KernelError:
     return KernelError(place.replace("\0", message) if "\0" in place else message)
 
 
-_STEPS: dict[str, Callable[[_Machine, Op], None]] = {
-    "if": _Machine._if,
-    "loop": _Machine._loop,
-    "load_block": _Machine._load,
-    "store_block": _Machine._store,
-    "atomic_block": _Machine._atomic,
-    "reduce": _Machine._reduce,
-    "scan": _Machine._scan,
-    "gather": _Machine._gather,
-    "report": _Machine._report,
+_STEPS: dict[str, Callable[[Machine, Op], None]] = {
+    "if": Machine._if,
+    "loop": Machine._loop,
+    "load_block": Machine._load,
+    "store_block": Machine._store,
+    "atomic_block": Machine._atomic,
+    "reduce": Machine._reduce,
+    "scan": Machine._scan,
+    "gather": Machine._gather,
+    "report": Machine._report,
     "assume": _assume,
 }
