@@ -157,6 +157,27 @@ def left(x: Any) -> None:
         x[i] %= 2.5
 
 
+def test_a_module_is_compiled_alike_with_and_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that takes the one pipeline from its cache for the other would lose the first workgroup of a part."""
+    flags = []
+
+    def wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if name == "vkCreateComputePipelines":
+                flags.append(args[3].flags)
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(vk, "interceptors", [wrap])
+    for limit_s in (None, 0.5):
+        with vc.Runtime(submit_limit_s=limit_s) as runtime:
+            for text, dtype in ((BUMP, np.int32), (COUNTS, np.uint32)):
+                runtime.kernel(vc.glsl(text))(runtime.zeros(1000, dtype), grid=1).result()
+    divisible, counting = 0x10, 0  # VK_PIPELINE_CREATE_DISPATCH_BASE_BIT
+    assert flags == [divisible, counting] * 2
+
+
 def test_a_kernel_with_remainders_of_floats_is_divided() -> None:
     with watched() as faults, vc.Runtime(submit_limit_s=1e-9) as runtime:
         x = runtime.full(640, 8.0)

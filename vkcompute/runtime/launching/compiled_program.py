@@ -72,7 +72,9 @@ class CompiledProgram:
                 self.layout,
                 interface.entry_point,
                 self._special,
-                divisible=self.divisible,
+                # Also if no launch is divided: NVIDIA's driver takes a pipeline of the same module from its cache, even
+                # if that one is not divisible. Each part is then the first one (H200, driver 580.159).
+                divisible=not interface.reads_num_workgroups,
                 subgroup_size=size if uses_subgroups and device.asks_for_subgroup_size else None,
                 full_subgroups=uses_subgroups
                 and "computeFullSubgroups" in device.features
