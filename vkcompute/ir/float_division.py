@@ -112,7 +112,9 @@ def _quotient(b: Builder, x: Value, y: Value) -> Value:
         return b.rounded("mul", x, b.const(np.reciprocal(y.value), FLOAT32))
     bits, minus, one = b.bitcast(y, INT32), b.rounded("neg", y), _float(b, 1)
     word = b.compute("xor", b.bitcast(x, INT32), bits)
-    in_range = b.compute("or", _is_within(b, x, _DIVIDEND), b.compute("eq", x, _float(b, 0)))
+    size = b.compute("and", b.bitcast(x, INT32), _int(b, _SIZE))
+    is_zero = b.compute("eq", size, _int(b, 0))  # a comparison of floats may take subnormal numbers for 0
+    in_range = b.compute("or", _is_within(b, x, _DIVIDEND), is_zero)
     conditions = [in_range, _is_within(b, y, _DIVISOR), _rounds_once(b, word)]
     if isinstance(y, Constant):
         with np.errstate(all="ignore"):
