@@ -180,6 +180,15 @@ def test_tables_of_pointers_keep_their_arrays_in_place(small: vc.Runtime) -> Non
     assert small.memory().spilled
 
 
+def test_an_array_on_a_queue_that_idles_is_the_least_recently_used() -> None:
+    with open_runtime(memory_limit_bytes=LIMIT, staging=True, timelines=(2, 1)) as gpu:
+        x = gpu.full(N, 1.0)
+        gpu.wait()
+        others = filled(gpu, 9)  # by the transfer queue
+        assert x.buffer.host is not None
+        assert [others[at][0].item() for at in (8, 0)] == [8, 0]
+
+
 def test_graphs_keep_their_arrays_in_place(small: vc.Runtime) -> None:
     x, y = small.full(N, 1.0), small.zeros(N)
     others = filled(small, 20)

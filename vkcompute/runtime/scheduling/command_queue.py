@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -91,9 +93,13 @@ class CommandQueue(Timeline):
         failure: the reason why the queue accepts no more work, or None.
     """
 
-    __slots__ = ("_clocks", "_failed", "_finished", "_first", "_last_tasks", "_pool", "_sealed", "_seen_s", "_timings",
-                 "_values", "_waited", "_waits", "batched_bytes", "costs", "device_queue", "failure", "failures",
-                 "load", "n_batched", "task", "timed")  # fmt: skip
+    _numbers = itertools.count(1)  # of submits, of all queues in this process
+
+    __slots__ = (
+        "_clocks", "_failed", "_finished", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
+        "_timings", "_values", "_waited", "_waits", "batched_bytes", "costs", "device_queue", "failure",
+        "failures", "load", "n_batched", "task", "timed",
+    )  # fmt: skip
 
     def __init__(self, index: int, device_queue: Queue, failures: list[Failure], *, timed: bool) -> None:
         super().__init__(index)
@@ -105,6 +111,7 @@ class CommandQueue(Timeline):
         self._values: list[int] = []  # on the queue's timeline semaphore
         self._clocks: list[VectorClock] = []  # its predecessors, on all queues
         self._timings: list[_Timing] = []  # if timed
+        self._order: list[tuple[int, int]] = []  # of the latest submits: (last task, number among those of all queues)
         self._waits: dict[Queue, int] = {}  # of the next submit
         self._waited: VectorClock = {}  # predecessors of the next commands; replaced, never modified
         self._failed: list[Failure] = []  # of this queue, ordered by task
@@ -198,7 +205,7 @@ class CommandQueue(Timeline):
         queue, sealed, known = self.device_queue, self._sealed, self.device_queue.last_value
         buffers_in_use = () if sealed is None else ((known + 1, sealed.handle),)
         timing = ((time.perf_counter(), Mix(self.costs), not self._waits),) if self.timed else ()
-        failed, replaced = None, slice(0)
+        failed, replaced, order = None, slice(0), ((task, next(self._numbers)),)
         try:
             if sealed is not None:
                 sealed.end()
@@ -217,6 +224,7 @@ class CommandQueue(Timeline):
             submitted = queue.last_value != known
             if submitted:
                 self._last_tasks += (task,)
+                self._order += order
                 self._values += (known + 1,)
                 self._clocks += (self._waited,)
                 self._timings += timing
@@ -240,6 +248,14 @@ class CommandQueue(Timeline):
         if len(self._last_tasks) > _MAX_BATCHES:
             self.device_queue.wait(self._values[len(self._values) // 2])
             self.poll_task()
+        if len(self._order) > _MAX_BATCHES:
+            del self._order[: _MAX_BATCHES // 2]
+
+    def order_of(self, task: int) -> tuple[int, int]:
+        """A key that is larger for later tasks, also between queues, as far as their latest submits differ."""
+        position = bisect_left(self._order, (task, 0)) if task else 0
+        number = self._order[position][1] if position < len(self._order) else sys.maxsize
+        return (number if task else 0), task
 
     # -- failing ------------------------------------------------------------------------------------------------------
 

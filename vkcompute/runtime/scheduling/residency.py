@@ -161,7 +161,7 @@ class Residency:
         self._is_moving, moved = True, 0
         least = max(nbytes, self._pool.allocated_bytes // _SHARE)
         try:
-            for buffer in sorted(movable, key=self._age, reverse=True):
+            for buffer in sorted(movable, key=self._last_use):
                 if moved >= least:
                     break
                 self._move_out(buffer)
@@ -203,17 +203,12 @@ class Residency:
             and failure_of(self._queues, [(buffer, 0, buffer.nbytes)]) is None
         ]
 
-    def _age(self, buffer: Buffer) -> float:
-        """Returns the number of tasks since a buffer was used, on the queue with the fewest; inf if it has no content.
-
-        With several queues, that is nearly the order of the uses.
-        """
+    def _last_use(self, buffer: Buffer) -> tuple[int, int]:
+        """Returns a key that is larger for buffers that were used later, the smallest for those without content."""
         history = buffer.history
         if history is None or history.written is False:
-            return float("inf")
-        return min(
-            [self._queues[queue].task - task for queue, task in history.last_uses().items()], default=float("inf")
-        )
+            return (0, 0)
+        return max([self._queues[queue].order_of(task) for queue, task in history.last_uses().items()], default=(0, 0))
 
     def _warn(self) -> None:
         """Warns once, at the line outside of this package that needs memory."""
