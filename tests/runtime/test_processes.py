@@ -81,8 +81,9 @@ checked = os.environ.get("VKCOMPUTE_VALIDATION")
 layers = [each.specVersion for each in vk.enumerate_all("vkEnumerateInstanceLayerProperties", "VkLayerProperties")]
 def leave(status, driver):
     version = re.search("Mesa ([0-9]+)", driver)
-    # In a forked child, the exit handlers of newer drivers and validation layers hang, or crash.
-    if (version and int(version[1]) >= 25) or (checked and max(layers, default=0) >= 1 << 22 | 4 << 12):
+    # In a forked child, the exit handlers of newer drivers, validation layers and drivers within others hang, or crash.
+    new_layers = checked and max(layers, default=0) >= 1 << 22 | 4 << 12
+    if (version and int(version[1]) >= 25) or new_layers or "MANY_QUEUES_DRIVER" in os.environ:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         ctypes.CDLL(None).fflush(None)
