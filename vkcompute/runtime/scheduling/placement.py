@@ -78,8 +78,9 @@ class Placement:
         uses, latest = history.last_accesses(0, sys.maxsize), self.latest
         if not all(latest.follows(self._queues[index], task) for index, task in uses.items() if index != latest.index):
             return False
-        n_left = latest.task - latest.seen_task()
-        return n_left <= _AHEAD or uses.get(latest.index, 0) <= latest.seen_task()
+        if latest.task - latest.seen_task() <= _AHEAD or latest.task - latest.poll_task() <= _AHEAD:
+            return True
+        return uses.get(latest.index, 0) <= latest.seen_task()
 
     def allowed(self, wanted: int | str | None) -> Sequence[CommandQueue]:
         """The queues that the `queue` argument of a launch permits.
