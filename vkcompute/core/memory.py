@@ -24,6 +24,7 @@ from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
 MIB = 1 << 20
 _MANY_DELETIONS = 256
 _MOST_RECYCLED = 64  # ranges of a size, and sizes
+_MOST_TRIED = 4  # ranges for one allocation
 _HUGE_PAGE_BYTES = 2 << 20
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
@@ -233,12 +234,12 @@ class MemoryPool:
         ranges.append((allocations, history))
 
     def recycled(self, nbytes: int, allocations: list[Allocation]) -> Any:
-        """Moves the range of `nbytes` that was closed last to `allocations`, unless it is freed; returns its history.
+        """Moves a range of `nbytes` that was closed lately to `allocations`; returns its history, or None without one.
 
         The next use of the range is ordered after those in the history. So the device need not have finished them.
         """
         ranges = self._recyclable.get(nbytes) or deque()
-        for _ in range(len(ranges)):
+        for _ in range(min(len(ranges), _MOST_TRIED)):
             closed, history = ranges.pop()
             if closed and self.may_recycle(history):
                 allocations[:], closed[:] = closed[:], ()  # indivisible; its deletion then frees nothing
