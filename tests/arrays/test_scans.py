@@ -127,3 +127,10 @@ def test_parts_of_arrays_on_gpus(like_a_gpu: vc.Runtime) -> None:
     array = like_a_gpu.array(x)
     for view in (np.s_[1:, 3], np.s_[::-1, 2], np.s_[1:4003, 0:1]):
         np.testing.assert_array_equal(cumulative(array[view], "sum", 0, np.int32).numpy(), np.cumsum(x[view], 0))
+
+
+def test_contiguous_parts_that_no_device_binds(like_a_gpu: vc.Runtime) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (3, 5001), np.int32)
+    array = like_a_gpu.array(x)
+    for view in (np.s_[1], np.s_[0, 1:4001], np.s_[1:]):
+        np.testing.assert_array_equal(cumulative(array[view], "sum", -1, np.int32).numpy(), np.cumsum(x[view], -1))

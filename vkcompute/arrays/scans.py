@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import block_scan
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, is_cpu, launch, lines_along, part_length
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, is_cpu, launch, lines_along, part_length
 from vkcompute.arrays.promotion import accumulated
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, empty_result
 
 _CPU_PART, _GPU_PART = 256, 32
@@ -160,6 +161,8 @@ def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0)
     n_items = n_rows * n_parts * n_columns
     wide = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype
     before = temporary(x.runtime, n_items if n_parts > 1 else 1, wide)
+    if by_blocks and needs_strides(x):
+        x = converted(x, x.dtype)  # block programs take arrays that begin where the device may bind them
     x, out = x.reshape(-1), out.reshape(-1)
     if n_parts > 1:
         totals = temporary(x.runtime, n_items, wide)
