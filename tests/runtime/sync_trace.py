@@ -43,6 +43,8 @@ class Trace:
         self.recordings: dict[int, Recording] = {}
         self.bound: dict[int, list[int]] = {}  # command buffer -> sets
         self.sets: dict[tuple[int, int], Bytes] = {}  # (set, binding) -> what it points at
+        self.views: dict[int, Bytes] = {}  # texel buffer view -> what it shows
+        self.texels: set[tuple[int, int]] = set()  # bindings of such views, which are only read
 
     def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """An interceptor for `vk.interceptors`."""
@@ -62,20 +64,29 @@ class Trace:
     def vkBeginCommandBuffer(self, handle: Any, info: Any) -> None:
         self.recordings[number(handle)] = Recording(bool(info.flags & 1))
 
+    def vkCreateBufferView(self, _device: Any, info: Any, _allocator: Any, view: Any) -> None:
+        self.views[number(view[0])] = number(info.buffer), info.offset, info.offset + info.range
+
     def vkUpdateDescriptorSets(self, _device: Any, n: int, writes: Any, *_: Any) -> None:
         for write in writes[0:n]:
+            key = number(write.dstSet), write.dstBinding
+            self.texels.discard(key)
+            if write.pTexelBufferView:
+                self.texels.add(key)
+                self.sets[key] = self.views[number(write.pTexelBufferView[0])]
+                continue
             info = write.pBufferInfo[0]
-            where = number(info.buffer), info.offset, info.offset + info.range
-            self.sets[number(write.dstSet), write.dstBinding] = where
+            self.sets[key] = number(info.buffer), info.offset, info.offset + info.range
 
     def vkCmdBindDescriptorSets(self, handle: Any, *args: Any) -> None:
         _point, _layout, _first, n, sets, *_ = args
         self.bound[number(handle)] = [number(each) for each in sets[0:n]]
 
     def vkCmdDispatch(self, handle: Any, *grid: int) -> None:
-        found = {key[1]: where for key, where in self.sets.items() if key[0] in self.bound[number(handle)]}
+        bound = {key: where for key, where in self.sets.items() if key[0] in self.bound[number(handle)]}
+        found = {key[1]: where for key, where in bound.items()}
         # Descriptors do not say what is only read: of machine.py's kernels, the first two of three bindings are.
-        read_only = (0, 1) if len(found) == 3 else ()
+        read_only = {0, 1} if len(found) == 3 else {key[1] for key in bound if key in self.texels}
         writes = [where for binding, where in found.items() if binding not in read_only]
         self._command(handle, Access(f"dispatch{grid}", list(found.values()), writes))
 
