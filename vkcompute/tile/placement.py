@@ -229,8 +229,9 @@ class Placement:
                 blocks = [(element_of(block.type), shape_of(block.type)) for block in op.args[:2]]
                 n_groups = min(self._most_groups, (1 << _bits(op)) // (each.rows * each.columns))
                 found = n_slices(blocks, each, n_groups, self._target.shared_nbytes)
-                self.slices[op] = found or 0
-                return each if found else None
+                if found is not None:
+                    self.slices[op] = found
+                    return each
         return None
 
     def _product(self, op: Op) -> Layout:
