@@ -125,3 +125,14 @@ def test_the_mean_of_float16_is_not_rounded(gpu: vc.Runtime) -> None:
     x = gpu.array(host)
     for axis in (0, 1):
         np.testing.assert_allclose(vnp.var(x, axis).numpy(), host.astype(np.float64).var(axis), 1e-3)
+
+
+@pytest.mark.usefixtures("by_one_read")
+@pytest.mark.parametrize("axis", [1, None])
+def test_sums_that_overflow_are_infinite(gpu: vc.Runtime, axis: int | None) -> None:
+    for host in (np.full((3, 700), 3e38, np.float32), np.geomspace(1e18, 1e20, 2100, dtype=np.float32).reshape(3, 700)):
+        with np.errstate(all="ignore"):
+            assert np.isinf(host.var(axis)).all()
+        assert np.isinf(vnp.var(gpu.array(host), axis).numpy()).all()
+    host[0, 0] = np.nan
+    assert np.isnan(vnp.var(gpu.array(host), axis).numpy().ravel()[0])

@@ -7,7 +7,6 @@ sample variances. 1979.
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from vkcompute.arrays.reductions import checked, chosen, count_nonzero, mask_of,
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, astype, part, written
+from vkcompute.arrays.ufunc import where as where_
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -43,9 +43,9 @@ _FEWEST_ON_CPU, _FEWEST_ON_GPU = 1 << 23, 1 << 28
 These cost the host a millisecond beside an H200, which reads 2**30 elements in that time.
 """
 _ALIGNED = 256
-"""Lines, of which pieces of an array have multiples: any device binds them."""
+"""Pieces of an array have a multiple of so many lines, so that any device can bind them."""
 _LONG, _PIECES = 1 << 24, 1024
-"""Elements of a line that is divided into lines, so that grids and bindings hold it, and their number."""
+"""Elements beyond which a line is divided, so that grids and bindings hold it; and the number of its pieces."""
 _N_MOMENTS = 4
 
 
@@ -90,7 +90,11 @@ def _moments(dtype: str, wide: str, rows: int, length: int, whole: bool, aligned
     distances = some(c.compute("sub", block, c.broadcast(c.reshape(centre, (rows, 1)), shape)))
     rest = c.compute("div", total(distances), count)
     excess = c.compute("mul", c.compute("mul", rest, rest), count)
-    squares = c.compute("sub", total(c.compute("mul", distances, distances)), excess)
+    all_squares = total(c.compute("mul", distances, distances))
+    less = c.compute("sub", all_squares, excess)
+    nothing, infinity = (c.full(c.const(number, kind), (rows,)) for number in (0, np.inf))
+    less = c.select(c.compute("lt", less, nothing), nothing, less)  # by rounding
+    squares = c.select(c.compute("lt", excess, infinity), less, all_squares)
     place = c.compute("add", scaled(c, below, n_parts), c.full(at, (rows,)))
     for which, value in enumerate((count, centre, rest, squares)):
         each = c.compute("add", scaled(c, place, c.const(_N_MOMENTS, INT32)), c.full(c.const(which, INT32), (rows,)))
@@ -137,7 +141,7 @@ def _lines_of(x: Array, axes: tuple[int, ...]) -> _Lines | None:
     if n > _LONG and n % _PIECES == 0:
         shape, others, n = (*shape, _PIECES), (*others, first), n // _PIECES
     lengths, fewest = (_LENGTHS_ON_CPU, _FEWEST_ON_CPU) if is_cpu(runtime) else (_LENGTHS_ON_GPU, _FEWEST_ON_GPU)
-    length = builtins.min(lengths, key=lambda each: rounded(n, each))
+    length = min(lengths, key=lambda each: rounded(n, each))
     n_parts = -(-n // length)
     if n < _SHORTEST or n_parts > MOST_GROUPS or (x.size < fewest and (n_parts > 1 or others)):
         return None
@@ -149,9 +153,9 @@ def _parts_of(x: Array, lines: _Lines) -> Array | None:
     _, _, n_rows, n, length = lines
     wide = require_dtype(x.runtime, _wide(floating(x.dtype)), "var")
     require_dtype(x.runtime, x.dtype, "var")
-    rows = builtins.min(builtins.max(_LENGTHS_ON_CPU[0] // length, 1), 1 << (n_rows - 1).bit_length())
-    most = builtins.min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // n
-    most = builtins.min(most, MOST_GROUPS * rows)
+    rows = min(max(_LENGTHS_ON_CPU[0] // length, 1), 1 << (n_rows - 1).bit_length())
+    most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // n
+    most = min(most, MOST_GROUPS * rows)
     step = n_rows if n_rows <= most else most // _ALIGNED * _ALIGNED
     if not step:
         return None
@@ -190,8 +194,12 @@ def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, 
         moment = apply("multiply", count, distance)
         excess = _sum(moment, along)
         shift = apply("divide", excess, n)
+        own = _sum(squares, along)
         squares = _sum(apply("add", squares, apply("multiply", moment, distance)), along)
-        squares = apply("subtract", squares, apply("multiply", excess, shift))
+        square = apply("multiply", excess, shift)
+        less = apply("maximum", apply("subtract", squares, square), 0)  # rounding may give less
+        squares = where_(apply("less", square, np.inf), less, squares)
+        squares = where_(apply("less", own, np.inf), squares, own)  # of infinite means, differences are NaN
         mean = apply("add", origin.reshape(shift.shape), shift)
     shape = tuple([1 if at in axes else n for at, n in enumerate(x.shape) if keepdims or at not in axes])
     return mean.reshape(shape), squares.reshape(shape)
@@ -232,7 +240,7 @@ def var(
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
     else:
-        found = apply("divide", total, wide.type(builtins.max(n - ddof, 0)))
+        found = apply("divide", total, wide.type(max(n - ddof, 0)))
     return written(astype(found, narrow) if found.dtype != narrow else found, out)
 
 

@@ -115,7 +115,7 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # select(x < y, a * 1, a + -0) with a = -1 * select(x < y, 1, 0) is 0 (H200, driver 580.159). The module asks for
     # signs of zeros. It is not known whether hidden zeros (spirv/zeros.py) would help. They would take registers.
     ("VK_DRIVER_ID_NVIDIA_PROPRIETARY", _EVERY, {"loses_signs_of_zeros": True}),
-    # They compile to the instructions of CPUs. Vulkan allows a quotient to be off by 2.5 ulp, and GPUs use that.
+    # Quotients and roots compile to the instructions of CPUs. Vulkan allows quotients to be off by 2.5 ulp, as on GPUs.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"divides_exactly": True}),
     ("VK_DRIVER_ID_GOOGLE_SWIFTSHADER", _EVERY, {"divides_exactly": True}),
     # LLVM 15 simplifies x / select(c, d, 1) to x for a vector d of constants with a 0 (Mesa 22.3.6). Lanes know their

@@ -56,9 +56,9 @@ def constant(name: str) -> int:
 
 def structure_type(struct_name: str) -> int | None:
     """Returns the sType of a structure; None if it has no such member."""
-    # VkPhysicalDeviceVulkan12Features has ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: equal without underscores.
     if struct_name in _NEWER:
         return _NEWER[struct_name][0]
+    # VkPhysicalDeviceVulkan12Features has ..._PHYSICAL_DEVICE_VULKAN_1_2_FEATURES: equal without underscores.
     return _structure_types.get(struct_name[2:].upper())
 
 

@@ -24,7 +24,7 @@ def widen(function: Function, builder: Builder, *, keeps_operands: bool = False)
     """Replaces bfloat16 by float32, in place.
 
     Args:
-        keeps_operands: has the operands of products in uint16, as their bits.
+        keeps_operands: gives products their operands as bits, in uint16.
     """
     ops = walk(function.body)
     if any(_is_brain(each) for op in ops for each in _values(op)):
@@ -70,7 +70,7 @@ class _Widening:
         region.ops = kept
 
     def _bits_of_operands(self, op: Op) -> list[Op]:
-        """Has a product multiply bits, if it is to; returns the operations that take them."""
+        """Gives a product the bits of its operands, if it is to have them; returns the operations that take these."""
         found: list[Op] = []
         if op in self._dots:
             (left, of_left), (right, of_right) = (

@@ -1,4 +1,4 @@
-"""Masks to bounds: one condition for adjacent elements that no bound divides.
+"""Masks by bounds: one condition for adjacent elements that no bound separates.
 
 `columns < n` has one value for columns 4 to 7 if n is a multiple of four. Such elements are accessed together or not at
 all, so the code for a part of them is left out.

@@ -74,7 +74,7 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
 
 
 def _declare_aliases(module: Module) -> None:
-    """Declares that buffers of a module may show the same memory, in place: a launch may bind an array twice.
+    """Declares that buffers of a module may share memory, in place: a launch may bind an array twice.
 
     Compilers load memory that is declared NonWritable once, or through caches that miss the stores of the same launch.
     They may take memory that is not declared Aliased for different memory (SPIR-V 2.18.2).
@@ -98,7 +98,7 @@ def _declare_aliases(module: Module) -> None:
 
 
 def _block(types: Mapping[int, Instruction], pointer: int) -> int:
-    """Returns the type that a pointer to a block, or to an array of blocks, ends at."""
+    """Returns the type of the block behind a pointer to it, or to an array of such blocks."""
     found = types[pointer].operands[2]
     while found in types:
         found = types[found].operands[1]

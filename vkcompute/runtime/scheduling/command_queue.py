@@ -252,10 +252,12 @@ class CommandQueue(Timeline):
             del self._order[: _MAX_BATCHES // 2]
 
     def order_of(self, task: int) -> tuple[int, int]:
-        """A key that is larger for later tasks, also between queues, as far as their latest submits differ."""
-        position = bisect_left(self._order, (task, 0)) if task else 0
+        """Returns a key that orders the tasks of all queues by their submits, as far as these are still known."""
+        if not task:
+            return 0, 0
+        position = bisect_left(self._order, (task, 0))
         number = self._order[position][1] if position < len(self._order) else sys.maxsize
-        return (number if task else 0), task
+        return number, task
 
     # -- failing ------------------------------------------------------------------------------------------------------
 
