@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkcompute import ir
-from vkcompute.arrays.block_offsets import is_too_large
+from vkcompute.arrays.block_offsets import is_too_large, span
 from vkcompute.arrays.lines import Lines
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.ir import INT32, Memory, Value
@@ -50,15 +50,13 @@ class _Part:
         self.row = c.compute("div", self.number, self.pushes["n_parts"])
         part = c.compute("sub", self.number, c.compute("mul", self.row, self.pushes["n_parts"]))
         self.is_first = c.compute("eq", part, c.const(0, INT32))
-        at = self._add(c.arange(0, length), c.compute("mul", part, c.const(length, INT32)))
-        self.mask = c.compute("and", c.compute("lt", at, self._full(at, "n")), c.full(self.is_there, (length,)))
+        at = span(c, c.compute("mul", part, c.const(length, INT32)), length)
+        is_inside = c.compute("lt", at, c.full(self.pushes["n"], (length,)))
+        self.mask = c.compute("and", is_inside, c.full(self.is_there, (length,)))
         self.offsets = self._add(at, c.compute("mul", self.row, self.pushes["n"]))
 
     def _add(self, block: Value, number: Value) -> Value:
         return self.c.compute("add", block, self.c.full(number, block.type.shape))  # type: ignore[union-attr]
-
-    def _full(self, like: Value, push: str) -> Value:
-        return self.c.full(self.pushes[push], like.type.shape)  # type: ignore[union-attr]
 
     def elements(self, kind: ir.Scalar, identity: int) -> Value:
         """Loads the elements, converted; those beyond the end of the line are the identity."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import reductions
 from vkcompute.arrays.lines import Axis, reduced_axes
-from vkcompute.arrays.promotion import floating, part_of
+from vkcompute.arrays.promotion import floating, part_of, wide_float
 from vkcompute.arrays.standard import cumprod, cumsum
 from vkcompute.arrays.ufunc import apply, astype, written
 from vkcompute.arrays.ufunc import where as choose
@@ -110,7 +110,7 @@ def _wide(x: Array, dtype: npt.DTypeLike | None) -> tuple[np.dtype[Any], np.dtyp
     found = np.dtype(dtype) if dtype is not None else floating(x.dtype)
     if found.kind not in "fc":
         raise TypeError(f"a mean is of a float dtype; got dtype={found}; convert it with .astype()")
-    return found, np.dtype(np.float32) if found == np.float16 else found
+    return found, wide_float(found)
 
 
 def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:

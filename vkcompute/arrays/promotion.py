@@ -131,6 +131,11 @@ def complex_of(dtype: DType) -> DType:
     return np.promote_types(dtype, np.complex64)
 
 
+def wide_float(dtype: DType) -> DType:
+    """Returns the dtype in which numbers are added: float32 for float16, else their own."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
 def part_of(dtype: DType) -> DType:
     """Returns the dtype of the parts of a complex dtype; others as they are."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype

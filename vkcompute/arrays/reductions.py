@@ -16,7 +16,16 @@ import numpy.typing as npt
 from vkcompute.arrays import gather, lazy
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
-from vkcompute.arrays.promotion import BOOL, accumulated, default_int, floating, kind_of, part_of, require_dtype
+from vkcompute.arrays.promotion import (
+    BOOL,
+    accumulated,
+    default_int,
+    floating,
+    kind_of,
+    part_of,
+    require_dtype,
+    wide_float,
+)
 from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
@@ -339,7 +348,7 @@ def mean(
     found = np.dtype(dtype) if dtype is not None else floating(a.dtype)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
-    wide = np.dtype(np.float32) if found == np.float16 else found
+    wide = wide_float(found)
     a = astype(a, wide) if a.dtype != wide else a
     total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
     count: Any = wide.type(n)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import block_scan
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, is_cpu, launch, lines_along, part_length
-from vkcompute.arrays.promotion import accumulated
+from vkcompute.arrays.promotion import accumulated, wide_float
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
@@ -159,7 +159,7 @@ def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0)
     length = block_scan.PART if by_blocks else _part_length(x, lines)
     n_parts = -(-n // length)
     n_items = n_rows * n_parts * n_columns
-    wide = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype
+    wide = wide_float(out.dtype)
     before = temporary(x.runtime, n_items if n_parts > 1 else 1, wide)
     if by_blocks and needs_strides(x):
         x = converted(x, x.dtype)  # block programs take arrays that begin where the device may bind them

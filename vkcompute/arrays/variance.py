@@ -17,7 +17,7 @@ from vkcompute import ir
 from vkcompute.arrays.block_offsets import LARGEST, between, grid, offsets, repeated, rounded, scaled, span
 from vkcompute.arrays.lines import Axis, axes_of, is_cpu
 from vkcompute.arrays.matrix_product import MOST_GROUPS
-from vkcompute.arrays.promotion import floating, part_of, require_dtype
+from vkcompute.arrays.promotion import floating, part_of, require_dtype, wide_float
 from vkcompute.arrays.reductions import checked, chosen, count_nonzero, mask_of, reduce
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
@@ -151,7 +151,7 @@ def _lines_of(x: Array, axes: tuple[int, ...]) -> _Lines | None:
 def _parts_of(x: Array, lines: _Lines) -> Array | None:
     """Returns the moments of the parts of lines, along the last two axes; None if bindings hold few lines."""
     _, _, n_rows, n, length = lines
-    wide = require_dtype(x.runtime, _wide(floating(x.dtype)), "var")
+    wide = require_dtype(x.runtime, wide_float(floating(x.dtype)), "var")
     require_dtype(x.runtime, x.dtype, "var")
     rows = min(max(_LENGTHS_ON_CPU[0] // length, 1), 1 << (n_rows - 1).bit_length())
     most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // n
@@ -166,11 +166,6 @@ def _parts_of(x: Array, lines: _Lines) -> Array | None:
         form = x.dtype.name, wide.name, rows, length, n % length == 0, n % ADJACENT == 0 and is_wide(piece)
         _PROGRAM.launch(form, [piece, out], (len(piece), n, n_parts), (n_parts, -(-len(piece) // rows), 1))
     return found.reshape((*lines.shape, n_parts, _N_MOMENTS))
-
-
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype in which floats are added: of at least 32 bits."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, Array] | None:
@@ -232,9 +227,9 @@ def var(
     if known is not None:
         total, wide = known[1], known[1].dtype
     else:
-        centre = _mean(a, axes, _wide(dtype), keepdims=True, where=where) if mean is None else mean
+        centre = _mean(a, axes, wide_float(dtype), keepdims=True, where=where) if mean is None else mean
         difference = apply("subtract", a, centre)
-        wide = _wide(part_of(difference.dtype))
+        wide = wide_float(part_of(difference.dtype))
         total = reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
