@@ -1,8 +1,9 @@
-"""Programs run on the device and interpreted. Every module that they are compiled to is verified."""
+"""Programs run on the device and interpreted. Every kernel and module that they are compiled to is verified."""
 
 from __future__ import annotations
 
 import pytest
+from barriers import check_barriers
 
 import vkcompute
 from vkcompute import ir
@@ -23,6 +24,7 @@ def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def checked(function: ir.Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
+        check_barriers(function)
         found = lower(function, *target)
         assert found.interface == reflect(Module.parse(found.spirv))
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from barriers import check_barriers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,31 @@ def test_exchanges_take_turns_in_workgroup_memory() -> None:
     lowered = tile.lower(function, tile.Target(), n_warps=4).function
     ir.verify(lowered)
     assert [(each.element, each.length) for each in lowered.shared_memory] == [(ir.UINT32, 512)]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_exchanges_of_a_branch_wait_for_those_before_it(*, first: bool) -> None:
+    """One branch has a barrier and no exchange, the other an exchange."""
+    function = ir.Function("branches")
+    x, y, n = function.buffer("x", ir.INT32), function.buffer("y", ir.INT32), function.push("n", ir.INT32)
+    b = tile.Builder(function)
+    at = b.arange(0, 256)
+    back = b.compute("sub", b.full(b.const(255, ir.INT32), (256,)), at)
+
+    def exchange() -> None:
+        b.store_block(y, at, b.gather(b.load_block(x, at), back, 0))
+
+    exchange()
+    branch = b.if_(b.compute("lt", n, b.const(3, ir.INT32)))
+    with branch.then if first else branch.otherwise:
+        b.store_block(y, at, b.load_block(y, back))
+        b.load_block(y, back)  # after a barrier
+    with branch.otherwise if first else branch.then:
+        exchange()
+    exchange()
+    lowered = tile.lower(function, tile.Target(), n_warps=4).function
+    ir.verify(lowered)
+    check_barriers(lowered)
 
 
 @pytest.mark.parametrize(

@@ -233,15 +233,16 @@ class _Lowering:
 
     def _if(self, op: Op) -> None:
         branch = self._b.if_(self._scalar(op.args[0]))
-        pending = self._accesses.pending
+        pending, in_use = self._accesses.pending, self._exchange.in_use
         ends = []
         for inner, region in zip((branch.then, branch.otherwise), op.regions, strict=True):
-            self._accesses.pending = dict(pending)
+            self._accesses.pending, self._exchange.in_use = dict(pending), in_use
             with inner:
                 self._region(region, op)
-            ends.append(self._accesses.pending)
-        keys = {*ends[0], *ends[1]}
-        self._accesses.pending = {key: any(end.get(key, False) for end in ends) for key in keys}
+            ends.append((self._accesses.pending, self._exchange.in_use))
+        keys = {key for accesses, _ in ends for key in accesses}
+        self._accesses.pending = {key: any(accesses.get(key, False) for accesses, _ in ends) for key in keys}
+        self._exchange.in_use = any(in_use for _, in_use in ends)
         self._bind(op.results, branch.results)
 
     def _loop(self, op: Op) -> None:

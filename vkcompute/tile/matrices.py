@@ -303,8 +303,10 @@ class Matrices:
             b.store(stage.memory, b.compute("add", first, at), b.vector(*four))
 
     def _scratch(self, layout: MatrixLayout) -> tuple[_Stage, Value]:
-        """Returns workgroup memory for one matrix of each subgroup, and the index of that of this one."""
+        """Begins an exchange; returns memory for one matrix of each subgroup, and the index of that of this one."""
         b, shape = self._b, layout.shape
+        self._exchange.begin()
+        self._exchange.in_use = True
         n_groups = len(layout.threads) - self._n_lanes
         n_bits, n_columns = log2(shape.rows) + log2(shape.columns) + n_groups, log2(shape.columns)
         stage = self._array("sums", SCALARS[shape.sums], n_bits, n_columns)

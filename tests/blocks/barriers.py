@@ -1,0 +1,97 @@
+"""A check of kernels: barriers separate accesses to workgroup memory by several invocations.
+
+All of workgroup memory counts as one array, and each access as one of all its elements: exchanges take turns in it, and
+each waits for those before. A kernel may be in order without that rule, but block programs keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vkcompute.ir import Function
+from vkcompute.ir.function import Op, Region, walk
+from vkcompute.ir.types import Matrix
+
+READ, WRITTEN, READ_BY_SUBGROUP, WRITTEN_BY_SUBGROUP, IN_SUBGROUP = range(5)
+"""What has happened on some path since the last barrier; IN_SUBGROUP: each subgroup accesses a part of its own."""
+State = frozenset[int]
+LOOP_CUTS = "exited"
+"""The array by which kernels detect that a driver cuts loops; each invocation writes an element of its own."""
+
+
+def check_barriers(function: Function) -> None:
+    """Checks all paths of a kernel.
+
+    Raises:
+        AssertionError: an access may come before those of other invocations that it needs, or overwrite what they read.
+    """
+    codes = {op.code for op in walk(function.body)}
+    _Check(subgroups="barrier" in codes).region(function.body, frozenset())
+
+
+class _Check:
+    """The check of one kernel.
+
+    Args:
+        subgroups: True if a workgroup has several, so that a barrier of a subgroup orders its own accesses only.
+    """
+
+    def __init__(self, *, subgroups: bool) -> None:
+        self._subgroups = subgroups
+        self._ends: dict[tuple[Op, str], set[State]] = {}  # at the breaks and continues of a loop
+
+    def region(self, region: Region, state: State) -> State | None:
+        """Returns the state at the end of a region; None if its last operation leaves it."""
+        for op in region.ops:
+            if op.code in ("break", "continue"):
+                self._ends.setdefault((op.attribute, op.code), set()).add(state)
+                return None
+            if op.code in ("return", "unreachable"):
+                return None
+            found = self._operation(op, state)
+            if found is None:
+                return None
+            state = found
+        return state
+
+    def _operation(self, op: Op, state: State) -> State | None:
+        if op.code == "if":
+            return _union([self.region(each, state) for each in op.regions])
+        if op.code == "loop":
+            return self._loop(op, state)
+        if op.code == "barrier" or (op.code == "subgroup_barrier" and not self._subgroups):
+            return frozenset()
+        if op.code == "subgroup_barrier":
+            return state & {READ, WRITTEN} | {IN_SUBGROUP}
+        if op.memory is None or op.memory.length is None or op.memory.private or op.memory.name == LOOP_CUTS:
+            return state
+        return self._accessed(op, state)
+
+    def _loop(self, op: Op, state: State) -> State | None:
+        while True:
+            end = self.region(op.regions[0], state)
+            again = _union([state, end, *self._ends.pop((op, "continue"), set())])
+            if again is None or again == state:
+                return _union(self._ends.pop((op, "break"), set()))
+            state = again
+
+    def _accessed(self, op: Op, state: State) -> State:
+        of_sums = op.code == "store_matrix" or (isinstance(getattr(op, "type", None), Matrix) and op.type.use == "sums")
+        own = IN_SUBGROUP in state
+        assert own or not of_sums or not self._subgroups, (
+            f"{op.code} of {op.memory} without a barrier of the subgroup before"
+        )
+        if op.operation.writes:
+            wrong = {READ, READ_BY_SUBGROUP} | ({WRITTEN} if own else {WRITTEN_BY_SUBGROUP})
+            new = WRITTEN_BY_SUBGROUP if own else WRITTEN
+        else:
+            wrong = {WRITTEN, WRITTEN_BY_SUBGROUP}
+            new = READ_BY_SUBGROUP if own else READ
+        assert not state & wrong, f"{op.code} of {op.memory.name} after {sorted(state)} at {op.loc}"
+        return state | {new}
+
+
+def _union(states: Collection[State | None]) -> State | None:
+    """Returns what may have happened where paths join; None if none arrives."""
+    known = [each for each in states if each is not None]
+    return frozenset().union(*known) if known else None
