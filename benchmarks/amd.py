@@ -44,6 +44,7 @@ from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
 from vkcompute.nn.linear import LINEAR  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
+_TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
 _BLOCK = "float32", ON_GPU.sums // ON_GPU.columns, ON_GPU.columns, ON_GPU.step, True  # of a product
 FAMILIES = "vega10", "navi10", "navi21"
@@ -140,7 +141,7 @@ def _floats(n: int, dtype: str = "float32") -> list[ArrayType]:
 
 def _block(name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any) -> Shader:
     """Returns a program whose constants are its last parameters, in their order."""
-    options = BlockOptions(4, tile.Target(64, 1024, 65536, stages=True), _OPTIONS)
+    options = BlockOptions(4, _TARGET._replace(subgroup_size=64), _OPTIONS)
     values = dict(enumerate(constants.values(), len(signature)))
     found = specialize_block(program.definition, values, dict(enumerate(signature)), options)
     return Shader(f"block: {name}", found.spirv)
@@ -180,14 +181,12 @@ def _reduction(expression: str, dtype: str) -> Shader:
 
 def matrix_product() -> Shader:
     """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
-    target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
-    kernel = PRODUCT.lowered(_BLOCK, target).function
+    kernel = PRODUCT.lowered(_BLOCK, _TARGET).function
     return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
 
 
 def functions_of_networks() -> Iterator[Shader]:
     """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
-    target = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, stages=True)
     lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
     normal = 1e-5, *lines
     programs: list[tuple[str, Any, tuple[Any, ...]]] = [
@@ -203,7 +202,7 @@ def functions_of_networks() -> Iterator[Shader]:
         ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
     for name, program, constants in programs:
-        kernel = program.lowered(constants, target).function
+        kernel = program.lowered(constants, _TARGET).function
         yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
 
 

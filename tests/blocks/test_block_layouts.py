@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from vkcompute import ir, tile
 from vkcompute.ir.function import walk
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.spirv.enums import Decoration
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.validation import validate
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, permuted_bits, without_axis
+from vkcompute.tile.workgroup_memory import WorkgroupMemory
 
 pytestmark = pytest.mark.pure
 
@@ -93,6 +98,69 @@ def test_exchanges_take_turns_in_workgroup_memory() -> None:
     assert [(each.element, each.length) for each in lowered.shared_memory] == [(ir.UINT32, 512)]
 
 
+def several_exchanges() -> ir.Function:
+    """A product of float32, and gathers of int32 and float64, together and apart."""
+    function = ir.Function("exchanges")
+    x, out = function.buffer("x", ir.FLOAT32), function.buffer("out", ir.FLOAT32)
+    wide = function.buffer("wide", ir.FLOAT64)
+    b = tile.Builder(function)
+    rows, columns = (b.reshape(b.arange(0, 512), shape) for shape in ((64, 8), (8, 64)))
+    sums = b.dot(b.load_block(x, rows), b.load_block(x, columns), b.full(b.const(0, ir.FLOAT32), (64, 64)))
+    b.store_block(out, b.reshape(b.arange(0, 4096), (64, 64)), sums)
+    at = b.arange(0, 256)
+    back = b.compute("sub", b.full(b.const(255, ir.INT32), (256,)), at)
+    for memory in (wide, x):
+        b.store_block(memory, at, b.gather(b.load_block(memory, at), back, 0))
+    return function
+
+
+@pytest.mark.parametrize(("overlays", "nbytes"), [(True, 4096), (False, 4096 + 2048 + 1024)])
+def test_arrays_of_several_types_take_turns_where_they_can(*, overlays: bool, nbytes: int) -> None:
+    target = tile.Target(shared_nbytes=16384, stages=True, overlays=overlays)
+    lowered = tile.lower(several_exchanges(), target).function
+    check_barriers(lowered)
+    assert sorted(str(each.type) for each in lowered.shared_memory) == ["float64", "uint32", "uint32x4"]
+    kernel = ir.lower(lowered)
+    validate(Module.parse(kernel.spirv))
+    assert kernel.interface.workgroup_memory.effective({}) == nbytes
+    assert ("SPV_KHR_workgroup_memory_explicit_layout" in kernel.interface.extensions) == overlays
+
+
+def test_an_exchange_that_does_not_fit() -> None:
+    for overlays, left in ((True, 4096 - 3072), (False, 4096 - 3072 - 512)):
+        memory = WorkgroupMemory(ir.Function("exchange"), 4096, overlays=overlays)
+        memory.array(ir.FLOAT64, 64)
+        memory.free()
+        assert memory.array(ir.UINT32, 512).first == 0
+        assert memory.array(ir.UINT32, 256).first == 512
+        with pytest.raises(UnsupportedError, match=f"exchanges 2048 bytes .* {left} of 4096 bytes .* smaller blocks"):
+            memory.array(ir.UINT32, 512)
+
+
+def test_parts_of_different_types_have_no_bytes_in_common() -> None:
+    memory = WorkgroupMemory(ir.Function("exchange"), 4096, overlays=True)
+    parts = [memory.array(*each) for each in ((ir.FLOAT16, 3), (ir.FLOAT64, 5), (ir.UINT32, 1, 4), (ir.UINT32, 2))]
+    assert [each.first * each.memory.type.bits // 8 for each in parts] == [0, 16, 64, 80]
+
+
+def test_workgroup_memory_beside_what_shares_its_bytes() -> None:
+    """An array that begins elsewhere follows all others."""
+    function = ir.Function("arrays")
+    out = function.buffer("out", ir.UINT32)
+    arrays = [function.shared(str(n), kind, n) for n, kind in ((5, ir.UINT32), (3, ir.UINT64), (2, ir.UINT32))]
+    function.aliased = frozenset(arrays[:2])
+    b = ir.Builder(function)
+    for each in arrays:
+        b.store(each, b.const(0, ir.UINT32), b.const(1, each.type))
+    b.barrier()
+    b.store(out, b.const(0, ir.UINT32), b.load(arrays[2], b.const(0, ir.UINT32)))
+    kernel = ir.lower(function)
+    module = Module.parse(kernel.spirv)
+    validate(module)
+    offsets = [each.operands[3] for each in module.annotations if each.operands[2:3] == (Decoration.Offset,)]
+    assert sorted(offsets) == [0, 0, 0, 32]  # that of the buffer is the first
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_exchanges_of_a_branch_wait_for_those_before_it(*, first: bool) -> None:
     """One branch has a barrier and no exchange, the other an exchange."""
@@ -145,7 +213,7 @@ def test_operands_of_products_pass_through_half_of_workgroup_memory(shared_nbyte
     b.store_block(out, b.reshape(b.arange(0, 4096), (64, 64)), sums)
     lowered = tile.lower(function, tile.Target(shared_nbytes=shared_nbytes, stages=True)).function
     ir.verify(lowered)
-    assert [(each.nbytes, each.lanes) for each in lowered.shared_memory] == ([(2048, 4)] * 2 if stages else [])
+    assert [(each.nbytes, each.lanes) for each in lowered.shared_memory] == ([(4096, 4)] if stages else [])
 
 
 def test_conditions_of_rows_and_of_groups_of_columns_need_no_loop_for_parts_of_groups() -> None:

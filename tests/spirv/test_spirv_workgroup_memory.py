@@ -117,19 +117,30 @@ def _main(name: str, body: str) -> str:
     return f"%{name} = OpFunction %void None %fn\n%in_{name} = OpLabel\n{body}\nOpReturn\nOpFunctionEnd\n"
 
 
-def _module(declarations: str, kind: str, decorations: str = "") -> bytes:
+def _module(declarations: str, kind: str, decorations: str = "", body: str = "") -> bytes:
     entry = 'OpEntryPoint GLCompute %main "main"\nOpExecutionMode %main LocalSize 1 1 1\n'
     variable = f"%p = OpTypePointer Workgroup {kind}\n%x = OpVariable %p Workgroup\n"
     return assemble(
-        f"{_HEAD}{entry}{decorations}{_TYPES}{declarations}{variable}{_main('main', f'%v = OpLoad {kind} %x')}"
+        f"{_HEAD}{entry}{decorations}{_TYPES}{declarations}{variable}"
+        f"{_main('main', f'%v = OpLoad {kind} %x' + chr(10) + body)}"
     )
 
 
-def test_blocks_with_an_explicit_layout_are_left_out() -> None:
+def test_of_blocks_with_an_explicit_layout_the_largest_counts() -> None:
     """They may lie over one another: SPV_KHR_workgroup_memory_explicit_layout."""
-    declarations = "%array = OpTypeArray %float %n\n%s = OpTypeStruct %array\n"
-    assert needed(_module(declarations, "%s")) == 40
-    assert needed(_module(declarations, "%s", "OpDecorate %s Block\n")) == 0
+    array = "%array = OpTypeArray %float %n\n%s = OpTypeStruct %array\n"
+    more = "%t = OpTypeStruct %array %float\n%pt = OpTypePointer Workgroup %t\n%y = OpVariable %pt Workgroup\n"
+    use = "%w = OpLoad %t %y"
+    assert needed(_module(array + more, "%s", body=use)) == 84
+    assert needed(_module(array, "%s", "OpDecorate %s Block\n")) == 40
+    assert needed(_module(array + more, "%s", "OpDecorate %s Block\nOpDecorate %t Block\n", use)) == 44
+
+
+def test_a_block_whose_size_is_a_specialization_constant_is_left_out() -> None:
+    declarations = "%m = OpSpecConstant %uint 3\n%array = OpTypeArray %float %m\n%s = OpTypeStruct %array\n"
+    decorations = "OpDecorate %m SpecId 0\n"
+    assert needed(_module(declarations, "%s", decorations)) == 12
+    assert needed(_module(declarations, "%s", decorations + "OpDecorate %s Block\n")) == 0
 
 
 @pytest.mark.parametrize("kind", ["structures", "arrays", "products", "squares"])

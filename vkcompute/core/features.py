@@ -22,6 +22,7 @@ _STRUCTURES: tuple[tuple[str, tuple[int, int] | str], ...] = (
     ("VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT", "VK_EXT_shader_atomic_float2"),
     ("VkPhysicalDeviceCooperativeMatrixFeaturesKHR", "VK_KHR_cooperative_matrix"),
     ("VkPhysicalDeviceShaderBfloat16FeaturesKHR", "VK_KHR_shader_bfloat16"),
+    ("VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR", "VK_KHR_workgroup_memory_explicit_layout"),
     ("VkPhysicalDeviceShaderClockFeaturesKHR", "VK_KHR_shader_clock"),
     ("VkPhysicalDeviceRobustness2FeaturesEXT", "VK_EXT_robustness2"),
     ("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", "VK_KHR_pipeline_executable_properties"),
@@ -49,6 +50,7 @@ WANTED: frozenset[str] = frozenset(
     shaderUniformBufferArrayDynamicIndexing shaderStorageBufferArrayDynamicIndexing
     subgroupSizeControl computeFullSubgroups maintenance4 synchronization2 shaderIntegerDotProduct
     shaderZeroInitializeWorkgroupMemory
+    workgroupMemoryExplicitLayout workgroupMemoryExplicitLayout8BitAccess workgroupMemoryExplicitLayout16BitAccess
     shaderBufferFloat32Atomics shaderBufferFloat32AtomicAdd shaderBufferFloat64Atomics shaderBufferFloat64AtomicAdd
     shaderSharedFloat32Atomics shaderSharedFloat32AtomicAdd shaderSharedFloat64Atomics shaderSharedFloat64AtomicAdd
     shaderBufferFloat32AtomicMinMax shaderSharedFloat32AtomicMinMax shaderBufferFloat16AtomicAdd

@@ -26,7 +26,7 @@ from vkcompute.spirv.enums import (
 )
 from vkcompute.spirv.instruction import string_words
 
-VERSION = 0x10300
+_VERSION, _VERSION_OF_BLOCKS = (1, 3), (1, 4)  # that of modules, and of those with blocks in workgroup memory
 _CAPABILITIES = {
     "f16": Capability.Float16,
     "f64": Capability.Float64,
@@ -43,6 +43,11 @@ _SMALL_STORAGE = {
     16: (Capability.StorageBuffer16BitAccess, "SPV_KHR_16bit_storage"),
 }
 """Bits of a buffer's element -> the capability and extension that it needs."""
+_SMALL_WORKGROUP = {
+    8: Capability.WorkgroupMemoryExplicitLayout8BitAccessKHR,
+    16: Capability.WorkgroupMemoryExplicitLayout16BitAccessKHR,
+}
+"""Bits of an element of a block in workgroup memory -> the capability that it needs."""
 
 
 class Assembler:
@@ -68,7 +73,9 @@ class Assembler:
         self._names: list[int] = []
         self._decorations: list[int] = []
         self._globals: list[int] = []
-        self._interface: list[int] = []
+        self.version = _VERSION
+        self._inputs: list[int] = []
+        self._variables: list[int] = []  # those of the module, inputs included
         self._declared: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, int] = {}
         self._locals: list[int] = []
@@ -191,7 +198,9 @@ class Assembler:
         if name:
             self._names += _instruction(spv.OpName, result, *string_words(name))
         if storage == StorageClass.Input:
-            self._interface.append(result)
+            self._inputs.append(result)
+        if storage != StorageClass.Function:
+            self._variables.append(result)
         return result
 
     def buffer(self, name: str, element: Type, binding: tuple[int, int], *decorations: int) -> int:
@@ -207,6 +216,22 @@ class Assembler:
         result = self.bound(StorageClass.StorageBuffer, block, name, binding)
         for each in decorations:
             self.decorate(result, each)
+        return result
+
+    def shared_block(self, name: str, element: Type, length: int, offset_bytes: int) -> int:
+        """The id of an array in workgroup memory that may have bytes in common with others."""
+        bits, self.version = element_of(element).bits, _VERSION_OF_BLOCKS
+        self.require(Capability.WorkgroupMemoryExplicitLayoutKHR, "SPV_KHR_workgroup_memory_explicit_layout")
+        if bits < 32:
+            self.require(_SMALL_WORKGROUP[bits])
+        array, block = self.id(), self.id()
+        self._globals += _instruction(spv.OpTypeArray, array, self.type(element), self.uint(length))
+        self._globals += _instruction(spv.OpTypeStruct, block, array)
+        self.decorate(array, Decoration.ArrayStride, element.bits // 8)
+        self.decorate(block, Decoration.Block)
+        self._member(block, 0, name, offset_bytes)
+        result = self.variable(StorageClass.Workgroup, block, name)
+        self.decorate(result, Decoration.Aliased)
         return result
 
     def texel_buffer(self, name: str, binding: tuple[int, int], lanes: int) -> int:
@@ -299,7 +324,8 @@ class Assembler:
             *self._functions,
         ]
         head = self._head(main, name, local_size)
-        words = [MAGIC, VERSION, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]
+        version = self.version[0] << 16 | self.version[1] << 8
+        words = [MAGIC, version, 0, self._next, 0, *head, *self._names, *self._decorations, *self._globals, *body]
         return struct.pack(f"={len(words)}I", *words)
 
     def _head(self, main: int, name: str, local_size: tuple[int, int, int]) -> list[int]:
@@ -311,7 +337,8 @@ class Assembler:
             words += _instruction(spv.OpExtension, *string_words(extension))
         words += _instruction(spv.OpExtInstImport, self.standard, *string_words("GLSL.std.450"))
         words += _instruction(spv.OpMemoryModel, AddressingModel.Logical, self._memory_model)
-        words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *string_words("main"), *self._interface)
+        interface = self._inputs if self.version < (1, 4) else self._variables
+        words += _instruction(spv.OpEntryPoint, ExecutionModel.GLCompute, main, *string_words("main"), *interface)
         words += _instruction(spv.OpExecutionMode, main, ExecutionMode.LocalSize, *local_size)
         for mode in self.modes:
             words += _instruction(spv.OpExecutionMode, main, *mode)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from vkcompute.ir.assembler import VERSION, Assembler
+from vkcompute.ir.assembler import Assembler
 from vkcompute.ir.function import Function, Op, Push
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import element_of
@@ -61,10 +61,10 @@ def interface_of(
     x, y, z = function.local_size
     return Interface(
         entry_point="main",
-        version=(VERSION >> 16, VERSION >> 8 & 0xFF),
+        version=out.version,
         local_size=LocalSize((x, y, z), (None, None, None)),
-        workgroup_memory=_memory([each for each in function.shared_memory if each in used]),
-        private_memory=_memory(private),
+        workgroup_memory=_workgroup_memory(function, used),
+        private_memory=_memory([each.nbytes for each in private]),
         bindings=tuple(sorted(bindings, key=lambda each: (each.set, each.binding))),
         push_constants=block,
         spec_constants=(),
@@ -99,5 +99,10 @@ def _block(pushes: Sequence[Push]) -> Block | None:
     return Block("", tuple(members), offset + -offset % 4) if members else None
 
 
-def _memory(memories: Sequence[Memory]) -> WorkgroupMemory:
-    return WorkgroupMemory((SharedMemoryTerm(sum(each.nbytes for each in memories), ()),) if memories else ())
+def _workgroup_memory(function: Function, used: Collection[Memory | None]) -> WorkgroupMemory:
+    sizes = [each.nbytes for each in function.shared_memory if each in used]
+    return _memory([max(sizes)] if sizes and function.aliased.intersection(function.shared_memory) else sizes)
+
+
+def _memory(sizes: Sequence[int]) -> WorkgroupMemory:
+    return WorkgroupMemory((SharedMemoryTerm(sum(sizes), ()),) if sizes else ())

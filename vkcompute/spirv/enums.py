@@ -200,6 +200,9 @@ class Capability:
     GroupNonUniformBallot = 64
     GroupNonUniformShuffle = 65
     Float8EXT = 4212
+    WorkgroupMemoryExplicitLayoutKHR = 4428
+    WorkgroupMemoryExplicitLayout8BitAccessKHR = 4429
+    WorkgroupMemoryExplicitLayout16BitAccessKHR = 4430
     StorageBuffer16BitAccess = 4433
     UniformAndStorageBuffer16BitAccess = 4434
     StoragePushConstant16 = 4435
@@ -227,8 +230,7 @@ class Capability:
         StorageImageWriteWithoutFormat=56 SubgroupDispatch=58 NamedBarrier=59 PipeStorage=60
         GroupNonUniformShuffleRelative=66 GroupNonUniformClustered=67 GroupNonUniformQuad=68 ShaderLayer=69
         UniformDecoration=71 CoreBuiltinsARM=4165 Float8CooperativeMatrixEXT=4213 SubgroupBallotKHR=4423
-        DrawParameters=4427 WorkgroupMemoryExplicitLayoutKHR=4428 WorkgroupMemoryExplicitLayout8BitAccessKHR=4429
-        WorkgroupMemoryExplicitLayout16BitAccessKHR=4430 SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439
+        DrawParameters=4427 SubgroupVoteKHR=4431 DeviceGroup=4437 MultiView=4439
         VariablePointersStorageBuffer=4441 VariablePointers=4442 AtomicStorageOps=4445
         SampleMaskPostDepthCoverage=4447 DenormPreserve=4464 DenormFlushToZero=4465 RoundingModeRTE=4467
         RoundingModeRTZ=4468 RayQueryProvisionalKHR=4471 RayQueryKHR=4472 UntypedPointersKHR=4473 Float16ImageAMD=5008

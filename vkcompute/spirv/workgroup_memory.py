@@ -1,8 +1,8 @@
 """The memory of an entry point: lower bounds of the bytes of its Workgroup variables, and of its private ones.
 
 It is a lower bound because drivers add padding: a module above a limit certainly fails, one below it may fail. It omits
-types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout do not count
-either: they may alias.
+types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout may alias:
+the largest counts, if its size is a constant.
 """
 
 from __future__ import annotations
@@ -53,12 +53,17 @@ def private_memory(module: Module, index: Index, entry: Instruction) -> Workgrou
 
 
 def _memory(index: Index, variables: list[Instruction]) -> WorkgroupMemory:
-    """The sum of the sizes of variables, without blocks."""
-    sizes, total = _Sizes(index), _Terms()
+    """The sum of the sizes of variables; of blocks, the largest size."""
+    sizes, total, largest = _Sizes(index), _Terms(), 0
     for variable in variables:
         kind = index.pointee(variable.operands[0], f"the type of variable {variable.operands[1]}")
-        if Decoration.Block not in index.decorations.get(kind.operands[0], {}):
-            _add(total, sizes.of(kind.operands[0]))
+        nbytes = sizes.of(kind.operands[0])
+        if Decoration.Block in index.decorations.get(kind.operands[0], {}):
+            largest = max(largest, nbytes.get((), 0))
+        else:
+            _add(total, nbytes)
+    if largest:
+        _add(total, {(): largest})
     return WorkgroupMemory(tuple(SharedMemoryTerm(nbytes, factors) for factors, nbytes in sorted(total.items())))
 
 

@@ -13,6 +13,8 @@ from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape, Target
 
 _FEATURES = "cooperativeMatrix", "vulkanMemoryModel"
+_LAYOUT = "workgroupMemoryExplicitLayout"
+_OVERLAY_FEATURES = _LAYOUT, f"{_LAYOUT}8BitAccess", f"{_LAYOUT}16BitAccess"
 _BRAIN_FEATURES = "shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"
 _OWN_ON_CPU = 128  # softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe, and 26 ms with 32
 _SUMS_ON_CPU = 128  # a product of 1024^3 takes 100 ms of CPU time on lavapipe, and 150 ms with 64
@@ -32,6 +34,7 @@ def _target(runtime: Runtime) -> Target:
         physical.subgroup_size if can_shuffle else 1,
         1 << most.bit_length() - 1,
         limits["maxComputeSharedMemorySize"],
+        runtime.device.features.issuperset(_OVERLAY_FEATURES),
         words.texels,
         words.word,
         _OWN_ON_CPU if is_cpu else Target().own_elements,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-from vkcompute.ir import INT32, UINT32, Builder, Memory, Scalar, Value
+from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
-from vkcompute.tile.workgroup_memory import Numbers, WorkgroupMemory
+from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
 Row = Sequence[Value]
 """The numbers at one place of several blocks that are reduced together."""
@@ -47,9 +47,10 @@ class Exchange:
         self.on_barrier()
 
     def begin(self) -> None:
-        """Waits for the reads of the exchange before."""
+        """Waits for the reads of the exchange before, and frees its memory."""
         if self.in_use:
             self.barrier()
+        self._memory.free()
 
     def end(self) -> None:
         """Makes the written numbers visible; they are read until the next exchange."""
@@ -127,8 +128,8 @@ class Exchange:
         """Writes the numbers of all invocations to workgroup memory; returns a function that reads them by index."""
         b = self._b
         kinds = [element_of(each.type) for each in rows[0]]
-        columns = self._memory.numbers(kinds, len(rows) * n_threads)
         self.begin()
+        columns = self._memory.numbers(kinds, len(rows) * n_threads)
         for n, row in enumerate(rows):
             at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
             for each, column in zip(row, columns, strict=True):
@@ -269,8 +270,8 @@ class Exchange:
         Returns: a function that reads the counts in a layout.
         """
         b, n_threads = self._b, self._b.function.local_size[0]
-        (counts,) = self._memory.numbers([INT32], n_bins)
         self.begin()
+        (counts,) = self._memory.numbers([INT32], n_bins)
         for start in range(0, n_bins, n_threads):
             at = b.compute("add", self._thread, b.const(start, INT32))
             where(
@@ -284,7 +285,8 @@ class Exchange:
             inside = b.compute("lt", b.bitcast(value, UINT32), b.const(n_bins, UINT32))
             conditions = [inside, *masks, *([] if alone is None else [alone])]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
-            where(b, condition, partial(b.atomic, "add", counts.memory, value, b.const(1, UINT32)))
+            at = counts.span.place(b, value)
+            where(b, condition, partial(b.atomic, "add", counts.span.memory, at, b.const(1, UINT32)))
         self.end()
         return lambda wanted: self._elements(partial(counts.load, b), wanted)
 
@@ -300,17 +302,17 @@ class Exchange:
                 of a register's number are those of an element's.
         """
         self.begin()
-        stages = [self._stage(at, registers, layout) for at, (registers, layout, _) in enumerate(blocks)]
+        stages = [self._stage(registers, layout) for registers, layout, _ in blocks]
         self.end()
         return [self._lazily(stage, wanted) for stage, (_, _, wanted) in zip(stages, blocks, strict=True)]
 
-    def _stage(self, at: int, registers: Sequence[Value], layout: Layout) -> BlockAccess:
-        """Writes a block to the workgroup memory with this number."""
+    def _stage(self, registers: Sequence[Value], layout: Layout) -> BlockAccess:
+        """Writes a block to workgroup memory."""
         b, kind, n_bits = self._b, element_of(registers[0].type), layout.n_bits
         n_blocks = (1 << n_bits) // ADJACENT
 
-        def declare(word: Scalar, lanes: int, n: int) -> Memory:
-            return self._memory.array(f"operand {at} by {lanes}", word, n * n_blocks, lanes)
+        def declare(word: Scalar, lanes: int, n: int) -> Span:
+            return self._memory.array(word, n * n_blocks, lanes)
 
         stage = BlockAccess(b.function, "", kind, Words(ADJACENT, pairs=True), declare=declare)
         first = self._group(layout)
@@ -372,8 +374,8 @@ class Exchange:
         """Writes the block to workgroup memory; returns a function that reads an element by its number."""
         b, kind = self._b, element_of(registers[0].type)
         n_bits = 1 + max([*layout.registers, *[bit for bit in layout.threads if bit is not None]], default=-1)
-        (numbers,) = self._memory.numbers([kind], 1 << n_bits)
         self.begin()
+        (numbers,) = self._memory.numbers([kind], 1 << n_bits)
         with_owner(b, self._thread, layout, lambda: self._write(numbers, registers, layout))
         self.end()
         return partial(numbers.load, b)

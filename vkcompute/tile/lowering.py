@@ -118,7 +118,7 @@ class _Lowering:
         self._blocks: dict[tuple[Value, Layout], Sequence[Value]] = {}
         self._loops: dict[Op, ir.Loop] = {}
         self._thread = self._thread_number(target.subgroup_size)
-        self._memory = WorkgroupMemory(made, target.shared_nbytes)
+        self._memory = WorkgroupMemory(made, target.shared_nbytes, overlays=target.overlays)
         lanes = self._placement.lanes
         self._exchange = Exchange(self._b, self._thread, lanes, self._memory)
         self._matrices = Matrices(self._b, self._thread, self._exchange, self._memory, lanes)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from vkcompute.ir import INT32, SCALARS, Builder, Memory, Scalar, Value
+from vkcompute.ir import INT32, SCALARS, Builder, Scalar, Value
 from vkcompute.ir.types import BFLOAT16, Matrix, element_of, matrix
 from vkcompute.tile.exchange import Exchange, adjacent, first_element, where, with_owner
 from vkcompute.tile.layout import Layout, axis_bits, log2
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape
-from vkcompute.tile.workgroup_memory import WorkgroupMemory
+from vkcompute.tile.workgroup_memory import Span, WorkgroupMemory
 
 _SHARE = 80  # percent of workgroup memory for products; the rest is for other exchanges
 _PADDING_NBYTES = 16  # of each row in workgroup memory, so that rows begin in different banks; Vulkan aligns rows to it
@@ -100,7 +100,7 @@ def _nbytes(kind: Scalar, shape: Sequence[int]) -> int:
 class _Stage(NamedTuple):
     """A block in workgroup memory, four elements by four; a row takes `stride` of them."""
 
-    memory: Memory
+    span: Span
     stride: int
 
 
@@ -180,8 +180,8 @@ class Matrices:
         for number in range(n_slices):
             self._exchange.begin()
             left, right = (
-                self._staged(f"matrices {at}", *block, Slice.of(block_shape, axis, number, n_slices))
-                for at, (block, block_shape, axis) in enumerate(zip(operands, shapes, (-1, -2), strict=True))
+                self._staged(*block, Slice.of(block_shape, axis, number, n_slices))
+                for block, block_shape, axis in zip(operands, shapes, (-1, -2), strict=True)
             )
             self._exchange.end()
             found = self._added(left, right, n_inner, found, layout)
@@ -221,28 +221,28 @@ class Matrices:
                 found[at] = b.multiply_matrices(lefts[each >> n_columns], its_right, found[at])
         return found
 
-    def _staged(self, use: str, registers: Sequence[Value], layout: Layout, part: Slice) -> _Stage:
+    def _staged(self, registers: Sequence[Value], layout: Layout, part: Slice) -> _Stage:
         """Writes a slice of a block to workgroup memory; returns its place."""
         b, of_slice = self._b, layout.mapped(part.kept)
         chosen = [at for at in range(layout.n_registers) if part.has(layout.element(at), layout.registers)]
         values = [registers[at] for at in chosen]  # lazy ones are loaded here, by all invocations
-        stage = self._array(use, element_of(values[0].type), of_slice.n_bits, part.n_columns)
+        stage = self._array(element_of(values[0].type), of_slice.n_bits, part.n_columns)
         first = self._place(first_element(b, self._thread, of_slice), stage, part.n_columns)
 
         def write() -> None:
             for group in adjacent(of_slice):
                 at = b.const(_padded(of_slice.element(group[0]), stage, part.n_columns), INT32)
-                b.store(stage.memory, b.compute("add", first, at), b.vector(*[values[each] for each in group]))
+                b.store(stage.span.memory, b.compute("add", first, at), b.vector(*[values[each] for each in group]))
 
         holder = part.holder(b, self._thread, layout)
         where(b, holder, lambda: with_owner(b, self._thread, layout, write))
         return stage
 
-    def _array(self, use: str, kind: Scalar, n_bits: int, n_columns: int) -> _Stage:
+    def _array(self, kind: Scalar, n_bits: int, n_columns: int) -> _Stage:
         """Returns workgroup memory for a block; arguments are log2 of its elements and columns."""
         padding = _PADDING_NBYTES * 8 // kind.bits
         stride = ((1 << n_columns) + padding) // ADJACENT
-        return _Stage(self._memory.array(f"{use} {kind}", kind, stride << n_bits - n_columns, ADJACENT), stride)
+        return _Stage(self._memory.array(kind, stride << n_bits - n_columns, ADJACENT), stride)
 
     def _place(self, element: Value, stage: _Stage, n_columns: int) -> Value:
         """Returns the index in workgroup memory of an element of a block."""
@@ -250,7 +250,7 @@ class Matrices:
         row = b.compute("shr", element, b.const(n_columns, INT32))
         column = b.compute("and", element, b.const((1 << n_columns) - 1, INT32))
         inside = b.compute("shr", column, b.const(log2(ADJACENT), INT32))
-        return b.compute("add", b.compute("mul", row, b.const(stage.stride, INT32)), inside)
+        return stage.span.place(b, b.compute("add", b.compute("mul", row, b.const(stage.stride, INT32)), inside))
 
     def _index(self, element: Value, bits: tuple[int, int | None]) -> Value:
         """Returns some bits of an element's number; without an end, all from the first on."""
@@ -259,8 +259,8 @@ class Matrices:
         return found if stop is None else b.compute("and", found, b.const((1 << stop - first) - 1, INT32))
 
     def _load(self, stage: _Stage, first: Value, offset: int, kind: Matrix) -> Value:
-        at = self._b.compute("add", first, self._b.const(offset, INT32))
-        return self._b.load_matrix(kind, stage.memory, at, stage.stride)
+        at = self._b.compute("add", first, self._b.const(stage.span.first + offset, INT32))
+        return self._b.load_matrix(kind, stage.span.memory, at, stage.stride)
 
     # -- sums ---------------------------------------------------------------------------------------------------------
 
@@ -274,10 +274,10 @@ class Matrices:
         stage, first = self._scratch(layout)
         for each in matrices:
             self._barrier()  # after the reads of the matrix before
-            b.store_matrix(stage.memory, first, stage.stride, each)
+            b.store_matrix(stage.span.memory, stage.span.place(b, first), stage.stride, each)
             self._barrier()
             for at in self._places_of_lane(stage, layout):
-                four = b.load(stage.memory, b.compute("add", first, at))
+                four = b.load(stage.span.memory, b.compute("add", first, at))
                 found += [b.extract(four, lane) for lane in range(ADJACENT)]
         return found
 
@@ -292,7 +292,8 @@ class Matrices:
             fours = [elements[at : at + ADJACENT] for at in range(start, start + n, ADJACENT)]
             with_owner(b, self._thread, layout.elements, partial(self._store_fours, stage, first, places, fours))
             self._barrier()
-            found.append(b.load_matrix(_sums(layout.shape), stage.memory, first, stage.stride))
+            at = stage.span.place(b, first)
+            found.append(b.load_matrix(_sums(layout.shape), stage.span.memory, at, stage.stride))
         return found
 
     def _store_fours(
@@ -300,7 +301,7 @@ class Matrices:
     ) -> None:
         b = self._b
         for at, four in zip(places, fours, strict=True):
-            b.store(stage.memory, b.compute("add", first, at), b.vector(*four))
+            b.store(stage.span.memory, b.compute("add", first, at), b.vector(*four))
 
     def _scratch(self, layout: MatrixLayout) -> tuple[_Stage, Value]:
         """Begins an exchange; returns memory for one matrix of each subgroup, and the index of that of this one."""
@@ -309,7 +310,7 @@ class Matrices:
         self._exchange.in_use = True
         n_groups = len(layout.threads) - self._n_lanes
         n_bits, n_columns = log2(shape.rows) + log2(shape.columns) + n_groups, log2(shape.columns)
-        stage = self._array("sums", SCALARS[shape.sums], n_bits, n_columns)
+        stage = self._array(SCALARS[shape.sums], n_bits, n_columns)
         group = b.compute("shr", self._thread, b.const(self._n_lanes, INT32))
         return stage, b.compute("mul", group, b.const(shape.rows * stage.stride, INT32))
 

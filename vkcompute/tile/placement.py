@@ -48,7 +48,7 @@ class Placement:
         self.own: dict[Op, Layout] = {}
         self.homes: dict[Value, Layout] = {}
         self.staged: dict[Op, list[Layout]] = {}
-        self._staged_nbytes: dict[tuple[int, int], int] = {}  # of each operand, by the bits of an element
+        self._staged_nbytes = Counter[int]()  # the most of operands that pass together, by the bits of an element
         self.owners = {
             each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
         }
@@ -104,16 +104,17 @@ class Placement:
     def _written(self, op: Op) -> list[Layout] | None:
         """Returns the layouts in which the operands of a product are written to workgroup memory; None if they are not.
 
-        They take half of it at most, as other exchanges need memory, too.
+        They take half of it at most: so a device has two workgroups at once, and without overlays there is memory for
+        other exchanges.
         """
         given = op.args[:2]
         if isinstance(self.own[op], MatrixLayout):
             return [self._wide(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
-        sizes = {**self._staged_nbytes}
-        for at, value in enumerate(given):
-            key, nbytes = (at, element_of(value.type).bits), element_of(value.type).bits // 8 << _bits(value)
-            sizes[key] = max(sizes.get(key, 0), nbytes)
-        if not self._target.stages or sum(sizes.values()) > self._target.shared_nbytes // 2:
+        own = Counter[int]()
+        for value in given:
+            own[element_of(value.type).bits] += element_of(value.type).bits // 8 << _bits(value)
+        sizes = own if self._target.overlays else self._staged_nbytes | own
+        if not self._target.stages or sizes.total() > self._target.shared_nbytes // 2:
             return None
         layouts = [self._regular(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
         wide = (each.registers[:_ADJACENT] == (0, 1) for each in (*layouts, *operands(op, self.own[op], 0)))

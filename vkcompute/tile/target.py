@@ -26,6 +26,7 @@ class Target(NamedTuple):
         subgroup_size: lanes that can shuffle; 1 if the device has no shuffles, or subgroups of several sizes.
         max_invocations: the most invocations of a workgroup.
         shared_nbytes: workgroup memory.
+        overlays: True if arrays of different types in workgroup memory can begin at the same byte.
         texels: True if loads are fastest through texel buffers.
         word: the type of the words that are stored fastest. Programs with products store those of 32 bits: with others,
             one of 1024^3 takes 103 ms of CPU time on lavapipe, and not 86.
@@ -40,6 +41,7 @@ class Target(NamedTuple):
     subgroup_size: int = 1
     max_invocations: int = 128
     shared_nbytes: int = 16384
+    overlays: bool = False
     texels: bool = False
     word: str = "uint32"
     own_elements: int = 1

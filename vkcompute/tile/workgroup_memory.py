@@ -1,78 +1,104 @@
-"""Workgroup memory of a block program: what one exchange has read is overwritten by the next."""
+"""Workgroup memory of a block program, which exchanges use one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.function import walk
+from vkcompute.ir.types import Type, vector
 from vkcompute.jit.frontend.source import UnsupportedError
+
+_ALIGNMENT = 16  # bytes, of each part; Vulkan aligns the rows of cooperative matrices to as many
+
+
+class Span(NamedTuple):
+    """A part of an array in workgroup memory, from index `first` on."""
+
+    memory: Memory
+    first: int
+
+    def place(self, b: Builder, at: Value) -> Value:
+        """Returns the index in the array of one in this part."""
+        return b.compute("add", at, b.const(self.first, INT32)) if self.first else at
 
 
 class Numbers(NamedTuple):
-    """Numbers of a type in workgroup memory, from index `first` on. Types of up to 32 bits share an array of words."""
+    """Numbers of a type in workgroup memory. Types of up to 32 bits share an array of words."""
 
-    memory: Memory
+    span: Span
     kind: Scalar
-    first: int
 
     def store(self, b: Builder, at: Value, value: Value) -> None:
         """Stores a number."""
         if self.kind.bits <= 32:
             value = b.bitcast(b.cast(value, _wide(self.kind)), UINT32)
-        b.store(self.memory, self._place(b, at), value)
+        b.store(self.span.memory, self.span.place(b, at), value)
 
     def load(self, b: Builder, at: Value) -> Value:
         """Loads a number."""
-        found = b.load(self.memory, self._place(b, at))
+        found = b.load(self.span.memory, self.span.place(b, at))
         return b.cast(b.bitcast(found, _wide(self.kind)), self.kind) if self.kind.bits <= 32 else found
-
-    def _place(self, b: Builder, at: Value) -> Value:
-        return b.compute("add", at, b.const(self.first, INT32)) if self.first else at
 
 
 class WorkgroupMemory:
-    """The arrays of a kernel in workgroup memory, one for each use; each is as long as the longest that is asked for.
+    """The workgroup memory of a kernel. Only the exchange that was begun last has parts of it.
 
     Args:
         nbytes: of workgroup memory.
+        overlays: True if arrays of different types can begin at the same byte; otherwise each has bytes of its own.
     """
 
-    def __init__(self, function: Function, nbytes: int) -> None:
-        self._function, self._nbytes = function, nbytes
-        self._arrays: dict[str, list[Memory]] = {}
+    def __init__(self, function: Function, nbytes: int, *, overlays: bool) -> None:
+        self._function, self._nbytes, self._overlays = function, nbytes, overlays
+        self._arrays: dict[Type, Memory] = {}
+        self._lengths: dict[Memory, int] = {}  # as long as some exchange needs them
+        self._used: dict[Type | None, int] = {}  # bytes, by type or in all
+
+    def free(self) -> None:
+        """Frees all parts."""
+        self._used.clear()
 
     def numbers(self, kinds: Sequence[Scalar], n: int) -> list[Numbers]:
-        """Returns memory for `n` numbers of each type."""
-        words = [UINT32 if kind.bits <= 32 else kind for kind in kinds]
-        memories = {word: self.array(f"exchange {word}", word, n * words.count(word)) for word in words}
-        return [
-            Numbers(memories[word], kind, n * words[:at].count(word))
-            for at, (kind, word) in enumerate(zip(kinds, words, strict=True))
-        ]
+        """Returns a part for `n` numbers of each type."""
+        return [Numbers(self.array(UINT32 if kind.bits <= 32 else kind, n), kind) for kind in kinds]
 
-    def array(self, use: str, element: Scalar, n: int, lanes: int = 1) -> Memory:
-        """Returns the array for a use, with at least `n` numbers or vectors."""
-        known = self._arrays.setdefault(use, [])
-        if not known or (known[-1].length or 0) < n:
-            made = Memory(use, element, n, lanes=lanes)
-            used = sum(each[-1].nbytes for key, each in self._arrays.items() if key != use and each)
-            if used + made.nbytes > self._nbytes:
-                raise UnsupportedError(
-                    f"this exchanges {made.nbytes} bytes between the invocations, and {self._nbytes - used} of "
-                    f"{self._nbytes} bytes of workgroup memory are left; use smaller blocks"
-                )
-            known.append(made)
-        return known[-1]
+    def array(self, element: Scalar, n: int, lanes: int = 1) -> Span:
+        """Returns a part for `n` numbers or vectors.
+
+        Raises:
+            UnsupportedError: too little memory is left.
+        """
+        kind = element if lanes == 1 else vector(element, lanes)
+        size, key = kind.bits // 8, None if self._overlays else kind
+        memory = self._arrays.setdefault(kind, Memory(f"shared {kind}", element, self._nbytes // size, lanes=lanes))
+        start = -(-self._used.get(key, 0) // _ALIGNMENT) * _ALIGNMENT
+        others = (
+            0
+            if self._overlays
+            else sum(n * each.type.bits // 8 for each, n in self._lengths.items() if each is not memory)
+        )
+        end, left = start + n * size, self._nbytes - others - start
+        if n * size > left:
+            raise UnsupportedError(
+                f"this exchanges {n * size} bytes between the invocations, and {max(left, 0)} of {self._nbytes} bytes "
+                "of workgroup memory are left; use smaller blocks"
+            )
+        self._used[key] = end
+        self._lengths[memory] = max(self._lengths.get(memory, 0), end // size)
+        return Span(memory, start // size)
 
     def declare(self) -> None:
-        """Declares the longest array of each use, and has all operations access that one."""
-        longest = {each: known[-1] for known in self._arrays.values() for each in known}
-        self._function.shared_memory += dict.fromkeys(longest.values())
+        """Declares the arrays with their lengths, and has all operations access these."""
+        made = {each: replace(each, length=n) for each, n in self._lengths.items()}
+        self._function.shared_memory += made.values()
+        if self._overlays and len(made) > 1:
+            self._function.aliased |= {*made.values()}
         for op in walk(self._function.body):
-            if op.memory in longest:
-                memory = longest[op.memory]
+            if op.memory in made:
+                memory = made[op.memory]
                 op.attribute = (op.attribute[0], memory) if isinstance(op.attribute, tuple) else memory
 
 

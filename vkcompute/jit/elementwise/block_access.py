@@ -46,12 +46,13 @@ class BlockAccess:
     Args:
         element: the type of the array's elements in memory.
         is_result: True for an array that is stored.
-        declare: returns memory in place of a buffer, given the type, lanes and number of the words of a block.
+        declare: returns memory in place of a buffer, and its first index there, given the type, lanes and number of the
+            words of a block.
     """
 
     def __init__(
         self, function: Function, name: str, element: Scalar, block: Block, *, is_result: bool = False,
-        declare: Callable[[Scalar, int, int], Memory] | None = None,
+        declare: Callable[[Scalar, int, int], tuple[Memory, int]] | None = None,
     ) -> None:  # fmt: skip
         n_bits = element.bits * block.size
         texels = block.texels and not is_result and n_bits % _TEXEL_BITS == 0
@@ -59,8 +60,9 @@ class BlockAccess:
         self._lanes = min(n_bits // word.bits, 4)
         self._n = n_bits // word.bits // self._lanes
         self.element, self._pairs = element, block.pairs
-        self.memory: Memory = (
-            function.buffer(name, word, lanes=self._lanes, texels=texels)
+        self.memory: Memory
+        self.memory, self._first = (
+            (function.buffer(name, word, lanes=self._lanes, texels=texels), 0)
             if declare is None
             else declare(word, self._lanes, self._n)
         )
@@ -85,7 +87,7 @@ class BlockAccess:
 
     def _indices(self, b: Builder, number: Value) -> list[Value]:
         first = b.compute("mul", number, b.const(self._n, UINT32))
-        return [b.compute("add", first, b.const(k, UINT32)) for k in range(self._n)]
+        return [b.compute("add", first, b.const(self._first + k, UINT32)) for k in range(self._n)]
 
 
 def _halves(b: Builder, word: Value) -> list[Value]:
