@@ -14,7 +14,7 @@ from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.compiled import CompiledKernel
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.errors import hides_calls
-from vkcompute.jit.frontend.source import definition_of, parameters_of
+from vkcompute.jit.frontend.source import definition_of
 
 if TYPE_CHECKING:
     from vkcompute.compat.triton.launcher import BlockLauncher
@@ -53,7 +53,7 @@ class JITFunction(Launched):
         self._debug = debug
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program")
-        self.signature = parameters_of(function)
+        self.signature = self.definition.signature
         self.parameters = Parameters(
             function.__name__,
             self.signature,

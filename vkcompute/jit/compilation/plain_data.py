@@ -53,9 +53,11 @@ def _described(value: Any) -> Any:
 
 def _made(described: dict[str, Any]) -> Any:
     ((name, fields),) = described.items()
-    return _CLASSES[name](*map(_frozen, fields))
+    return _CLASSES[name](*_frozen(fields))
 
 
 def _frozen(given: Any) -> Any:
     """Converts lists to tuples, which JSON does not keep."""
-    return tuple(map(_frozen, given)) if isinstance(given, list) else given
+    if type(given) is not list:
+        return given
+    return tuple([_frozen(each) if type(each) is list else each for each in given])

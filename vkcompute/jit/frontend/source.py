@@ -116,7 +116,7 @@ class Definition:
         tree = self.source.tree
         return f"lambda {ast.unparse(tree.args)}: {ast.unparse(tree.body[-1]).removeprefix('return ')}"
 
-    @property
+    @cached_property
     def signature(self) -> inspect.Signature:
         """The parameters with their defaults."""
         return parameters_of(self.function)
@@ -174,7 +174,7 @@ def definition_of(function: FunctionType, what: str = "a kernel", program: str |
     if source is None:
         keep_text(function)
     found = Definition(function, source)
-    for parameter in parameters_of(function).parameters.values():
+    for parameter in found.signature.parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
             raise found.error(f"{what} takes positional-or-keyword parameters only; got {parameter}")
     return found
