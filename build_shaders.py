@@ -71,8 +71,9 @@ BUILT_IN_SHADERS: tuple[BuiltInShader, ...] = (
     *(BuiltInShader(f"multiply_{name}", "multiply.comp", {"ELEMENT": n}) for name, n in _ELEMENTS.items()),
     # For devices that load texels faster than storage buffers.
     *(
-        BuiltInShader(f"multiply_{name}_texels", "multiply.comp", {"ELEMENT": n, "TEXELS": 1})
+        BuiltInShader(f"multiply_{name}_texels{bits}", "multiply.comp", {"ELEMENT": n, "TEXELS": bits})
         for name, n in _ELEMENTS.items()
+        for bits in (32, 64)
     ),
     *(
         BuiltInShader(f"logistic_{stage}", f"logistic_{stage}.comp")

@@ -191,7 +191,9 @@ def test_kernels_compute_what_the_interpreter_does(
     again = np.zeros_like(wanted)
     tile.interpret(function, {made.given: given_numbers, made.out: again}, {made.n: n}, (1,))
     np.testing.assert_array_equal(again, wanted)
-    target = (block_target(gpu) if shuffles else tile.Target())._replace(stages=stages)
+    words = ["uint32", "uint64"] if "shaderInt64" in gpu.device.features else ["uint32"]
+    word = data.draw(st.sampled_from(words))
+    target = (block_target(gpu) if shuffles else tile.Target())._replace(stages=stages, word=word)
     lowered = tile.lower(function, target, n_warps=n_warps, wide=[made.given, made.out])
     ir.verify(lowered.function)
     arrays = [gpu.array(given_numbers), gpu.zeros(-(-made.n_stored // 4) * 4, np.int32)]

@@ -21,11 +21,17 @@ largest = vc.reduce("max(a, b)", 0)
 select = vc.elementwise("x if c else y", "c, x, y")
 
 
-@pytest.fixture(params=["of the device", "of a GPU"])
-def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has a test run with both kinds of blocks."""
+@pytest.fixture(params=["of the device", "by the other words", "of a GPU"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, gpu: vc.Runtime) -> None:
+    """Has a test run with all kinds of blocks."""
     if request.param == "of a GPU":
         monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: wide(itemsizes))
+    elif request.param == "by the other words":
+        found = block_of(gpu, [4])
+        if found == wide([4]):
+            pytest.skip("the device has the blocks of a GPU")
+        other = found._replace(word={"uint32": "uint64", "uint64": "uint32"}[found.word])
+        monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: other)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,6 +21,8 @@ class Quirks:
         slow_broadcasts: a shuffle from a constant lane is faster than a broadcast of it.
         recomputes_across_barriers: a value that is used behind a barrier is computed again there, and all before it.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
+        reloads_wide_vectors: a store of 64-bit numbers writes those of all lanes to the stack, and reads them one by
+            one. Some processors are slow at that (host_cpu.py).
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.
@@ -46,6 +48,7 @@ class Quirks:
     slow_broadcasts: bool = False
     recomputes_across_barriers: bool = False
     scalar_loads: bool = False
+    reloads_wide_vectors: bool = False
     max_loop_iterations: int | None = None
     max_nesting: int | None = None
     loses_loop_results: bool = False
@@ -76,6 +79,10 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # 1M float32 takes 0.44 ms with texel loads and 64-bit stores, 1.0 ms with vec4 (Mesa 22.3.6, 25.0.7 and 26.1.6).
     # For the same reason vectors of 64-bit integers are loaded and stored in half the time of those of 32 bits.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True, "scalar_loads": True}),
+    # So does LLVM 15 with 64 bytes, once per lane: on a Xeon, to copy 16 MiB takes 8.3 ms of CPU time with words of 64
+    # bits and 4.6 ms with 32 (Mesa 22.3.6). With LLVM 19 (25.0.7) it takes 3.4 to 4.4 and 4.6 ms, with LLVM 22 (26.2.6)
+    # 2.0 and 3.0 ms. Mesa 23.2 of Ubuntu 22.04 has LLVM 15.
+    ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 24), {"reloads_wide_vectors": True}),
     # Kernels with barriers are coroutines, and LLVM 17 and later computes again behind them what depends on operands.
     # A softmax of 1024 numbers compiled in minutes; with shuffles from the own lane it takes 2 s (25.0.7 with LLVM 19;
     # 22.3.6 and 26.2.6 need none).

@@ -18,6 +18,7 @@ from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
+from vkcompute.jit.elementwise.blocks import block_of
 from vkcompute.pipelines.npy_file import NpyFile
 from vkcompute.pipelines.product_stream import Operand, Progress, Target, product_shape, stream, stream_broadcast
 from vkcompute.runtime.graphs.graph import recording_graph
@@ -53,7 +54,9 @@ class Multiplier:
         limits = device.physical.limits
         texels = quirks_of(device.physical).texel_loads and "shaderInt64" in device.features  # both used by the variant
         unsigned = self.dtype.name.replace("uint", "int").replace("int", "uint")  # products of integers wrap alike
-        self._name = f"multiply_{unsigned}_texels" if texels else f"multiply_{unsigned}"
+        self._name = f"multiply_{unsigned}"
+        if texels:
+            self._name += "_texels64" if block_of(runtime, [4]).word == "uint64" else "_texels32"
         self._item_bytes = 2 * TEXEL_BYTES if texels else 16
         self._local_size = min(_LOCAL_SIZE, limits["maxComputeWorkGroupInvocations"])
         largest = device.max_binding_bytes

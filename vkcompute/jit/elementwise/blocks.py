@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkcompute.core.buffer_view import TEXEL_BYTES
+from vkcompute.core.host_cpu import stalls_on_parts_of_wide_vectors
 from vkcompute.core.quirks import quirks_of
 from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
@@ -66,12 +67,12 @@ def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:
 
     A driver whose loads take as long for 64 bits as for 8 (quirks.py) is fastest with 32 bytes of float32.
     """
-    words, texels = cached(runtime, Block, lambda: _accesses(runtime))
-    return Block(8, "uint64", texels) if words else wide(itemsizes)._replace(texels=texels)
+    word, texels = cached(runtime, Block, lambda: _accesses(runtime))
+    return Block(8, word, texels) if word else wide(itemsizes)._replace(texels=texels)
 
 
-def _accesses(runtime: Runtime) -> tuple[bool, bool]:
-    """Returns whether a device accesses words of 64 bits, and loads texels; see `Block`.
+def _accesses(runtime: Runtime) -> tuple[str, bool]:
+    """Returns the type of words where 32 bytes are accessed at once, else "", and whether texels are; see `Block`.
 
     Texel buffers are used only where they bind all that storage buffers bind.
     """
@@ -82,7 +83,9 @@ def _accesses(runtime: Runtime) -> tuple[bool, bool]:
         and limits["minTexelBufferOffsetAlignment"] <= limits["minStorageBufferOffsetAlignment"]
         and limits["maxTexelBufferElements"] * TEXEL_BYTES >= device.max_binding_bytes
     )
-    return quirks.scalar_loads and "shaderInt64" in device.features, texels
+    if not quirks.scalar_loads or "shaderInt64" not in device.features:
+        return "", texels
+    return "uint32" if quirks.reloads_wide_vectors and stalls_on_parts_of_wide_vectors() else "uint64", texels
 
 
 def wide(itemsizes: Sequence[int]) -> Block:

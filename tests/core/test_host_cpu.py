@@ -1,0 +1,53 @@
+"""What the text of /proc/cpuinfo tells of a processor, and the blocks that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vkcompute as vc
+from vkcompute.core import host_cpu
+from vkcompute.core.host_cpu import stalls_on_parts_of_wide_vectors
+from vkcompute.core.quirks import quirks_of
+from vkcompute.jit.elementwise.blocks import _accesses
+
+XEON = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu sse2 avx2 avx512f\n\n"
+
+
+@pytest.fixture(autouse=True)
+def _asked_again() -> Iterator[None]:
+    stalls_on_parts_of_wide_vectors.cache_clear()
+    yield
+    stalls_on_parts_of_wide_vectors.cache_clear()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "stalls"),
+    [
+        (XEON * 2, True),
+        (XEON.replace(" avx512f", ""), False),
+        (XEON.replace("GenuineIntel", "AuthenticAMD"), False),
+        ("processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n", False),
+        ("\ufffd", False),
+        (None, False),
+    ],
+)
+def test_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, *, stalls: bool) -> None:
+    path = tmp_path / "cpuinfo"
+    if text is not None:
+        path.write_bytes(text.encode("latin-1", "replace"))
+    monkeypatch.setattr(host_cpu, "CPUINFO", path)
+    assert stalls_on_parts_of_wide_vectors() == stalls
+
+
+def test_the_words_of_a_processor(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quirks = quirks_of(gpu.device.physical)
+    monkeypatch.setattr(host_cpu, "CPUINFO", tmp_path / "missing")
+    assert _accesses(gpu)[0] == ("uint64" if quirks.scalar_loads else "")
+    stalls_on_parts_of_wide_vectors.cache_clear()
+    (tmp_path / "missing").write_text(XEON)
+    slow = quirks.scalar_loads and quirks.reloads_wide_vectors
+    assert _accesses(gpu)[0] == ("uint32" if slow else "uint64" if quirks.scalar_loads else "")
