@@ -79,9 +79,9 @@ _TABLE: tuple[tuple[str, tuple[float, float], dict[str, Any]], ...] = (
     # 1M float32 takes 0.44 ms with texel loads and 64-bit stores, 1.0 ms with vec4 (Mesa 22.3.6, 25.0.7 and 26.1.6).
     # For the same reason vectors of 64-bit integers are loaded and stored in half the time of those of 32 bits.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", _EVERY, {"texel_loads": True, "scalar_loads": True}),
-    # So does LLVM 15 with 64 bytes, once per lane: on a Xeon, to copy 16 MiB takes 8.3 ms of CPU time with words of 64
-    # bits and 4.6 ms with 32 (Mesa 22.3.6). With LLVM 19 (25.0.7) it takes 3.4 to 4.4 and 4.6 ms, with LLVM 22 (26.2.6)
-    # 2.0 and 3.0 ms. Mesa 23.2 of Ubuntu 22.04 has LLVM 15.
+    # LLVM 15 writes 64 bytes to the stack per lane. On a Xeon, a copy of 16 MiB takes 8.3 ms of CPU time by words of 64
+    # bits, and 4.6 ms by words of 32 (Mesa 22.3.6). With LLVM 19 (25.0.7) it takes 3.4 to 4.4 ms and 4.6 ms, with LLVM
+    # 22 (26.2.6) 2.0 ms and 3.0 ms. Mesa 23.2 of Ubuntu 22.04 has LLVM 15.
     ("VK_DRIVER_ID_MESA_LLVMPIPE", (0, 24), {"reloads_wide_vectors": True}),
     # Kernels with barriers are coroutines, and LLVM 17 and later computes again behind them what depends on operands.
     # A softmax of 1024 numbers compiled in minutes; with shuffles from the own lane it takes 2 s (25.0.7 with LLVM 19;
