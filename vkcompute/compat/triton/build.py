@@ -97,6 +97,10 @@ class BlockOptions(NamedTuple):
     overlaps: Overlaps = ()
     asserts: bool = False
 
+    def compiled_with(self, **options: Any) -> BlockOptions:
+        """Returns options whose kernel is compiled with others of `CompileOptions`."""
+        return self._replace(compilation=self.compilation._replace(**options))
+
 
 class Built(NamedTuple):
     """A block program in the form of `tile/`.

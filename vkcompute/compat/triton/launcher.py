@@ -18,7 +18,7 @@ from vkcompute.compat.triton.table_memory import memory_of
 from vkcompute.compat.triton.tensors import on_host
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import MissingFeature, hides_calls
-from vkcompute.ir import Function
+from vkcompute.ir import Function, Split
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.compilation import fingerprint
@@ -33,7 +33,7 @@ from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import pushed
 from vkcompute.jit.launching.loops import Loops, on_device
 from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.spilling_kernel import SpillingKernel
+from vkcompute.jit.launching.spilling_kernel import SpillingKernel, splits_of
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.aliasing import may_overlap
@@ -156,17 +156,17 @@ class BlockLauncher:
             grid = -(-grid[0] // n_rows), n_rows
         self._parameters.check_constants(args, Parameter)
         constants, signature = self._parameters.typed(args, _type_of, elements)
-        for emulate_atomics in (False, True):
-            compilation = CompileOptions(
-                grid_wrapped=is_wrapped, emulate_atomics=emulate_atomics, target=target_of(runtime)
-            )
-            asserts = chosen.asserts or self._asserts()
-            options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
-            found = self._specializations(constants).find(
-                (tuple(signature.items()), options), partial(self._made, constants)
-            )
-            if runtime.device.features.issuperset(found.features):
-                break
+        compilation = CompileOptions(grid_wrapped=is_wrapped, target=target_of(runtime))
+        asserts = chosen.asserts or self._asserts()
+        options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
+        find = partial(self._found, constants, signature)
+        found = find(options)
+        if not runtime.device.features.issuperset(found.features):
+            options = options.compiled_with(emulate_atomics=True)
+            found = find(options)
+        if not found.windows and (splits := _splits(runtime, found, args)):
+            options = options.compiled_with(splits=splits)
+            found = find(options)
 
         def make() -> Function:
             built = build(self._definition, constants, signature, options.target)
@@ -187,6 +187,12 @@ class BlockLauncher:
             if op.has_result and op.loc is not None and element_of(op.type).name in lacking:
                 return located(missing, str(op.loc).replace("\0", f"this is {element_of(op.type)}"))
         return missing
+
+    def _found(
+        self, constants: Mapping[int, Any], signature: Mapping[int, Any], options: BlockOptions
+    ) -> Specialization:
+        key = tuple(signature.items()), options
+        return self._specializations(constants).find(key, partial(self._made, constants))
 
     def _made(self, constants: Mapping[int, Any], signature: Any, options: BlockOptions) -> Specialization:
         return specialize(self._definition, constants, dict(signature), options)
@@ -243,6 +249,20 @@ def _type_of(arg: Any) -> Any:
         return None
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
+
+
+def _splits(runtime: Runtime, found: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
+    """Returns the arrays that take several bindings; none if all large ones are texel buffers, whose limit is another.
+
+    A kernel with such arrays loads no texels.
+    """
+    splits = splits_of(runtime, args)
+    if not splits:
+        return ()
+    n_arrays = sum(type(arg) is Array for arg in args)
+    bindings = zip((*range(n_arrays), *found.aliases), found.module.interface.bindings, strict=False)
+    stored = {at for at, binding in bindings if binding.kind == "storage_buffer"}
+    return splits if any(at in stored for at, *_ in splits) else ()
 
 
 def _overlaps(args: tuple[Any, ...]) -> Overlaps:

@@ -86,7 +86,7 @@ def _view_range(where: str, device: Device, binding: Binding, array: Array, in_w
     _, low, high = array.span
     start = low - binding_slack(array)
     high = _round_up(high) if in_words else high
-    largest = device.max_binding_bytes
+    largest, _ = _limits(device, binding)
     if high - start > largest:
         raise _too_large(where, high - start, device, largest)
     return array.buffer, start, high - start
