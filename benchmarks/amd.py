@@ -39,6 +39,7 @@ from vkcompute.jit.compilation.specialization import specialize as specialize_ke
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
+from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn import rows as line_programs  # noqa: E402
 from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
 from vkcompute.nn.linear import LINEAR  # noqa: E402
@@ -201,6 +202,10 @@ def functions_of_networks() -> Iterator[Shader]:
         ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
         ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
+    for size, (rows, keys) in block_attention.LENGTHS.items():
+        lengths = rows, keys, size, size, True, True, True
+        form = block_attention.Form("float32", (0.125).hex(), False, False, False, *lengths)
+        programs.append((f"attention of {size}", block_attention.ATTENTION, form))
     for name, program, constants in programs:
         kernel = program.lowered(constants, _TARGET).function
         yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)

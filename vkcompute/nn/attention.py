@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken
+from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import apply, where
+from vkcompute.nn.block_attention import attended
 from vkcompute.nn.linear import wide
 from vkcompute.nn.normalization import softmax
 from vkcompute.runtime.memory.array import Array
@@ -46,16 +48,26 @@ def scaled_dot_product_attention(
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
     size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
+    if attn_mask is not None:
+        attn_mask = _added(attn_mask, dtype)
+    q, k, v = (converted(each, dtype) for each in (query, key, value))
+    found = attended(q, k, v, attn_mask, factor, is_causal=is_causal)
+    if found is not None:
+        return found
     scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]
         rows, columns = (runtime_of(query).array(np.arange(each, dtype=np.int32)) for each in (n, m))
         scores = where(apply("less_equal", columns, rows.reshape((n, 1))), scores, -math.inf)
     elif attn_mask is not None:
-        is_bool = attn_mask.dtype.kind == "b"
-        scores = where(attn_mask, scores, -math.inf) if is_bool else apply("add", scores, wide(attn_mask, dtype))
+        scores = apply("add", scores, attn_mask)
     found = matmul(softmax(scores, -1), wide(value, dtype))
     return converted(found, dtype)
+
+
+def _added(mask: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns the numbers that are added to the scores."""
+    return where(mask, working(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else wide(mask, dtype)
 
 
 accept_host_data(globals())
