@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from barriers import check_barriers
+from barriers import verify_all
 
 import vkcompute
-from vkcompute import ir
-from vkcompute.spirv.module import Module
-from vkcompute.spirv.reflection import reflect
 
 
 @pytest.fixture(params=["gpu", "like_a_gpu", pytest.param("interpreted", marks=pytest.mark.pure)])
@@ -20,13 +17,4 @@ def machine(request: pytest.FixtureRequest) -> vkcompute.Runtime | None:
 
 @pytest.fixture(autouse=True)
 def _verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower = ir.lower
-
-    def checked(function: ir.Function, *target: ir.Target) -> ir.KernelModule:
-        ir.verify(function)
-        check_barriers(function)
-        found = lower(function, *target)
-        assert found.interface == reflect(Module.parse(found.spirv))
-        return found
-
-    monkeypatch.setattr(ir, "lower", checked)
+    verify_all(monkeypatch)

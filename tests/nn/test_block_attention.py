@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from barriers import check_barriers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runtimes import lacks
 
 import vkcompute as vc
-from vkcompute import nn
+from vkcompute import ir, nn, tile
+from vkcompute.ir.function import walk
 from vkcompute.nn import block_attention
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.validation import validate
+from vkcompute.tile.target import MatrixShape
 
 SIZE = 16
 HEADS = [
@@ -154,3 +159,23 @@ def test_views_and_lazy_arrays(like_a_gpu: vc.Runtime, launches: list[Any]) -> N
     q, k, v = (host[..., at : at + SIZE] for at in range(0, 3 * SIZE, SIZE))
     np.testing.assert_allclose(found.numpy(), attention(q[:, :, ::2], k, v, 0, 0.25), atol=2e-6)
     assert len(launches) == 1
+
+
+FORMS = (16, 16, 16, False), (64, 64, 32, True), (64, 32, 128, False)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("n_lanes", "side"), [(32, 16), (8, 8)])
+@pytest.mark.parametrize(("rows", "keys", "size", "causal"), FORMS)
+def test_products_by_cooperative_matrices(
+    n_lanes: int, side: int, rows: int, keys: int, size: int, *, causal: bool
+) -> None:
+    """Loops carry matrices, whose elements are needed where an iteration begins: after the reads of the one before."""
+    matrices = (MatrixShape(side, side, side, "float16", "float32"),)
+    target = tile.Target(n_lanes, 1024, 49152, overlays=True, stages=True, matrices=matrices)
+    form = block_attention.Form("float16", (0.25).hex(), causal, True, True, rows, keys, size, size, True, True, False)
+    lowered = block_attention.ATTENTION.lowered(form, target).function
+    ir.verify(lowered)
+    check_barriers(lowered)
+    assert any(op.code == "multiply_matrices" for op in walk(lowered.body))
+    validate(Module.parse(ir.lower(lowered).spirv))

@@ -248,11 +248,11 @@ class _Lowering:
     def _loop(self, op: Op) -> None:
         loop = self._loops[op] = self._b.loop(*self._flat(op.args, op.params))
         with loop.body:
-            self._bind(op.params, loop.params)
             accesses = {each.operation.writes for each in walk(op.regions[0]) if each.code in _MEMORY}
             self._exchange.in_use = True
             if True in accesses:
                 self._exchange.barrier()  # between the accesses of one iteration and of the next
+            self._bind(op.params, loop.params)
             self._region(op.regions[0], op)
         self._exchange.in_use = True
         self._bind(op.results, loop.results)

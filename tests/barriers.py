@@ -8,15 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import pytest
+
+from vkcompute import ir
 from vkcompute.ir import Function
 from vkcompute.ir.function import Op, Region, walk
 from vkcompute.ir.types import Matrix
+from vkcompute.spirv.module import Module
+from vkcompute.spirv.reflection import reflect
 
 READ, WRITTEN, READ_BY_SUBGROUP, WRITTEN_BY_SUBGROUP, IN_SUBGROUP = range(5)
 """What has happened on some path since the last barrier; IN_SUBGROUP: each subgroup accesses a part of its own."""
 State = frozenset[int]
 LOOP_CUTS = "exited"
 """The array by which kernels detect that a driver cuts loops; each invocation writes an element of its own."""
+
+
+def verify_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has every kernel of block programs verified, and the interface of its module compared with its reflection."""
+    lower = ir.lower
+
+    def checked(function: Function, *target: ir.Target) -> ir.KernelModule:
+        ir.verify(function)
+        check_barriers(function)
+        found = lower(function, *target)
+        assert found.interface == reflect(Module.parse(found.spirv))
+        return found
+
+    monkeypatch.setattr(ir, "lower", checked)
 
 
 def check_barriers(function: Function) -> None:
