@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,6 +179,35 @@ def test_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib").use("agg")
     measure.run(save_path=str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"times.png", "times.csv"}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("x_log", [False, True])
+def test_plots_of_texts_have_categories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, x_log: bool) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib.figure import Figure
+
+    ticks: list[dict[str, float]] = []
+
+    def record(figure: Figure, path: Path) -> None:
+        figure.draw_without_rendering()
+        ticks.append({each.get_text(): each.get_position()[0] for each in figure.axes[0].get_xticklabels()})
+
+    monkeypatch.setattr(Figure, "savefig", record)
+    bench = triton.testing.Benchmark(["dtype"], ["f32", "f16"], "by", [1, 2], ["One", "Two"], "t", {}, x_log=x_log)
+    triton.testing.perf_report(bench)(lambda dtype, by: (by, 0, 3)).run(save_path=str(tmp_path))
+    assert ticks == [{"f32": 0, "f16": 1}]
+
+
+@pytest.mark.pure
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"pip install torch; without it, make arrays by vc.default_runtime\(\)"):
+        triton.runtime.driver.active.get_active_torch_device()
+    bench = triton.testing.Benchmark(["n"], [1], "by", [1], ["One"], "times", {})
+    with pytest.raises(ImportError, match=r"plots need matplotlib: pip install 'vkcompute\[plot\]'"):
+        triton.testing.perf_report(bench)(lambda n, by: by).run(show_plots=True)
 
 
 @pytest.mark.pure

@@ -34,9 +34,18 @@ class Driver:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """Returns PyTorch's device of the host, whose tensors programs take."""
-        import torch
+        """Returns PyTorch's device of the host, whose tensors programs take.
 
+        Raises:
+            ImportError: PyTorch is not installed.
+        """
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError(
+                "get_active_torch_device() gives a device of PyTorch: pip install torch; without it, make arrays by "
+                f"vc.default_runtime().empty(shape, dtype) ({error})"
+            ) from error
         return torch.device("cpu")
 
     def get_current_target(self) -> GPUTarget:

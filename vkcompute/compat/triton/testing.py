@@ -69,7 +69,8 @@ class Benchmark:
     """Describes a plot of `perf_report`: lines of `line_vals` over `x_vals`.
 
     Args:
-        x_names: the arguments that take the values of x; an item of `x_vals` is one for all, or a tuple.
+        x_names: the arguments that take the values of x; an item of `x_vals` is one for all, or a tuple. Texts are
+            categories.
         line_arg: the argument that takes a value of `line_vals`; `line_names` label the lines.
         plot_name: the title, and the name of the files.
         args: further arguments.
@@ -121,6 +122,9 @@ class Mark:
             save_path: a folder for plots (png) and tables (csv).
             return_df: True for tables that are pandas' data frames, one or a list.
             named: further arguments of the function.
+
+        Raises:
+            ImportError: a plot needs matplotlib, or a data frame pandas, and it is not installed.
         """
         tables = []
         for bench in self.benchmarks:
@@ -158,10 +162,15 @@ def _plot(
     bench: Benchmark, points: Sequence[tuple[tuple[Any, ...], list[tuple[Any, ...]]]], save_path: str, *, show: bool
 ) -> None:
     """Plots the lines over the first x, each with its range if it has one."""
-    import matplotlib.pyplot as plt  # not at import: an optional package
-
+    try:
+        import matplotlib.pyplot as plt  # not at import: an optional package
+    except ImportError as error:
+        raise ImportError(f"plots need matplotlib: pip install 'vkcompute[plot]' ({error})") from error
     figure, axes = plt.subplots()
     xs = [values[0] for values, _ in points]
+    is_log = bench.x_log and not any(isinstance(x, str) for x in xs)  # texts are categories at 0, 1, 2 and so on
+    axes.set_xscale("log", base=2) if is_log else axes.set_xscale("linear")  # before lines, whose labels it removes
+    axes.set_yscale("log" if bench.y_log else "linear")
     for at, name in enumerate(bench.line_names):
         color, style = bench.styles[at] if bench.styles else (None, "-")
         lines = [line[at] for _, line in points]
@@ -173,8 +182,6 @@ def _plot(
             )
     axes.legend()
     axes.set(xlabel=bench.xlabel, ylabel=bench.ylabel, title=bench.plot_name)
-    axes.set_xscale("log", base=2) if bench.x_log else axes.set_xscale("linear")
-    axes.set_yscale("log" if bench.y_log else "linear")
     if save_path:
         figure.savefig(Path(save_path, f"{bench.plot_name}.png"))
     if show:
