@@ -164,7 +164,7 @@ def test_a_program_that_is_compiled_before_its_launch(gpu: Runtime) -> None:
     x, out = gpu.array(host), gpu.zeros(6, np.float32)
     kernel = row_sums.warmup(x, out, 6, 60, BLOCK=64, num_stages=2, num_warps=1, grid=(1,))
     kernel._init_handles()
-    assert kernel.n_regs >= 0
+    assert kernel.n_regs >= 1
     assert kernel.n_spills >= 0
     assert kernel.metadata.num_warps == 1
     assert kernel.local_size == row_sums.kernel(x, out, 6, 60, 64, 2, num_warps=1, grid=(1,)).local_size
@@ -190,7 +190,7 @@ def of_workgroup(x_ptr, N: tl.constexpr):
 def test_the_workgroup_memory_of_a_program(gpu: Runtime) -> None:
     x = gpu.zeros(2048, np.int32)
     few, many = (of_workgroup.warmup(x, n, grid=(1,)).metadata.shared for n in (4, 2048))
-    assert 0 <= few < many <= gpu.device.physical.limits["maxComputeSharedMemorySize"]
+    assert 1 <= few < many <= gpu.device.physical.limits["maxComputeSharedMemorySize"]
 
 
 def test_keywords_without_effect(gpu: Runtime) -> None:

@@ -21,7 +21,8 @@ class CompiledKernel(Launched):
 
     Attributes:
         kernel: the kernel.
-        metadata: `shared`, bytes of workgroup memory, with `name`, `num_warps`, `num_stages` and `num_ctas`.
+        metadata: `shared`, bytes of workgroup memory and at least 1, since callers divide by it, with `name`,
+            `num_warps`, `num_stages` and `num_ctas`.
     """
 
     def __init__(self, program: Any, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -32,13 +33,13 @@ class CompiledKernel(Launched):
         self._constants = {name: value for name, value, constexpr in pairs if constexpr}
         self.kernel, shared_nbytes = program.launcher.compiled(grid, args, named)
         self.metadata = SimpleNamespace(
-            name=self.__name__, shared=shared_nbytes, num_warps=options.n_warps, num_stages=1, num_ctas=1
+            name=self.__name__, shared=max(1, shared_nbytes), num_warps=options.n_warps, num_stages=1, num_ctas=1
         )
 
     @property
     def n_regs(self) -> int:
-        """Registers per invocation; 0 if the driver does not report them."""
-        return self._statistic("registers")
+        """Registers per invocation, at least 1, since callers divide by it; 1 if the driver does not report them."""
+        return max(1, self._statistic("registers"))
 
     @property
     def n_spills(self) -> int:
