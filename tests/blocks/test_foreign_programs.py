@@ -10,7 +10,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, MissingFeature
-from vkcompute.compat.triton import JITFunction, replacement
+from vkcompute.compat.triton import JITFunction
 from vkcompute.compat.triton.types import get_int_dtype
 
 N = 16
@@ -196,9 +196,9 @@ def test_constants_and_dtypes(machine: vkcompute.Runtime | None) -> None:
 
 @triton.jit
 def with_names_of_modules(out_ptr, N: tl.constexpr):
-    dtype: tl.constexpr = replacement._get_int_dtype(bitwidth=32, signed=True)
+    dtype: tl.constexpr = tl.core.get_int_dtype(bitwidth=32, signed=True)
     i = tl.arange(0, N)
-    tl.store(out_ptr + i, i.to(dtype) + replacement._log2(N) + replacement._is_power_of_two(N))
+    tl.store(out_ptr + i, i.to(dtype) + tl.standard._log2(N) + tl.standard._is_power_of_two(N))
 
 
 def test_names_of_the_modules_of_triton(machine: vkcompute.Runtime | None) -> None:

@@ -8,16 +8,20 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import language, runtime, testing
+from vkcompute.compat.triton import backends, compiler, language, runtime, testing
+from vkcompute.compat.triton.compiler import CompilationError
 from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.compat.triton.language import core, standard  # noqa: F401  # as attributes of the language
 from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.program import JITFunction, jit
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.compat.triton.replacement import install_as_triton
+from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
 from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
-    "Config", "JITFunction", "PointerTable", "TensorWrapper", "autotune", "cdiv", "constexpr_function", "heuristics",
+    "CompilationError", "Config", "InterpreterError", "JITFunction", "OutOfResources", "PointerTable",
+    "TensorWrapper", "autotune", "backends", "cdiv", "compiler", "constexpr_function", "heuristics",
     "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
 ]  # fmt: skip
 

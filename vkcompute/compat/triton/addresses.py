@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.places import demand, in_bounds, mask_of, offsets_of
 from vkcompute.compat.triton.types import OF_SCALAR, Address, Dtype, Entry, Pointer, PointerType, TableValue
 from vkcompute.ir import INT32, SCALARS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, block_function, method
 from vkcompute.compat.triton.places import Places, atomic_at, integers, loaded, padding_of, sequence, stored_at, window

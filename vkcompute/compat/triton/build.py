@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute import ir, tile
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.types import DTYPES, Pointer, TableValue, WindowsValue
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.types import scalar_of
 from vkcompute.ir import INT32

@@ -8,7 +8,7 @@ from typing import Any
 
 from vkcompute.compat.triton.addresses import pointed
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import offsets_of
 from vkcompute.compat.triton.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import STATEMENTS, block_function
 from vkcompute.compat.triton.types import Pointer
 from vkcompute.ir import BOOL, Constant, Scalar

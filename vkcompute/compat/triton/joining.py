@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.shapes import as_block
 from vkcompute.ir import INT32, Value

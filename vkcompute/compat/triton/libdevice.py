@@ -7,7 +7,7 @@ from math import pi
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.elementwise import abs, div_rn, fma, real_function
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn

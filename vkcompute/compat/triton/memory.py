@@ -6,8 +6,8 @@ from typing import Any
 
 from vkcompute.compat.triton.addresses import address_at
 from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.choices import check_choices
-from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import (
     atomic_at,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.joining import chosen, is_second
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, UINT32, Scalar, Value

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
     BlockPointer,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.choices import check_choices
-from vkcompute.compat.triton.compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.types import OF_SCALAR, scalar_of
 from vkcompute.ir import BOOL, FLOAT32, INT32, Scalar

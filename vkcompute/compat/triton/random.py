@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.compat.triton.arithmetic import told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.ir import FLOAT32, INT32, UINT32, UINT64, Value
 from vkcompute.jit.frontend.source import UnsupportedError

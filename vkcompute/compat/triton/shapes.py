@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
-from vkcompute.compat.triton.compiler import BlockCompiler
+from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import Pointer

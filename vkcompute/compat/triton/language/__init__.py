@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from types import SimpleNamespace
 
-from vkcompute.compat.triton import libdevice, math, target_info, types
+from vkcompute.compat.triton import target_info, types
+from vkcompute.compat.triton.block_compiler import StaticRange
 from vkcompute.compat.triton.block_pointers import (
     advance,
     load_tensor_descriptor,
@@ -13,7 +13,6 @@ from vkcompute.compat.triton.block_pointers import (
     make_tensor_descriptor,
     store_tensor_descriptor,
 )
-from vkcompute.compat.triton.compiler import StaticRange
 from vkcompute.compat.triton.creation import (
     MOST_ELEMENTS,
     arange,
@@ -53,6 +52,7 @@ from vkcompute.compat.triton.hints import (
     static_print,
 )
 from vkcompute.compat.triton.joining import cat, interleave, join, split
+from vkcompute.compat.triton.language import extra, math
 from vkcompute.compat.triton.math import (
     abs,
     cdiv,
@@ -159,6 +159,5 @@ bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
 float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = map(types.Dtype, types.FLOAT8)
 pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor
-extra = SimpleNamespace(libdevice=libdevice, cuda=SimpleNamespace(libdevice=libdevice))
 const, void, tuple, slice = types.Const, None, builtins.tuple, builtins.slice
 TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS

@@ -1,0 +1,11 @@
+"""`triton.language.core`: the language, and names that libraries take from this module only."""
+
+from __future__ import annotations
+
+from vkcompute.compat.triton import types
+from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.compat.triton.language import *  # noqa: F403
+from vkcompute.compat.triton.language import constexpr
+
+CONSTEXPR_0 = constexpr(0)
+get_int_dtype = constexpr_function(types.get_int_dtype)

@@ -1,0 +1,5 @@
+"""`tl.extra.cuda.libdevice`, at Triton's path."""
+
+from __future__ import annotations
+
+from vkcompute.compat.triton.libdevice import *  # noqa: F403
