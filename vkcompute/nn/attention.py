@@ -20,7 +20,7 @@ from vkcompute.runtime.runtime import runtime_of
 
 def scaled_dot_product_attention(
     query: Array, key: Array, value: Array, attn_mask: Array | None = None, is_causal: bool = False,
-    scale: float | None = None,
+    scale: float | None = None, enable_gqa: bool = False,
 ) -> Array:  # fmt: skip
     """Returns softmax(query @ key.T * scale) @ value, over the last axis but one of the key; in float32 for float16.
 
@@ -30,9 +30,11 @@ def scaled_dot_product_attention(
         attn_mask: bools that are True where an element takes part, or numbers that are added to the scaled products.
         is_causal: True if query i sees the keys up to i only.
         scale: 1 / sqrt(size) if None.
+        enable_gqa: True if heads of the query share keys and values. Heads are the third axis from the last. The query
+            has a multiple of the heads of the others, each of which is repeated for adjacent heads of the query.
 
     Raises:
-        ValueError: the shapes do not fit, or both a mask and `is_causal` are given.
+        ValueError: the shapes or numbers of heads do not fit, or both a mask and `is_causal` are given.
     """
     dtype = floating(taken("scaled_dot_product_attention", query, key, value))
     if (
@@ -46,6 +48,8 @@ def scaled_dot_product_attention(
         )
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
+    if enable_gqa:
+        key, value = (_of_heads(query, each, name) for each, name in ((key, "key"), (value, "value")))
     size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     if attn_mask is not None:
@@ -68,6 +72,21 @@ def scaled_dot_product_attention(
 def _added(mask: Array, dtype: np.dtype[Any]) -> Array:
     """Returns the numbers that are added to the scores."""
     return where(mask, working(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else wide(mask, dtype)
+
+
+def _of_heads(query: Array, shared: Array, name: str) -> Array:
+    """Returns keys or values with a head for each of the query's.
+
+    Raises:
+        ValueError: the query has no multiple of their heads.
+    """
+    n_heads, n_shared = (each.shape[-3] if each.ndim > 2 else 0 for each in (query, shared))
+    if not n_shared or n_heads % n_shared:
+        raise ValueError(
+            f"enable_gqa=True takes (…, heads, n, size), with a multiple of the heads of the {name} in the query; got "
+            f"{query.shape} and {shared.shape}"
+        )
+    return shared if n_heads == n_shared else shared.repeat(n_heads // n_shared, axis=-3)
 
 
 accept_host_data(globals())
