@@ -12,6 +12,7 @@ import pytest
 from arrays import DTYPES, random_bits, same_bits
 
 import vkcompute as vc
+from vkcompute.runtime.memory import view
 
 
 @pytest.mark.parametrize(
@@ -148,11 +149,23 @@ def test_fill_takes_one_value_of_the_kind(gpu: vc.Runtime) -> None:
 def test_arrays_of_another_runtime() -> None:
     with vc.Runtime() as one, vc.Runtime() as other:
         a, b = one.full(3, 1.0), other.full(3, 2.0)
-        with pytest.raises(ValueError, match="another runtime"):
+        with pytest.raises(ValueError, match=r"another runtime; make all on one, such as vc.default_runtime\(\)"):
             a.copy_from(b)
         a.write(b)
         assert a.numpy().tolist() == [2, 2, 2]
         assert other.array(a).numpy().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["in memory", "lazy"])
+def test_attributes_of_other_libraries_are_named_with_a_remedy(gpu: vc.Runtime, kind: str) -> None:
+    x = gpu.array(np.arange(6, dtype=np.int32).reshape(2, 3))
+    x = x + 0 if kind == "lazy" else x
+    with pytest.raises(AttributeError, match=r"'Array' object has no attribute 'get'; write x.numpy\(\)$"):
+        x.get()  # type: ignore[attr-defined]
+    for name, remedy in view._INSTEAD.items():
+        assert not hasattr(x, name)
+        program = re.split(r", | as |; ", remedy)[0]
+        eval(program, {"x": x, "np": np, "gpu": gpu, "dtype": np.float32, "axes": (1, 0), "axis": 0, "data": x.numpy()})
 
 
 USES: dict[str, Callable[[vc.Array], object]] = {

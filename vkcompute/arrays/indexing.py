@@ -18,6 +18,7 @@ from vkcompute.arrays.segments import scatter_add
 from vkcompute.arrays.selection import Selected, masked, nonzero
 from vkcompute.arrays.ufunc import assign, where
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.memory.context import ONE_RUNTIME
 
 _GAP = object()
 """Stands for an ellipsis without axes."""
@@ -217,7 +218,7 @@ def _item(x: Array, part: Any) -> Any:
         return part
     if isinstance(part, Array):
         if part.runtime is not x.runtime:
-            raise ValueError("an index belongs to another runtime; copy through the host: runtime.array(index.numpy())")
+            raise ValueError(f"an index belongs to another runtime than the array; {ONE_RUNTIME}")
         return bool(part) if part.dtype == bool and not part.shape else part
     if _is_int(part):
         return to_int(part)

@@ -24,6 +24,7 @@ from vkcompute.arrays.reductions import sum
 from vkcompute.arrays.ufunc import apply, astype, joined, part, written
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import ONE_RUNTIME
 
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 _WORKING = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float32}
@@ -43,7 +44,7 @@ def taken(name: str, *arrays: Any) -> np.dtype[Any]:
             raise TypeError(f"{name} takes device arrays; got {type(each).__name__}; make one with gpu.array(x)")
         if each.runtime is not arrays[0].runtime:
             one, other = arrays[0].runtime.device, each.runtime.device
-            raise ValueError(f"{name}: the arrays are on {one} and {other}; copy one with runtime.array(x)")
+            raise ValueError(f"{name}: the arrays are of two runtimes, on {one} and on {other}; {ONE_RUNTIME}")
         require_dtype(each.runtime, each.dtype, name)
     return common(arrays[0].runtime, [each.dtype for each in arrays])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.runtime.memory.array import Array, alias
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap, Values
 
@@ -90,7 +90,9 @@ class Inputs:
         if value.buffer and not value.contiguous:  # `buffer` raises that it is closed
             raise ValueError(f"the input {name!r} is a contiguous array; strides are {value.strides}; pass a .copy()")
         if value.runtime is not self._runtime:
-            raise ValueError(f"the input {name!r} belongs to another runtime ({value.runtime.device}); copy it here")
+            raise ValueError(
+                f"the input {name!r} belongs to another runtime ({value.runtime.device}) than the graph; {ONE_RUNTIME}"
+            )
         if value.dtype != placeholder.dtype:
             raise TypeError(f"the input {name!r} of this graph is {placeholder.dtype}; got {value.dtype}")
         if value.shape != placeholder.shape:

@@ -14,7 +14,7 @@ from vkcompute.core.buffer_view import TEXEL_BYTES, WORD
 from vkcompute.core.device import Device
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
 from vkcompute.spirv.interface import Binding
 
 _WORD_BYTES = 4
@@ -73,7 +73,9 @@ def bound_range(
 def require_same_runtime(where: str, runtime: Context, array: Array) -> None:
     """Raises ValueError if an array is another runtime's."""
     if array.runtime is not runtime:
-        raise ValueError(f"{where}: the array belongs to another runtime ({array.runtime.device}); copy it here")
+        raise ValueError(
+            f"{where}: the array belongs to another runtime ({array.runtime.device}) than the launch; {ONE_RUNTIME}"
+        )
 
 
 def _view_range(where: str, device: Device, binding: Binding, array: Array, in_words: bool) -> Bound:

@@ -18,6 +18,8 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 _T = TypeVar("_T")
 _MAX_PLANS, _MAX_KERNELS = 4096, 1024
 
+ONE_RUNTIME = "make all on one, such as vc.default_runtime(), or copy one with runtime.array(x)"
+"""The remedy for arrays of two runtimes. The functions of vkcompute.numpy make arrays on the default runtime."""
 open_contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 """The runtimes of this process, which its end closes."""
 

@@ -14,7 +14,7 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer, compute
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.current import paused
 from vkcompute.runtime.scheduling.future import Future
@@ -25,6 +25,27 @@ _SIZES = ("_size", "_nbytes")
 _MOST_JOINED = 2**24
 """Bytes of arrays that one task joins: they are on the device at the same time."""
 _View = TypeVar("_View", bound="StridedView")
+_INSTEAD = {
+    "clone": "x.copy()",
+    "copy_to_host": "x.numpy()",
+    "cpu": "x.numpy()",
+    "cuda": "gpu.array(x)",
+    "data_ptr": "x as an argument, or triton.PointerTable(arrays) for a table of addresses",
+    "detach": "x; there are no gradients",
+    "dim": "x.ndim",
+    "element_size": "x.itemsize",
+    "float": "x.astype(np.float32)",
+    "get": "x.numpy()",
+    "half": "x.astype(np.float16)",
+    "is_contiguous": "x.contiguous",
+    "numel": "x.size",
+    "permute": "x.transpose(axes)",
+    "set": "x.write(data)",
+    "stride": "x.strides[axis] // x.itemsize, as x.strides are bytes",
+    "to": "x.astype(dtype), x.to_device(runtime) or x.numpy()",
+    "unsqueeze": "x[None]",
+}
+"""Remedies for attributes that arrays of CuPy, Numba, PyCUDA and PyTorch have, by name."""
 
 
 class Expression(Protocol):
@@ -149,7 +170,9 @@ class StridedView:
         elif isinstance(found := getattr(type(self), name, None), property):
             return found.__get__(self)  # raises its own AttributeError again, which led here
         else:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            remedy = f"; write {_INSTEAD[name]}" if name in _INSTEAD else ""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
+            raise AttributeError(text, name=name, obj=self)
         return object.__getattribute__(self, name)
 
     @property
@@ -284,7 +307,7 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     target.refuse_shared()
     runtime = target.runtime
     if source.runtime is not runtime:
-        raise ValueError("the other array belongs to another runtime; copy through the host: write(other.numpy())")
+        raise ValueError(f"the other array belongs to another runtime; {ONE_RUNTIME}")
     if source.dtype != target.dtype:
         raise TypeError(
             f"a copy keeps the dtype; got {source.dtype} into {target.dtype}; convert on the host: "
