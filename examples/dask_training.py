@@ -8,16 +8,21 @@ import argparse
 import logging
 from collections import Counter
 
-import dask
-import dask.array as da
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 
 import vkcompute as vc
-import vkcompute.dask
+
+try:
+    import dask
+    import dask.array as da
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    import vkcompute.dask
+except ImportError as error:
+    raise SystemExit(f"this example needs {error.name}: pip install 'vkcompute[dask,plot]'") from None
 
 FEATURES, STEPS = 100, 10
 

@@ -8,11 +8,15 @@ import os
 os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy and scikit-learn are imported
 
 import numpy as np
-import sklearn
-from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
 
 import vkcompute as vc
+
+try:
+    import sklearn
+    from sklearn.datasets import load_iris
+    from sklearn.decomposition import PCA
+except ImportError:
+    raise SystemExit("this example needs scikit-learn: pip install 'vkcompute[ml]'") from None
 
 X = load_iris().data.astype(np.float32)
 

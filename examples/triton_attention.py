@@ -1,14 +1,12 @@
-"""Triton's fused attention on any device, forward: no table of scores in memory. Plots its time beside NumPy's.
+"""Triton's fused attention on any device, forward: no table of scores in memory. Measures its time beside NumPy's.
 
 Each program computes a block of rows of one head, with the online softmax (Milakov and Gimelshein, 2018) of
 FlashAttention (Dao et al., 2022).
-
-python examples/triton_attention.py [folder for the plot]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -93,6 +91,9 @@ def milliseconds(n_heads: int, n: int, d: int, line: tuple[str, bool]) -> tuple[
 
 def main() -> None:
     """Checks the results, then measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="", help="saves plots and tables there; without it, prints tables")
+    folder = parser.parse_args().folder
     gpu = vc.default_runtime()
     host = list(np.random.default_rng(1).normal(size=(3, 2, 100, 16)).astype(np.float32))
     q, k, v = (gpu.array(each) for each in host)
@@ -101,7 +102,7 @@ def main() -> None:
         attention(q, k, v, out, causal)
         equal = np.allclose(out.numpy(), by_numpy(*host, causal), atol=1e-5)
         print(f"{'causal' if causal else 'full'} attention equal to numpy:", equal)
-    milliseconds.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else "")
+    milliseconds.run(print_data=True, save_path=folder)
 
 
 if __name__ == "__main__":

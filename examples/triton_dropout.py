@@ -1,11 +1,8 @@
-"""Triton's low-memory dropout on any device: a seed in place of a mask. Plots its throughput beside NumPy's.
-
-python examples/triton_dropout.py [folder for the plot]
-"""
+"""Triton's low-memory dropout on any device: a seed in place of a mask. Measures its throughput beside NumPy's."""
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -74,6 +71,9 @@ def throughput(n_elements: int, p: float, provider: str) -> tuple[float, ...]:
 
 def main() -> None:
     """Checks a result, then measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="", help="saves plots and tables there; without it, prints tables")
+    folder = parser.parse_args().folder
     gpu, p, seed = vc.default_runtime(), 0.4, 123
     host = np.random.default_rng(1).normal(size=10_000).astype(np.float32)
     out = gpu.empty(host.shape, host.dtype)
@@ -81,7 +81,7 @@ def main() -> None:
     kept = uniform(seed, host.size) > np.float32(p)
     print("equal to numpy:", np.allclose(out.numpy(), np.where(kept, host / np.float32(1 - p), 0), rtol=1e-6))
     print(f"{kept.mean():.1%} of {host.size} elements are kept")
-    throughput.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else "")
+    throughput.run(print_data=True, save_path=folder)
 
 
 if __name__ == "__main__":

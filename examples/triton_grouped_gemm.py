@@ -1,13 +1,11 @@
 """Triton's grouped matrix product on any device: products of several shapes in one launch.
 
-The program loads the addresses of its matrices from tables of pointers. Plots its throughput beside NumPy's.
-
-python examples/triton_grouped_gemm.py [folder for the plot]
+The program loads the addresses of its matrices from tables of pointers. Measures its throughput beside NumPy's.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 
 import numpy as np
@@ -116,12 +114,15 @@ def throughput(n_products: int, provider: str) -> tuple[float, ...]:
 
 def main() -> None:
     """Checks the results, then measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="", help="saves plots and tables there; without it, prints tables")
+    folder = parser.parse_args().folder
     pairs = random_pairs(5)
     products = Products(pairs)
     products.compute()
     results = zip(products.numpy(), pairs, strict=True)
     print("equal to numpy:", all(np.allclose(found, a @ b, atol=1e-4) for found, (a, b) in results))
-    throughput.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else "")
+    throughput.run(print_data=True, save_path=folder)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-"""Triton's layer normalization on any device, forward and backward. Plots its throughput beside NumPy's.
+"""Triton's layer normalization on any device, forward and backward. Measures its throughput beside NumPy's.
 
 Each program of the backward pass sums the gradients of weight and bias over its own rows, and a second launch adds
 these partial sums. No program waits for another one, so no locks are needed.
-
-python examples/triton_layer_norm.py [folder for the plots]
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -148,6 +146,9 @@ def throughput(n_rows: int, n_cols: int, direction: str, provider: str) -> tuple
 
 def main() -> None:
     """Checks the results and the gradients, then measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="", help="saves plots and tables there; without it, prints tables")
+    folder = parser.parse_args().folder
     gpu, random, shape = vc.default_runtime(), np.random.default_rng(1), (112, 720)
     x, dy = random.normal(size=(2, *shape)).astype(np.float32)
     weight, bias = random.normal(size=(2, shape[1])).astype(np.float32)
@@ -159,7 +160,7 @@ def main() -> None:
     print("results equal to numpy:", np.allclose(y.numpy(), wanted, atol=1e-5))
     gradients = zip((dx, dparameters), backward_by_numpy(dy, weight, normalized, scale), strict=True)
     print("gradients equal to numpy:", all(np.allclose(found.numpy(), each, atol=1e-4) for found, each in gradients))
-    throughput.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else "")
+    throughput.run(print_data=True, save_path=folder)
 
 
 if __name__ == "__main__":

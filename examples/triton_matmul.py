@@ -1,13 +1,11 @@
 """Triton's matrix product with grouped ordering and a fused activation, tuned for the device.
 
-Plots its throughput beside NumPy's.
-
-python examples/triton_matmul.py [folder for the plot]
+Measures its throughput beside NumPy's.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -76,6 +74,9 @@ def throughput(n: int, provider: str) -> tuple[float, ...]:
 
 def main() -> None:
     """Checks a result, then measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default="", help="saves plots and tables there; without it, prints tables")
+    folder = parser.parse_args().folder
     gpu, (m, n, k) = vc.default_runtime(), (200, 180, 150)
     a, b = (np.random.default_rng(k).normal(size=size).astype(np.float32) for size in ((m, k), (k, n)))
     c = gpu.empty((m, n), a.dtype)
@@ -83,7 +84,7 @@ def main() -> None:
     wanted = a @ b
     print("equal to numpy:", np.allclose(c.numpy(), np.where(wanted >= 0, wanted, 0.01 * wanted), atol=1e-4))
     print(f"{m} x {k} by {k} x {n}, with {tuned.best_config.kwargs}")
-    throughput.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else "")
+    throughput.run(print_data=True, save_path=folder)
 
 
 if __name__ == "__main__":

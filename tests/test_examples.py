@@ -57,6 +57,7 @@ FACTS = {
     "pca": ["variance explained on ", ": 97.8%", "agrees with the host"],
     "dask_training": ["trained on 64000 rows in 8 chunks", "MiB to disk: 0", "timeline.png: 2 workers"],
 }
+PROGRAMS = [name for name in FACTS if name.startswith("triton_")]
 
 
 def run(name: str, folder: Path, *options: str) -> str:
@@ -68,9 +69,27 @@ def run(name: str, folder: Path, *options: str) -> str:
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("name", ["heat", "image_filter", "game_of_life", "kmeans"])
+@pytest.mark.parametrize("name", ["heat", "image_filter", "game_of_life", "kmeans", *PROGRAMS])
 def test_help(name: str, tmp_path: Path) -> None:
-    assert f"{name}.py [-h] [--" in run(name, tmp_path, "--help")
+    assert f"{name}.py [-h] [{'folder' if name in PROGRAMS else '--'}" in run(name, tmp_path, "--help")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("name", "module", "command"),
+    [
+        ("logreg_breast_cancer", "sklearn", "needs scikit-learn: pip install 'vkcompute[ml]'"),
+        ("pca", "sklearn", "needs scikit-learn: pip install 'vkcompute[ml]'"),
+        ("dask_training", "dask", "needs dask: pip install 'vkcompute[dask,plot]'"),
+        ("dask_training", "matplotlib", "needs matplotlib: pip install 'vkcompute[dask,plot]'"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_command(name: str, module: str, command: str) -> None:
+    program = "import runpy, sys; sys.modules[sys.argv[1]] = None; runpy.run_path(sys.argv[2], run_name='__main__')"
+    arguments = [sys.executable, "-c", program, module, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"this example {command}\n")
 
 
 def test_every_example_is_tested() -> None:
