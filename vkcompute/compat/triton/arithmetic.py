@@ -239,18 +239,18 @@ class BlockArithmetic(Compiler):
         if self.element_type(offset).kind not in "iub":
             raise UnsupportedError(f"the offset of a pointer is an integer; got {told(offset)}; write // for /")
         if not self.shape(offset):
-            return pointer._replace(base=self.binary(sign, pointer.base, self.index(offset)))
+            return pointer._replace(base=self.binary(sign, pointer.base, self.as_offset(offset)))
         before = pointer.offset if pointer.offset is not None else 0
-        moved = self.binary(sign, before, self.index(offset)) if before or sign == "-" else self.index(offset)
+        moved = self.binary(sign, before, self.as_offset(offset)) if before or sign == "-" else self.as_offset(offset)
         return pointer._replace(offset=moved)
 
-    def index(self, offset: Any) -> Any:
+    def as_offset(self, offset: Any) -> Any:
         """Returns an offset as int32, or as int64 if it has 64 bits."""
         if not isinstance(offset, Number):
             return int(offset)
-        return self.number(self.cast(offset, self.index_type(offset)))
+        return self.number(self.cast(offset, self.offset_type(offset)))
 
-    def index_type(self, *offsets: Any) -> Scalar:
+    def offset_type(self, *offsets: Any) -> Scalar:
         """Returns the type in which offsets are added: int64 if one of them has 64 bits, else int32."""
         kinds = [element_of(each.kind.type) for each in offsets if isinstance(each, Number)]
         return INT64 if any(kind.bits == 64 for kind in kinds) else INT32

@@ -200,7 +200,7 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(base, Number):
             return self._with_axes(base, self.value(node.slice), "a block", "use masks and tl.where")
         if isinstance(base, Pointer):
-            offset = self.number(self.cast(base.offset or 0, self.index_type(base.offset)))
+            offset = self.number(self.cast(base.offset or 0, self.offset_type(base.offset)))
             remedy = "write tl.load(pointer + offsets)"
             return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
         return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))

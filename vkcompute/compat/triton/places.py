@@ -65,7 +65,7 @@ def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Plac
 
 def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
     """Returns the offsets of the elements at a pointer, int32 or int64."""
-    kind = c.index_type(pointer.base, pointer.offset)
+    kind = c.offset_type(pointer.base, pointer.offset)
     base = c.cast(pointer.base, kind)
     if pointer.offset is None:
         return base
@@ -153,7 +153,7 @@ def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> 
     for each in found:
         if c.shape(each) or c.element_type(each).kind not in "iu":
             raise UnsupportedError(f"{what} is a tuple of integers; got {told(each)}")
-    return tuple([c.index(each) for each in found])
+    return tuple([c.as_offset(each) for each in found])
 
 
 def checked_axes(pointer: BlockPointer, boundary_check: Any) -> tuple[int, ...]:
@@ -187,7 +187,7 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
     b, lengths = c.builder, pointer.block.shape
     if rows is not None:
         lengths = (*c.shape(rows), *lengths[1:])
-    kind = c.index_type(pointer.base, *pointer.strides, *pointer.shape, *offsets, rows)
+    kind = c.offset_type(pointer.base, *pointer.strides, *pointer.shape, *offsets, rows)
     found: Value = b.full(c.cast(pointer.base, kind), lengths)
     masks: list[Value] = []
     for axis, n in enumerate(lengths):
