@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.types import OF_SCALAR, Address, BlockPointer, Descriptor, Dtype, Pointer
+from vkcompute.compat.triton.types import (
+    OF_SCALAR,
+    Address,
+    BlockPointer,
+    BlockType,
+    Descriptor,
+    Dtype,
+    Pointer,
+    PointerType,
+)
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Value
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
@@ -148,6 +157,24 @@ class BlockArithmetic(Compiler):
             found = self._promoted(found, is_plain, other, plain, sign)
             is_plain = is_plain and plain
         return Kind(found)
+
+    def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
+        """Converts numbers to their common type, and repeats them to their common shape."""
+        found = self.alike(self.common_type(*values).type, *values)
+        return Kind(found[0].type), found  # type: ignore[arg-type]
+
+    def element(self, values: tuple[Any, ...], index: Any) -> Any:
+        """Returns an item of a tuple; a device value as index selects among numbers, or among tuples of them."""
+        if isinstance(index, Number):
+            if self.shape(index):
+                raise UnsupportedError(f"a tuple is indexed by a scalar; got {told(index)}; write tl.gather of a block")
+            wrong = [each for each in values if not isinstance(each, (Number, *_CONSTANTS)) and not is_sequence(each)]
+            if wrong:
+                raise UnsupportedError(
+                    f"a variable selects numbers and blocks from a tuple; got {told(wrong[0])} in it; index it by "
+                    f"constants, as in a loop over tl.static_range({len(values)})"
+                )
+        return super().element(values, index)
 
     def _own_type(self, value: Any) -> Scalar:
         if isinstance(value, Number):
@@ -313,6 +340,12 @@ class BlockArithmetic(Compiler):
         return super().truth(value)
 
 
+def is_sequence(value: Any) -> bool:
+    """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
+    opaque = Pointer, BlockPointer, Descriptor, Address, Dtype, PointerType, BlockType
+    return isinstance(value, tuple) and not isinstance(value, opaque)
+
+
 def told(value: Any) -> str:
     """Describes a value or its type, for error messages."""
     if isinstance(value, Address):
@@ -323,6 +356,8 @@ def told(value: Any) -> str:
         return f"a pointer to a block of {value.array.name}"
     if isinstance(value, Descriptor):
         return f"a descriptor of {value.array.name}"
+    if isinstance(value, (Dtype, PointerType, BlockType)):
+        return f"the type {value}"
     if type(value) in (bool, int, float, str):
         return repr(value)
     kind = value.kind if isinstance(value, Number) else value

@@ -10,7 +10,7 @@ from types import FunctionType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, is_sequence, told
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction, ConstexprFunction
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
@@ -24,9 +24,11 @@ from vkcompute.compat.triton.types import (
     PointerType,
 )
 from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.desugaring import BUILTIN
 from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.syntax import LOOP_CALLS
 from vkcompute.jit.frontend.values import Number, is_static
 
 
@@ -118,7 +120,7 @@ class BlockCompiler(BlockArithmetic):
                 return tuple(range(*args))
             raise UnsupportedError(f"a range that is unrolled has constants; got {', '.join(map(told, args))}")
         found = self.value(node)
-        if not _is_plain_tuple(found):
+        if not is_sequence(found):
             raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {told(found)}")
         return tuple(found)
 
@@ -305,6 +307,8 @@ class BlockCompiler(BlockArithmetic):
             for each in rest:
                 found = self.builder.compute(function.__name__, found, each)
             return self.number(found)
+        if function is len and name.startswith(BUILTIN) and not is_sequence(args[0]):  # a loop over it
+            raise self._not_iterated(args[0])
         if function in (len, tuple, list) and len(args) == 1 and not named:
             return self._of_tuple(function, args[0])
         if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
@@ -318,7 +322,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _of_tuple(self, function: Any, value: Any) -> Any:
         """Calls len, tuple or list, whose result is a tuple, too."""
-        if not _is_plain_tuple(value) and not (function is len and isinstance(value, str)):
+        if not is_sequence(value) and not (function is len and isinstance(value, str)):
             raise UnsupportedError(
                 f"{function.__name__} takes a tuple; got {told(value)}; the lengths of a block are x.shape"
             )
@@ -367,7 +371,23 @@ class BlockCompiler(BlockArithmetic):
         function = self.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(function, StaticRange):
             return self.counted(self._bounds(node))
+        if function not in (range, *LOOP_CALLS):
+            raise self._not_iterated(self.value(node))
         return super()._range(node)
+
+    def _not_iterated(self, value: Any) -> UnsupportedError:
+        """Returns the error for a loop over a value that is no sequence, or over a call that returns one."""
+        remedy = ""
+        if self._is_block(value):
+            remedy = "; a block is computed as a whole: leave the loop out"
+        elif is_sequence(value):
+            remedy = "; assign it to a variable before the loop"
+        elif isinstance(value, (int, Number)) and self.element_type(value).kind in "iu":
+            remedy = "; write range(n)"
+        return UnsupportedError(
+            "a for loop iterates over range(…), tl.range(…), tl.static_range(…), enumerate(…), zip(…), a tuple or a "
+            f"list; got {told(value)}{remedy}"
+        )
 
     def _bounds(self, node: Any) -> list[Any]:
         """Evaluates the arguments of tl.range or tl.static_range."""
@@ -375,12 +395,6 @@ class BlockCompiler(BlockArithmetic):
         named = {each.arg or "**": self.value(each.value) for each in node.keywords}
         bounds: list[Any] = self.value(node.func).bounds(args, named)
         return bounds
-
-
-def _is_plain_tuple(value: Any) -> bool:
-    """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
-    opaque = Pointer, BlockPointer, Descriptor, Address, Dtype, PointerType, BlockType
-    return isinstance(value, tuple) and not isinstance(value, opaque)
 
 
 class _Known(ast.expr):
