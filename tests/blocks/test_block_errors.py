@@ -227,8 +227,12 @@ def test_wrong_launches() -> None:
     x = np.zeros(8, np.float32)
     with pytest.raises(TypeError, match="missing a required argument: 'n'"):
         beyond[(1,)](x)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
+    with pytest.raises(TypeError, match=r"beyond\(\): missing 2 required arguments: 'x_ptr', 'n'"):
+        beyond[(1,)]()
+    with pytest.raises(TypeError, match="'m'; it takes x_ptr, n, and options, as num_warps; the grid is given as bey"):
         beyond[(1,)](x, m=3)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'num_wraps'; did you mean num_warps\?; it takes"):
+        beyond[(1,)](x, 8, num_wraps=3)
     with pytest.raises(ValueError, match="1 to 3 numbers of programs"):
         beyond[(1, 1, 1, 1)](x, 8)
     with pytest.raises(ValueError, match="num_warps is a power of two; got 3"):

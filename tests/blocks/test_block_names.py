@@ -101,7 +101,11 @@ def in_a_branch(x_ptr, n):
         (assembly, (), "tl.inline_asm_elementwise is not supported: it has no portable assembly"),
         (polled, (), "tl.atomic_poll is not supported: Vulkan does not guarantee"),
         (float8, (), "float8e5 is not supported; store it as tl.uint8"),
-        (misspelled, (), "tl.load: got an unexpected keyword argument 'masc'"),
+        (
+            misspelled,
+            (),
+            "tl.load: got an unexpected keyword argument 'masc'; did you mean mask.; it takes pointer, mask",
+        ),
         (misspelled_range, (), "tl.range has no parameter num_stage"),
         (misspelled_static_range, (), "tl.static_range has no parameter stop"),
         (unknown, (), "has no attribute lode"),

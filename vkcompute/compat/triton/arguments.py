@@ -83,7 +83,7 @@ class Parameters:
         options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self.names}
         ordered = self._ordered(args, named)
         if ordered is None:
-            ordered = bound(self.name, self._signature, args, named)
+            ordered = bound(self.name, self._signature, args, named, OPTIONS)
         return ordered, _launch_options(options)
 
     def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...] | None:

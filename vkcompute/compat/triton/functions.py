@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkcompute.errors import IrError, KernelError
+from vkcompute.jit.frontend.binding import bind
 from vkcompute.jit.frontend.source import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
@@ -40,7 +41,7 @@ class BlockFunction:
             UnsupportedError: the arguments do not fit.
         """
         try:
-            bound = self.__signature__.bind(*args, **named)
+            bound = bind(self.__signature__, args, named)
         except TypeError as error:
             raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
         try:

@@ -10,27 +10,34 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.jit.frontend.binding import bind
 
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _WIDE = "uint32", "int64", "uint64"
 
 
-def bound(name: str, parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+def bound(
+    name: str,
+    parameters: Parameters,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    options: Sequence[str] = (),
+) -> tuple[Any, ...]:
     """Returns the arguments in the order of the parameters, defaults included.
+
+    Args:
+        options: further keywords of the launch, for errors.
 
     Raises:
         TypeError: they do not fit the parameters.
     """
     try:
-        found = parameters.bind(*args, **named)
+        found = bind(parameters, args, named, options)
     except TypeError as error:
-        unknown = next((each for each in named if each not in parameters.parameters), None)
-        takes = ", ".join(parameters.parameters) or "nothing"
-        if unknown is None:
-            rule = f"; it takes {takes}; got {len(args)}" if "too many" in str(error) else ""
-            raise TypeError(f"{name}(): {error}{rule}") from None
-        rule = f"{name}(): got an unexpected keyword argument {unknown!r}"  # bind names missing arguments first
-        raise TypeError(f"{rule}; it takes {takes}; the grid is given as {name}[grid](...)") from None
+        is_unknown = any(each not in parameters.parameters for each in named)
+        also = f", and options, as {options[0]}" if options else ""
+        rule = f"{also}; the grid is given as {name}[grid](...)" if is_unknown else ""
+        raise TypeError(f"{name}(): {error}{rule}") from None
     found.apply_defaults()
     return found.args
 
@@ -73,10 +80,13 @@ def kind_of_number(arg: Any) -> Any:
     return float if isinstance(arg, float) else None
 
 
-def remedy(arg: Any, name: str) -> str:
+_CAPTURE = "pass a number, or read it in the kernel as a constant from outside"
+
+
+def remedy(arg: Any, name: str, otherwise: str = _CAPTURE) -> str:
     """Returns the remedy for an argument that is neither an array nor a number."""
     if isinstance(arg, (complex, np.complexfloating)):
         return f"; pass {name}.real and {name}.imag"
     if isinstance(arg, Number) and hasattr(arg, "__float__"):  # Fraction, Decimal, numpy's longdouble
         return f"; pass float({name})"
-    return "; pass a number, or read it in the kernel as a constant from outside"
+    return f"; {otherwise}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from vkcompute.errors import KernelError
 from vkcompute.ir import Constant
+from vkcompute.jit.frontend.binding import bind
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, LoopEdges
 from vkcompute.jit.frontend.expressions import Expressions
@@ -71,7 +72,7 @@ class Compiler(Expressions):
         if source.code not in (None, function.__code__):
             raise UnsupportedError(str(changed(function)))
         try:
-            bound = parameters_of(function).bind(*args, **named)
+            bound = bind(parameters_of(function), args, named)
         except TypeError as error:
             raise UnsupportedError(f"{function.__name__}: {error}") from None
         bound.apply_defaults()
