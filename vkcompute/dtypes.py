@@ -93,7 +93,7 @@ def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
 
 def conversion(dtype: np.dtype[np.generic], name: str) -> str:
     """The remedy of an error for the NumPy array `name`, whose dtype kernels lack; "" if none converts it."""
-    nearest = {"i": "int64", "u": "uint64", "f": "float64"}.get(dtype.kind, "")
+    nearest = {"i": "int64", "u": "uint64", "f": "float64", "O": "float32"}.get(dtype.kind, "")
     if dtype.newbyteorder("=") in BY_NUMPY:
         nearest = dtype.name
     if dtype.kind == "c":

@@ -104,7 +104,7 @@ def in_a_branch(x_ptr, n):
         (
             misspelled,
             (),
-            "tl.load: got an unexpected keyword argument 'masc'; did you mean mask.; it takes pointer, mask",
+            "tl.load: got an unexpected keyword argument 'masc'; did you mean mask",
         ),
         (misspelled_range, (), "tl.range has no parameter num_stage"),
         (misspelled_static_range, (), "tl.static_range has no parameter stop"),

@@ -371,7 +371,7 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         (
             (x, x, x),
             {"aa": 1},
-            r"saxpy\(\): got an unexpected keyword argument 'aa'; did you mean a\?; it takes x, y, out, a; the grid is given",
+            r"saxpy\(\): got an unexpected keyword argument 'aa'; did you mean a\?; it takes x, y, out, a; the grid",
         ),
         ((x, x, x, 1, 2), {}, r"saxpy\(\): too many positional arguments"),
         ((x, x, x, 1), {"b": 2}, r"saxpy\(\): got an unexpected keyword argument 'b'"),

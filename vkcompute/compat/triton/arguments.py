@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute import dtypes
 from vkcompute.compat.triton.build import DIVISOR, ArrayType, IntType, TableType
 from vkcompute.compat.triton.types import DTYPES, Constexpr, Dtype
 from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
+from vkcompute.jit.frontend.captured import suggestion
 
 N_WARPS = 4
 OPTIONS = (
@@ -109,7 +111,7 @@ class Parameters:
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
             is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None and at not in self._unspecialized
             if constexpr or arg is None or isinstance(arg, Constexpr) or is_one:
-                constants[at] = arg.value if isinstance(arg, Constexpr) else arg
+                constants[at] = _constant(arg)
             else:
                 found = typed(arg)
                 found = number_type(arg, self.names[at]) if found is None else found
@@ -126,22 +128,36 @@ class Parameters:
         dtype = self.dtypes[at]
         return dtype is not None and dtype.primitive_bitwidth < 32
 
-    def check_constants(self, args: Sequence[Any], changing: type) -> None:
-        """Raises TypeError if a constant has a type whose value changes between runs, as an input of a graph."""
+    def check_constants(self, args: Sequence[Any], changing: type | None = None) -> None:
+        """Raises TypeError if the value of a constant may change.
+
+        Args:
+            changing: a type whose values change between runs, as an input of a graph.
+        """
         for name, arg, constexpr in zip(self.names, args, self.constexprs, strict=True):
             if constexpr and type(arg) is changing:
                 raise TypeError(
                     f"{name} is a tl.constexpr, and an input of a graph changes between runs; pass a number, or drop "
                     "the annotation"
                 )
+            if (constexpr or isinstance(arg, Constexpr)) and (may := _changing(arg)) is not None:
+                got, remedy = "an array", "drop the annotation"
+                if not hasattr(may, "__array__"):
+                    got = f"a {type(may).__name__}"
+                    remedy = "pass a tuple" if isinstance(may, (list, set)) else "pass its values, each for a parameter"
+                raise TypeError(
+                    f"{name} is a tl.constexpr, for whose value {self.name} is compiled; got {got}, which may change; "
+                    f"{remedy}"
+                )
 
     def grid(self, grid: Any, args: Sequence[Any]) -> tuple[int, ...]:
         """Returns a grid, of 1 to 3 axes.
 
         Raises:
+            KeyError: it is a function that reads an argument which the program does not have.
             TypeError, ValueError: it is none.
         """
-        found = grid(dict(zip(self.names, args, strict=True))) if callable(grid) else grid
+        found = grid(_Named(self.name, zip(self.names, args, strict=True))) if callable(grid) else grid
         if type(found) is tuple and len(found) == 1 and type(found[0]) is int and found[0] >= 0:
             return found
         sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
@@ -153,6 +169,39 @@ class Parameters:
         return sizes
 
 
+class _Named(dict[str, Any]):
+    """The arguments by name, of which a function that gives the grid reads some."""
+
+    def __init__(self, program: str, pairs: Iterable[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self._program = program
+
+    def __missing__(self, name: Any) -> Any:
+        near = suggestion(name, self) if isinstance(name, str) else ""
+        raise KeyError(
+            f"the grid of {self._program} is a function that reads the argument {name!r}, which the program does not "
+            f"have{near}; it has {', '.join(self)}"
+        )
+
+
+def _constant(arg: Any) -> Any:
+    """Returns the value of a constant, with Python's integers and bools for those of NumPy."""
+    value = arg.value if isinstance(arg, Constexpr) else arg
+    if type(value) is tuple:
+        return tuple(map(_constant, value))
+    return value.item() if isinstance(value, (np.integer, np.bool_)) else value
+
+
+def _changing(arg: Any) -> Any:
+    """Returns the part of a constant that may change: a list, a dict or an array; None if there is none."""
+    if isinstance(arg, Constexpr):
+        return _changing(arg.value)
+    if isinstance(arg, tuple):
+        return next((found for each in arg if (found := _changing(each)) is not None), None)
+    is_array = hasattr(arg, "__array__") and not isinstance(arg, (np.generic, type))
+    return arg if is_array or getattr(arg, "__hash__", None) is None else None
+
+
 def number_type(arg: Any, name: str) -> Any:
     """Returns the part of a signature for a number.
 
@@ -162,14 +211,19 @@ def number_type(arg: Any, name: str) -> Any:
     kind = kind_of_number(arg)
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
-    if kind is None and isinstance(arg, (list, tuple)):
+    if kind is None and type(arg) in (list, tuple):
         raise TypeError(
             f"a block program takes arrays and numbers; got a {type(arg).__name__} for {name}; pass an array of its "
             "numbers, or triton.PointerTable(arrays)"
         )
     if kind is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
-        instead = "; make an array of it, with runtime.array(data)" if np.ndim(arg) else remedy(arg, name)
+        instead = remedy(arg, name)
+        if _changing(arg) is None:
+            instead = remedy(arg, name, f"annotate it as {name}: tl.constexpr")
+        if isinstance(arg, np.ndarray):
+            is_known = arg.dtype in dtypes.BY_NUMPY
+            instead = f"; pass the number, as {name}.item()" if is_known else dtypes.conversion(arg.dtype, name)
         raise TypeError(f"a block program takes arrays and numbers; got {got} for {name}{instead}")
     return kind
 

@@ -17,6 +17,7 @@ from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.compat.triton.tensors import on_host, span_of
 from vkcompute.errors import hides_calls
 from vkcompute.jit.frontend.source import Definition
+from vkcompute.jit.simulator.launch import Done
 from vkcompute.tile import interpret
 
 __tracebackhide__ = hides_calls
@@ -25,14 +26,15 @@ HostArray = npt.NDArray[Any]
 _ALIGN = 64
 
 
-def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, named: dict[str, Any]) -> None:
-    """Runs a program on copies of its arrays, which are written back.
+def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, named: dict[str, Any]) -> Done:
+    """Runs a program on copies of its arrays, which are written back, and returns a future that has completed.
 
     Raises:
         KernelError: it does something that is not supported, or accesses an element outside of an array.
     """
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
+    parameters.check_constants(args)
     args, elements = unwrapped(on_host(args))
     arrays = {at: _arrays_of(arg) for at, arg in enumerate(args)}
     memory = HostMemory([each for given in arrays.values() for each in given])
@@ -48,6 +50,7 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     for at in built.compiler.written:
         for each in arrays[at]:
             memory.write_back(each)
+    return Done()
 
 
 def _arrays_of(arg: Any) -> tuple[Any, ...]:

@@ -70,11 +70,15 @@ class BlockLauncher:
         args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         if 0 in sizes:
-            return None
+            return _runtime_of(unwrapped(args)[0]).scheduler.completed_future()
         pairs = zip(args, self._parameters.constexprs, strict=True)
         places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
         key = self._plan_key, sizes, chosen, *places
-        known = self._orders.get(key)
+        try:
+            known = self._orders.get(key)
+        except TypeError:  # a constant that may change
+            self._parameters.check_constants(args)
+            raise
         if known is not None:
             order, is_plain = known
             bound = args if is_plain else bindings(args)

@@ -19,6 +19,7 @@ from vkcompute.jit.frontend.source import definition_of
 if TYPE_CHECKING:
     from vkcompute.compat.triton.launcher import BlockLauncher
     from vkcompute.jit.launching.spilling_kernel import SpillingKernel
+    from vkcompute.jit.simulator.launch import Done
     from vkcompute.runtime.launching.kernel import Kernel
 
 __tracebackhide__ = hides_calls
@@ -77,7 +78,7 @@ class JITFunction(Launched):
         return self.launcher
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
-        """Launches the program; returns a `Future`. With an empty grid, or interpreted, it returns None.
+        """Launches the program; returns a `Future`, which has completed with an empty grid, or interpreted.
 
         With `warmup=True` it only compiles, as the method does, unless the program has a parameter of this name.
         """
@@ -117,12 +118,17 @@ class Interpretation:
     def __init__(self, program: JITFunction) -> None:
         self._program = program
 
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
+    def __getitem__(self, grid: Any) -> Callable[..., Done]:
         """Returns a function that runs the program on a grid."""
         return partial(self._run, grid)
 
-    def _run(self, grid: Any, *args: Any, **named: Any) -> None:
-        interpretation.run(self._program.definition, self._program.parameters, grid, args, named)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call without a grid."""
+        name = self._program.__name__
+        raise RuntimeError(f"{name} is interpreted on a grid; write {name}.interpret[grid](…)")
+
+    def _run(self, grid: Any, *args: Any, **named: Any) -> Done:
+        return interpretation.run(self._program.definition, self._program.parameters, grid, args, named)
 
 
 def jit(

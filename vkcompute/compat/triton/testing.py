@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,12 @@ class Mark:
             named: further arguments of the function.
 
         Raises:
-            ImportError: a plot needs matplotlib, or a data frame pandas, and it is not installed.
+            ImportError: pandas or matplotlib is needed, and is not installed.
         """
+        if return_df:
+            _demand("pandas", "return_df=True makes data frames of pandas", "pandas")
+        if save_path or show_plots:
+            _demand("matplotlib", "plots are made by matplotlib", "'vkcompute[plot]'")
         tables = []
         for bench in self.benchmarks:
             points = [self._point(bench, x, named) for x in bench.x_vals]
@@ -150,6 +155,12 @@ class Mark:
         given = {**dict(zip(bench.x_names, values, strict=True)), **bench.args, **named}
         found = [self.fn(**given, **{bench.line_arg: line}) for line in bench.line_vals]
         return values, [tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in found]
+
+
+def _demand(package: str, use: str, name: str) -> None:
+    """Raises ImportError unless an optional package is installed: before anything is measured."""
+    if find_spec(package) is None:
+        raise ImportError(f"{use}, which is not installed: pip install {name}")
 
 
 def _frame(bench: Benchmark, table: Sequence[tuple[Any, ...]]) -> Any:
