@@ -313,3 +313,69 @@ def test_the_place_of_what_needs_more_workgroup_memory(gpu: vkcompute.Runtime) -
     first, line, _ = str(caught.value).split("\n")
     assert "of workgroup memory are left; use smaller blocks" in first
     assert "x = tl.sort(x)" in line
+
+
+@triton.jit
+def of_unknown_numbers(x_ptr, n, M, flag, WHICH: tl.constexpr):
+    if WHICH == "arange":
+        tl.store(x_ptr + tl.arange(0, n), 0)
+    elif WHICH == "product":
+        tl.store(x_ptr + tl.arange(0, n * 2 + M // 4), 0)
+    elif WHICH == "shape":
+        tl.zeros((n, 4), tl.float32)
+    elif WHICH == "called":
+        unknown_length_of(x_ptr, M)
+    elif WHICH == "range":
+        for _ in tl.static_range(n):
+            tl.store(x_ptr, 0)
+    elif WHICH == "annotated":
+        wide: tl.constexpr = M + 1
+        tl.store(x_ptr, wide)
+    elif WHICH == "flag":
+        tl.static_assert(flag, "flag")
+    elif WHICH == "axis":
+        tl.sum(tl.zeros((4, 4), tl.float32), n)
+    elif WHICH == "comprehension":
+        tl.store(x_ptr, tl.sum(tl.zeros([each + 1 for each in range(n)], tl.int32)))
+    elif WHICH == "program":
+        tl.store(x_ptr + tl.arange(0, tl.program_id(0) + n), 0)
+    elif WHICH == "loaded":
+        tl.store(x_ptr + tl.arange(0, tl.load(x_ptr + n)), 0)
+    else:
+        tl.store(x_ptr + tl.arange(0, triton.next_power_of_2(n)), 0)
+
+
+@triton.jit
+def unknown_length_of(x_ptr, length):
+    tl.store(x_ptr + tl.arange(0, length), 0)
+
+
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        (
+            "arange",
+            "tl.arange takes ints known at compile time; got int32, which depends on n; annotate it as n: tl.con",
+        ),
+        ("product", "got int32, which depends on n and M; annotate them as n: tl.constexpr, M: tl.constexpr"),
+        (
+            "shape",
+            "a shape is ints known at compile time; got int32, which depends on n; annotate it as n: tl.constexpr",
+        ),
+        ("called", "got int32, which depends on M; annotate it as M: tl.constexpr"),
+        ("range", "tl.static_range takes ints known at compile time; got int32, which depends on n; annotate it as n"),
+        ("annotated", "a constexpr is known at compile time; got int32, which depends on M; annotate it as M"),
+        ("flag", "takes a condition known at compile time; got bool, which depends on flag; annotate it as flag"),
+        ("axis", "an axis of a block of fp32[4, 4] is -2 to 1; got int32, which depends on n; annotate it as n"),
+        ("comprehension", "a range that is unrolled has constants; got int32, which depends on n; annotate it as n"),
+        ("function", "from constants; got int32, which depends on n; annotate it as n"),
+        ("program", "tl.arange takes ints known at compile time; got int32\n"),
+        ("loaded", "tl.arange takes ints known at compile time; got int32\n"),
+    ],
+)
+def test_numbers_that_are_to_be_constants(which: str, message: str) -> None:
+    """An annotation helps where a number depends on arguments only."""
+    with pytest.raises(KernelError) as caught:
+        of_unknown_numbers.interpret[(1,)](np.zeros(64, np.int32), 8, 16, True, which)
+    assert message in str(caught.value)
+    assert "^" in str(caught.value)

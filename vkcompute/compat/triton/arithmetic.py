@@ -23,7 +23,8 @@ from vkcompute.compat.triton.types import (
     Pointer,
     PointerType,
 )
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
+from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -344,6 +345,24 @@ def is_sequence(value: Any) -> bool:
     """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
     opaque = Pointer, BlockPointer, Descriptor, Address, Dtype, PointerType, BlockType
     return isinstance(value, tuple) and not isinstance(value, opaque)
+
+
+def told_unknown(*values: Any) -> str:
+    """Describes values that are to be constants, for error messages, with the arguments that they depend on."""
+    got = ", ".join(told(each) for each in values if isinstance(each, Number)) or ", ".join(map(told, values))
+    pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
+    for each in pending:
+        if isinstance(each, Push) and each.name.isidentifier():  # others are lengths and strides
+            names[each.name] = None
+        elif isinstance(each, Op) and each.operation.evaluate is not None:
+            pending += each.args
+        elif not isinstance(each, Constant):
+            return got
+    if not names:
+        return got
+    annotated = ", ".join(f"{name}: tl.constexpr" for name in names)
+    it = "it" if len(names) == 1 else "them"
+    return f"{got}, which depends on {' and '.join(names)}; annotate {it} as {annotated}"
 
 
 def told(value: Any) -> str:

@@ -10,7 +10,7 @@ from types import FunctionType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, is_sequence, told
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, is_sequence, told, told_unknown
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction, ConstexprFunction
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
@@ -106,9 +106,10 @@ class BlockCompiler(BlockArithmetic):
 
     def _holds(self, test: ast.expr) -> bool:
         """Returns the value of a condition of a comprehension."""
-        truth = self.truth(self.value(test))
+        found = self.value(test)
+        truth = self.truth(found)
         if not isinstance(truth, bool):
-            raise UnsupportedError("the condition of a comprehension is known at compile time; use tl.where")
+            raise UnsupportedError(f"the condition of a comprehension is a constant; got {told_unknown(found)}")
         return truth
 
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
@@ -118,7 +119,7 @@ class BlockCompiler(BlockArithmetic):
             args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
             if all(type(each) is int for each in args):
                 return tuple(range(*args))
-            raise UnsupportedError(f"a range that is unrolled has constants; got {', '.join(map(told, args))}")
+            raise UnsupportedError(f"a range that is unrolled has constants; got {told_unknown(*args)}")
         found = self.value(node)
         if not is_sequence(found):
             raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {told(found)}")
@@ -260,9 +261,8 @@ class BlockCompiler(BlockArithmetic):
         for each in (*args, *named.values()):
             if not is_static(each):
                 instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
-                raise UnsupportedError(
-                    f"{function.__name__} is computed at compile time, from constants; got {told(each)}{instead}"
-                )
+                rule = f"{function.__name__} is computed at compile time, from constants"
+                raise UnsupportedError(f"{rule}; got {told_unknown(each)}{instead}")
         return folded(partial(function, **named), args)
 
     def _asked(self, function: Any, args: list[Any]) -> Any:
@@ -335,7 +335,7 @@ class BlockCompiler(BlockArithmetic):
         if kind is not Constexpr:
             return value
         if not is_static(value):
-            raise UnsupportedError(f"a constexpr is known at compile time; got {told(value)}")
+            raise UnsupportedError(f"a constexpr is known at compile time; got {told_unknown(value)}")
         return value
 
     def _assert(self, node: ast.Assert) -> None:
@@ -359,9 +359,11 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
         call = node.iter
         args = self._bounds(call)
-        wrong = [told(each) for each in args if type(each) is not int]
-        if wrong or not isinstance(node.target, ast.Name):
-            raise UnsupportedError(f"tl.static_range takes constants; got {', '.join(wrong)}")
+        wrong = [each for each in args if type(each) is not int]
+        if wrong:
+            raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {told_unknown(*wrong)}")
+        if not isinstance(node.target, ast.Name):
+            raise UnsupportedError("a for loop over a range has one variable")
         for each in range(*args):
             self.env[node.target.id] = each
             self._block(node.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import STATEMENTS, block_function
 from vkcompute.compat.triton.types import Pointer
@@ -55,7 +55,7 @@ def debug_barrier(c: BlockCompiler) -> None:
 def static_assert(c: BlockCompiler, cond: Any, msg: Any = "") -> None:
     """Raises an error at compile time if a constant condition is False."""
     if isinstance(cond, Number):
-        raise UnsupportedError("tl.static_assert takes a condition known at compile time")
+        raise UnsupportedError(f"tl.static_assert takes a condition known at compile time; got {told_unknown(cond)}")
     if not cond:
         raise UnsupportedError(f"static assertion failed{': ' if msg else ''}{msg}")
 

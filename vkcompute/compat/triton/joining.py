@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.shapes import as_block
@@ -59,7 +59,9 @@ def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim:
     if not shape or shape != c.shape(other):
         raise UnsupportedError(f"tl.cat takes two blocks of one shape; got {told(input)} and {told(other)}")
     if type(dim) is not int or not -len(shape) <= dim < len(shape):
-        raise UnsupportedError(f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told(dim)}")
+        raise UnsupportedError(
+            f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(dim)}"
+        )
     axis, n = dim % len(shape), len(shape)
     order = [*range(axis), n, *range(axis, n)]
     joined = c.builder.permute(join.emit(c, input, other).value, tuple(order))

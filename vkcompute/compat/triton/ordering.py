@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.joining import chosen, is_second
@@ -22,7 +22,9 @@ def _last_axis(c: BlockCompiler, x: Any, dim: Any, name: str) -> tuple[int, ...]
     """Returns the shape of a block. Raises UnsupportedError unless the axis is its last one."""
     shape = c.shape(x)
     if not shape or dim not in (None, -1, len(shape) - 1):
-        raise UnsupportedError(f"tl.{name} sorts along the last axis of a block; got {told(x)} and dim={told(dim)}")
+        raise UnsupportedError(
+            f"tl.{name} sorts along the last axis of a block; got {told(x)} and dim={told_unknown(dim)}"
+        )
     return shape
 
 
@@ -93,7 +95,9 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
     """The k greatest elements along the last axis, in descending order, or the k least in ascending order."""
     shape = _last_axis(c, x, dim, "topk")
     if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:
-        raise UnsupportedError(f"k is a power of two, at most the length of the axis, {shape[-1]}; got {told(k)}")
+        raise UnsupportedError(
+            f"k is a power of two, at most the length of the axis, {shape[-1]}; got {told_unknown(k)}"
+        )
     found = _sorted(c, x.value, descending=bool(descending))
     rows = c.builder.reshape(found, (*shape[:-1], shape[-1] // k, k))
     return chosen(c, rows, len(shape) - 1, 0)
@@ -114,7 +118,7 @@ def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
     shape = c.shape(x)
     at = -1 if dim is None else dim
     if type(at) is not int or not -len(shape) <= at < len(shape):
-        raise UnsupportedError(f"an axis of {told(x)} is {-len(shape)} to {len(shape) - 1}; got {told(dim)}")
+        raise UnsupportedError(f"an axis of {told(x)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(dim)}")
     kind = c.element_type(x)
     value = c.builder.cast(x.value, INT32) if kind is BOOL else x.value
     mask = sum(1 << bit for bit in axis_bits(shape, at % len(shape)))
@@ -130,7 +134,7 @@ def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:
     """The elements at indices along an axis, as numpy.take_along_axis; the shapes differ along the axis only."""
     shape, wanted = c.shape(src), c.shape(index)
     if type(axis) is not int or not -len(shape) <= axis < len(shape):
-        raise UnsupportedError(f"an axis of {told(src)} is {-len(shape)} to {len(shape) - 1}; got {told(axis)}")
+        raise UnsupportedError(f"an axis of {told(src)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(axis)}")
     at = axis % len(shape)
     if (*shape[:at], *shape[at + 1 :]) != (*wanted[:at], *wanted[at + 1 :]) or len(wanted) != len(shape):
         raise UnsupportedError(f"shapes differ along the axis {axis} only; got {told(src)} and {told(index)}")
@@ -150,7 +154,7 @@ def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> 
     if len(shape) != 1 or c.element_type(input).kind not in "iu":
         raise UnsupportedError(f"tl.histogram takes a block of integers with one axis; got {told(input)}")
     if type(num_bins) is not int or num_bins < 1 or num_bins & (num_bins - 1):
-        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {told(num_bins)}")
+        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {told_unknown(num_bins)}")
     value, b, kind = input.value, c.builder, c.element_type(input)
     if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
         value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))

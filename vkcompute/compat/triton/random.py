@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.ir import FLOAT32, INT32, UINT32, UINT64, Value
@@ -58,7 +58,7 @@ def _rounds(c: BlockCompiler, x: list[Value], key: Sequence[Value], n_rounds: An
     """Encrypts counters, four words of one shape, by a key (section 3.3, figure 2)."""
     b, shape = c.builder, shape_of(x[0].type)
     if type(n_rounds) is not int or n_rounds < 0:
-        raise UnsupportedError(f"n_rounds is a constant; got {told(n_rounds)}")
+        raise UnsupportedError(f"n_rounds is a constant; got {told_unknown(n_rounds)}")
 
     def word(n: int) -> Value:
         return b.full(b.const(n, UINT32), shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import scalar_of
@@ -28,7 +28,9 @@ def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
     if axis is None:
         return c.builder.reshape(input.value, (int(np.prod(shape)),)), 0
     if type(axis) is not int or not -len(shape) <= axis < len(shape):
-        raise UnsupportedError(f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told(axis)}")
+        raise UnsupportedError(
+            f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(axis)}"
+        )
     return input.value, axis % len(shape)
 
 

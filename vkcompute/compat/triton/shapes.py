@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, told, told_unknown
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import block_function, method
@@ -124,7 +124,9 @@ def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     """Removes an axis of length 1."""
     shape = c.shape(x)
     if type(dim) is not int or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
-        raise UnsupportedError(f"tl.squeeze takes an axis of length 1 of the block; got {told(x)} and {told(dim)}")
+        raise UnsupportedError(
+            f"tl.squeeze takes an axis of length 1 of the block; got {told(x)} and {told_unknown(dim)}"
+        )
     at = dim % len(shape)
     return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
 
