@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from vkcompute.errors import KernelError, hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import ByValue, in_main
-from vkcompute.jit.frontend.source import Definition, definition_of, keep_text
+from vkcompute.jit.frontend.source import Definition, NoSourceError, definition_of, keep_text
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
 
 if TYPE_CHECKING:
@@ -85,7 +85,10 @@ class PythonKernel(PythonLaunchable):
         self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
-        self._definition = definition_of(function, program=source)
+        try:
+            self._definition = definition_of(function, program=source)
+        except NoSourceError as error:
+            raise KernelError(f"{error}, or give the text, as vc.kernel(source=text)") from None
         self._signature = self._definition.signature
 
     @cached_property

@@ -39,6 +39,12 @@ _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
 _CONSTANTS = bool, int, float
 
 
+class List(tuple[Any, ...]):
+    """A list, whose items do not change."""
+
+    __slots__ = ()
+
+
 class BlockArithmetic(Compiler):
     """Types and operators of scalars and blocks.
 
@@ -169,6 +175,7 @@ class BlockArithmetic(Compiler):
         if isinstance(index, Number):
             if self.shape(index):
                 raise UnsupportedError(f"a tuple is indexed by a scalar; got {told(index)}; write tl.gather of a block")
+            values = tuple([tuple(each) if isinstance(each, List) else each for each in values])
             wrong = [each for each in values if not isinstance(each, (Number, *_CONSTANTS)) and not is_sequence(each)]
             if wrong:
                 raise UnsupportedError(
@@ -299,7 +306,7 @@ class BlockArithmetic(Compiler):
 
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`."""
-        if sign == "not" and self._is_block(value):
+        if sign == "not" and self.is_block(value):
             return self.compare("==", value, 0)
         if not isinstance(value, Number) or sign == "not":
             return super().unary(sign, value)
@@ -316,14 +323,14 @@ class BlockArithmetic(Compiler):
 
         A scalar takes a block behind it if that may be computed in any case.
         """
-        if self._is_block(first) or (isinstance(first, Number) and cheap):
+        if self.is_block(first) or (isinstance(first, Number) and cheap):
             other = second()
-            if self._is_block(first) or self._is_block(other):
+            if self.is_block(first) or self.is_block(other):
                 return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
             return super()._connect(is_and, first, lambda: other, cheap, node)
         return super()._connect(is_and, first, second, cheap, node)
 
-    def _is_block(self, value: Any) -> bool:
+    def is_block(self, value: Any) -> bool:
         """True for a block of several elements, which has no truth value."""
         return isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n > 1
 
@@ -333,7 +340,7 @@ class BlockArithmetic(Compiler):
         if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
             flat = self.builder.reshape(value.value, (1,))
             value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
-        if self._is_block(value):
+        if self.is_block(value):
             raise UnsupportedError(
                 f"{told(value)} has no truth value; combine conditions with & and |, choose with tl.where, or reduce "
                 "it, as tl.max(mask, 0)"
@@ -379,6 +386,8 @@ def told(value: Any) -> str:
         return f"the type {value}"
     if type(value) in (bool, int, float, str):
         return repr(value)
+    if isinstance(value, List):
+        return f"a list of {len(value)}"
     kind = value.kind if isinstance(value, Number) else value
     if isinstance(kind, Kind) and isinstance(kind.type, Block):
         return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"

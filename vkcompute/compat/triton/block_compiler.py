@@ -5,13 +5,21 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
-from types import FunctionType, NoneType
+from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, is_sequence, told, told_unknown
-from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, METHODS, STATEMENTS, BlockFunction, ConstexprFunction
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, List, is_sequence, told, told_unknown
+from vkcompute.compat.triton.functions import (
+    DESCRIPTOR_METHODS,
+    METHODS,
+    REMEDIES,
+    STATEMENTS,
+    BlockFunction,
+    ConstexprFunction,
+)
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
     Address,
@@ -24,12 +32,13 @@ from vkcompute.compat.triton.types import (
     PointerType,
 )
 from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.captured import suggestion
 from vkcompute.jit.frontend.desugaring import BUILTIN
 from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.syntax import LOOP_CALLS
-from vkcompute.jit.frontend.values import Number, is_static
+from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
+from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static
 
 
 class Method:
@@ -87,8 +96,8 @@ class BlockCompiler(BlockArithmetic):
         return self.error(self.node, "\0")
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
-        """Returns a list, which programs use for shapes only, as a tuple."""
-        return tuple([item for each in node.elts for item in self.unpacked(each)])
+        """Returns a list, which is a tuple here."""
+        return List([item for each in node.elts for item in self.unpacked(each)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
         """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
@@ -102,7 +111,7 @@ class BlockCompiler(BlockArithmetic):
             if all(map(self._holds, each.ifs)):
                 found.append(self.value(node.elt))
         self.env = {name: value for name, value in self.env.items() if name not in names} | before
-        return tuple(found)
+        return (List if isinstance(node, ast.ListComp) else tuple)(found)
 
     def _holds(self, test: ast.expr) -> bool:
         """Returns the value of a condition of a comprehension."""
@@ -163,7 +172,25 @@ class BlockCompiler(BlockArithmetic):
                 scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
                 raise UnsupportedError(f"{base} has no attribute {name}{scalar}")
             return found
-        return EXPRESSIONS[ast.Attribute](self, _evaluated(node, base))
+        if isinstance(base, ModuleType) and base.__name__.startswith(_LANGUAGE) and not hasattr(base, name):
+            self._refuse_name(base, node)
+        if is_sequence(base) and not is_named(type(base)):
+            kind, (left, right) = ("list", "[]") if isinstance(base, List) else ("tuple", "()")
+            longer = f"{left}*{ast.unparse(node.value)}, value{right}"
+            raise UnsupportedError(
+                f"{told(base)} has no attribute {name}; its length is known at compile time: make another {kind}, as "
+                f"{longer}"
+            )
+        if isinstance(base, PLAIN) and not isinstance(base, Enum):
+            raise UnsupportedError(f"{told(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)")
+        return self.attribute(base, node)
+
+    def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
+        """Raises UnsupportedError for a name that a module of the language lacks, with the one to write instead."""
+        name, path = node.attr, ast.unparse(node.value) or module.__name__.rpartition(".")[2]
+        instead = REMEDIES.get(name)
+        near = suggestion(name, getattr(module, "__all__", dir(module))) if instead is None else f"; write {instead}"
+        raise UnsupportedError(f"{path} has no attribute {name}{near}")
 
     def _of_pointer(self, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
         if isinstance(base, Address):
@@ -206,6 +233,9 @@ class BlockCompiler(BlockArithmetic):
             offset = self.number(self.cast(base.offset or 0, self.offset_type(base.offset)))
             remedy = "write tl.load(pointer + offsets)"
             return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
+        if isinstance(base, tuple) and not is_sequence(base):
+            remedy = "; write x.load(offsets)" if isinstance(base, Descriptor) else ""
+            raise UnsupportedError(f"{told(base)} has no elements{remedy}")
         return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
 
     def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
@@ -326,9 +356,27 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError(
                 f"{function.__name__} takes a tuple; got {told(value)}; the lengths of a block are x.shape"
             )
-        return len(value) if function is len else tuple(value)
+        return len(value) if function is len else (List if function is list else tuple)(value)
 
     # -- statements ---------------------------------------------------------------------------------------------------
+
+    def unsupported(self, node: ast.AST) -> Any:
+        """Raises the error for an expression or statement that is not supported."""
+        raise UnsupportedError(f"not supported in block programs: {_UNSUPPORTED.get(type(node), type(node).__name__)}")
+
+    def _assignable(self, target: ast.Subscript) -> Any:
+        """Raises UnsupportedError: no value of a program has elements to assign."""
+        base, name = self.value(target.value), ast.unparse(target.value)
+        remedy = f"assign {name} as a whole"
+        if isinstance(base, Descriptor):
+            remedy = f"write {name}.store(offsets, value)"
+        elif isinstance(base, (Pointer, BlockPointer)):
+            remedy = f"write tl.store({name if isinstance(base, BlockPointer) else f'{name} + offsets'}, value)"
+        elif self.is_block(base):
+            remedy = f"write {name} = tl.where(condition, value, {name})"
+        elif is_sequence(base):
+            remedy = f"make another {'list' if isinstance(base, List) else 'tuple'}"
+        raise UnsupportedError(f"the elements of {told(base)} cannot be assigned; {remedy}")
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Returns the value of an annotated variable, which is a constant for tl.constexpr."""
@@ -380,7 +428,7 @@ class BlockCompiler(BlockArithmetic):
     def _not_iterated(self, value: Any) -> UnsupportedError:
         """Returns the error for a loop over a value that is no sequence, or over a call that returns one."""
         remedy = ""
-        if self._is_block(value):
+        if self.is_block(value):
             remedy = "; a block is computed as a whole: leave the loop out"
         elif is_sequence(value):
             remedy = "; assign it to a variable before the loop"
@@ -437,6 +485,8 @@ _OF_POINTERS = (
     *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
     *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
 )
+_LANGUAGE = __name__.rpartition(".")[0]
+_UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 """Functions of values of f-strings, by the letter behind "!"."""
 _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]

@@ -18,6 +18,21 @@ STATEMENTS: dict[str, BlockFunction] = {}
 DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
 """Methods of tensor descriptors, by name."""
 
+REMEDIES: dict[str, str] = {
+    "all": "tl.min(x, axis) of bools",
+    "any": "tl.max(x, axis) of bools",
+    "concatenate": "tl.cat(x, y)",
+    "logical_and": "x & y",
+    "logical_or": "x | y",
+    "matmul": "tl.dot(x, y)",
+    "mean": "tl.sum(x, axis) / n",
+    "ones": "tl.full(shape, 1, dtype)",
+    "prod": "tl.reduce(x, axis, product) with a function of two numbers",
+    "stack": "tl.join(x, y)",
+    "transpose": "tl.permute(x, order)",
+}
+"""Replacements of functions of NumPy and PyTorch that the language lacks or has elsewhere, by name."""
+
 
 class BlockFunction:
     """A function of the block language.

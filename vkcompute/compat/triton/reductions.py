@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import scalar_of
 from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.source import UnsupportedError, parameters_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.tile import BFLOAT16, shape_of
 
@@ -188,7 +189,15 @@ argmax, argmin = (_positions(name, greater=name == "argmax") for name in ("argma
 def _user_function(
     c: BlockCompiler, function: Any, n: int
 ) -> Callable[[Sequence[Value], Sequence[Value]], list[Value]]:
-    """Returns a combining function made of the program's own."""
+    """Returns a combining function made of the program's own, of one element of each of `n` blocks and another one."""
+    if callable(function) and not isinstance(function, BuiltinFunctionType):
+        parameters = parameters_of(function).parameters.values()
+        n_required = len([each for each in parameters if each.default is each.empty])
+        if not n_required <= 2 * n <= len(parameters):
+            raise UnsupportedError(
+                f"elements are combined by a function of {2 * n} arguments, two per block; {function.__name__} takes "
+                f"{len(parameters)}"
+            )
 
     def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
         args = [c.number(each) for each in (*one, *other)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +42,15 @@ def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
 @_of_pointers
 def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False) -> Any:
     """The elements, in row-major order, in another shape."""
-    wanted = checked_shape(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+    wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     found = as_block(c, input)
-    if int(np.prod(wanted)) != int(np.prod(shape_of(found.type))):
-        raise UnsupportedError(f"reshape keeps the number of elements; got {told(input)} and {list(wanted)}")
+    n = math.prod(shape_of(found.type))
+    if all(type(each) is int for each in wanted) and math.prod(wanted) != n:
+        raise UnsupportedError(
+            f"reshape keeps the number of elements, {n} of {told(input)}, and its lengths are powers of two; got "
+            f"{list(wanted)}, of {math.prod(wanted)}"
+        )
+    wanted = checked_shape(wanted)
     return c.number(c.builder.reshape(found, wanted))
 
 

@@ -116,7 +116,8 @@ class Compiler(Expressions):
 
     def statement(self, node: ast.stmt) -> None:
         """Compiles a statement."""
-        self.located(partial(_STATEMENTS.get(type(node), Compiler._unsupported), self), node)
+        handler = _STATEMENTS.get(type(node))
+        self.located(self.unsupported if handler is None else partial(handler, self), node)
 
     def _resume(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
         """Compiles statements where RETURNED is known."""

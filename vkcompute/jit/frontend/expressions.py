@@ -63,9 +63,11 @@ class Expressions(ControlFlow):
         Raises:
             KernelError: kernels do not support it.
         """
-        return self.located(partial(EXPRESSIONS.get(type(node), Expressions._unsupported), self), node)
+        handler = EXPRESSIONS.get(type(node))
+        return self.located(self.unsupported if handler is None else partial(handler, self), node)
 
-    def _unsupported(self, node: ast.AST) -> Any:
+    def unsupported(self, node: ast.AST) -> Any:
+        """Raises the error for an expression or statement that is not supported."""
         kind = type(node)
         is_expression = isinstance(node, ast.expr)
         what = UNSUPPORTED.get(kind, f"{kind.__name__}; see vc.kernel for what is" if is_expression else kind.__name__)
@@ -210,9 +212,14 @@ class Expressions(ControlFlow):
         return found
 
     def _attribute(self, node: ast.Attribute) -> Any:
-        base, name = self.value(node.value), node.attr
+        return self.attribute(self.value(node.value), node)
+
+    def attribute(self, base: Any, node: ast.Attribute) -> Any:
+        """Returns an attribute of a value."""
+        name = node.attr
         if isinstance(base, (ModuleType, type)):
-            return self._captured(base, name, f"{base.__name__.rpartition('.')[2]}.{name}")
+            owner = ast.unparse(node.value) or base.__name__.rpartition(".")[2]  # of getattr, it has no text
+            return self._captured(base, name, f"{owner}.{name}")
         if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
             if name == "shape":
                 return tuple([self.extent(base, axis) for axis in range(base.ndim)])

@@ -34,6 +34,10 @@ _LINES: WeakKeyDictionary[FunctionType, list[str]] = WeakKeyDictionary()
 _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names])
 
 
+class NoSourceError(KernelError):
+    """The source of a function is not found."""
+
+
 class UnsupportedError(Exception):
     """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location.
 
@@ -429,7 +433,7 @@ def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
             yield f"{type(each).__name__} {sorted(map(repr, each)) if isinstance(each, frozenset) else each!r}"
 
 
-def parameters_of(function: FunctionType) -> inspect.Signature:
+def parameters_of(function: Callable[..., object]) -> inspect.Signature:
     """Returns the signature of a function; its annotations may contain names that do not exist."""
     return inspect.signature(function, **unevaluated("annotation_format"))
 
@@ -478,10 +482,10 @@ def _of_lambda(
 
 def _no_source(function: FunctionType) -> KernelError:
     name = "the lambda" if function.__name__ == "<lambda>" else function.__name__
-    remedy = "define it in a file or in a cell of a notebook, or give the text, as vc.kernel(source=text)"
+    remedy = "define it in a file or in a cell of a notebook"
     if function.__code__.co_filename == "<stdin>":
         remedy = "a pipe or a prompt cannot be read again: run the program as a file, as python FILE or python < FILE"
-    return KernelError(f"the source of {name} is not found, and kernels are compiled from their source; {remedy}")
+    return NoSourceError(f"the source of {name} is not found, and functions are compiled from their source; {remedy}")
 
 
 def changed(function: FunctionType) -> KernelError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 
-from vkcompute.compat.triton import target_info, types
+from vkcompute.compat.triton import functions, libdevice, target_info, types
+from vkcompute.compat.triton import math as mathematics
 from vkcompute.compat.triton.block_compiler import StaticRange
 from vkcompute.compat.triton.block_pointers import (
     advance,
@@ -159,5 +160,9 @@ bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
 float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = map(types.Dtype, types.FLOAT8)
 pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor
+functions.REMEDIES.update(
+    {name: f"tl.extra.libdevice.{name}" for name in libdevice.__all__ if name not in __all__}
+    | {name: f"tl.{name}" for name in __all__ if name not in mathematics.__all__}  # of tl.math
+)
 const, void, tuple, slice = types.Const, None, builtins.tuple, builtins.slice
 TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS
