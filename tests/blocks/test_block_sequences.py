@@ -119,11 +119,17 @@ def over(out_ptr, n, WHICH: tl.constexpr):
     elif WHICH == "call":
         for value in both(n):
             tl.store(out_ptr, value)
+    elif WHICH == "outside":
+        for value in OUTSIDE:
+            tl.store(out_ptr, value)
     elif WHICH == "zip":
         for value, _ in zip(n, (1, 2), strict=False):
             tl.store(out_ptr, value)
     else:
         tl.store(out_ptr, (1, 2)[tl.arange(0, 2)])
+
+
+OUTSIDE = [1, 2]
 
 
 @triton.jit
@@ -139,6 +145,7 @@ _RULE = "a for loop iterates over range(…), tl.range(…), tl.static_range(…
     [
         ("int", f"{_RULE}; got int32; write range(n)", "for _ in n"),
         ("zip", f"{_RULE}; got int32; write range(n)", "zip(n"),
+        ("outside", f"{_RULE}; got a list from outside, which may change; make it a tuple", "in OUTSIDE"),
         ("float", f"{_RULE}; got 2.5", "in 2.5"),
         ("block", f"{_RULE}; got a block of int32[4]; a block is computed as a whole: leave", "tl.arange(0, 4)"),
         ("call", f"{_RULE}; got a tuple of 2; assign it to a variable before the loop", "both(n)"),

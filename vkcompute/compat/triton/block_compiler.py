@@ -432,6 +432,8 @@ class BlockCompiler(BlockArithmetic):
             remedy = "; a block is computed as a whole: leave the loop out"
         elif is_sequence(value):
             remedy = "; assign it to a variable before the loop"
+        elif isinstance(value, list):
+            remedy = " from outside, which may change; make it a tuple"
         elif isinstance(value, (int, Number)) and self.element_type(value).kind in "iu":
             remedy = "; write range(n)"
         return UnsupportedError(
