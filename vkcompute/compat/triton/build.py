@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,29 +140,34 @@ def build(
         KernelError: the function does something that block programs do not support.
     """
     code = definition.function.__code__
-    names = code.co_varnames
+    names = code.co_varnames[: code.co_argcount]
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
-    args: dict[str, Any] = {names[at]: value for at, value in constants.items()}
-    built = Built(compiler, {}, {}, {}, [], code.co_argcount)
-    for at, kind in signature.items():
-        if not isinstance(kind, (ArrayType, TableType)):
-            args[names[at]] = _number(built, names[at], at, kind)
-    for at, kind in signature.items():
-        if isinstance(kind, ArrayType):
-            args[names[at]] = _pointer(built, names[at], at, kind)
-        elif isinstance(kind, TableType):
-            built.memories[at] = compiler.function.buffer(names[at], INT32)
-    for at, kind in signature.items():
-        if isinstance(kind, TableType):
-            args[names[at]] = _table(built, names[at], at, kind)
-    ordered = {name: args[name] for name in names[: code.co_argcount]}
+    built = Built(compiler, {}, {}, {}, [], len(names))
+    args = {**constants, **_arguments(built, names, signature)}
     try:
-        compiler.run(definition.function, definition.source, ordered)
+        compiler.run(definition.function, definition.source, {name: args[at] for at, name in enumerate(names)})
     except RecursionError:
         raise definition.source.too_deep() from None
     has_matrices = target is not None and any(each.operand == BFLOAT16.name for each in target.matrices)
     widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
     return built
+
+
+def _arguments(built: Built, names: Sequence[str], signature: Mapping[int, Any]) -> dict[int, Any]:
+    """Declares the arguments of a signature, and returns the values that the program sees, by position."""
+    args: dict[int, Any] = {}
+    for at, kind in signature.items():
+        if not isinstance(kind, (ArrayType, TableType)):
+            args[at] = _number(built, names[at], at, kind)
+    for at, kind in signature.items():
+        if isinstance(kind, ArrayType):
+            args[at] = _pointer(built, names[at], at, kind)
+        elif isinstance(kind, TableType):
+            built.memories[at] = built.compiler.function.buffer(names[at], INT32)
+    for at, kind in signature.items():
+        if isinstance(kind, TableType):
+            args[at] = _table(built, names[at], at, kind)
+    return args
 
 
 def _number(built: Built, name: str, at: int, kind: Any) -> Number:
