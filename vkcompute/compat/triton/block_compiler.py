@@ -38,7 +38,7 @@ from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
-from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static
+from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static, made_tuple
 
 
 class Method:
@@ -280,6 +280,8 @@ class BlockCompiler(BlockArithmetic):
             BlockType,
         ):
             return function(*args, **named)
+        if isinstance(function, type) and is_named(function):
+            return made_tuple(function, args, named)
         if function is Constexpr and len(args) == 1 and is_static(args[0]):
             return args[0]
         if function in (getattr, hasattr, isinstance) and not named:

@@ -43,6 +43,7 @@ from vkcompute.jit.frontend.values import (
     is_named,
     is_python,
     is_static,
+    made_tuple,
     sliced,
     swizzled,
 )
@@ -295,10 +296,7 @@ class Expressions(ControlFlow):
                 raise UnsupportedError(f"{rule}; write np.{function.__name__}(dtype)")
             return folded(function, args)
         if isinstance(function, type) and is_named(function):
-            try:
-                return function(*args, **named)
-            except TypeError as error:
-                raise UnsupportedError(str(error).replace(".__new__", "")) from None
+            return made_tuple(function, args, named)
         remedy = "write it as 'for i in range(n):' only" if function is range else remedy_for(function)
         name = ast.unparse(node.func) if hasattr(function, "__name__") else describe(function)
         raise UnsupportedError(f"{name} cannot be called in a kernel; {remedy}")

@@ -171,6 +171,18 @@ def is_named(kind: type) -> TypeGuard[Any]:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
+def made_tuple(kind: type, args: list[Any], named: dict[str, Any]) -> Any:
+    """Returns a named tuple of this class.
+
+    Raises:
+        UnsupportedError: the arguments do not fit its fields.
+    """
+    try:
+        return kind(*args, **named)
+    except TypeError as error:
+        raise UnsupportedError(str(error).replace(".__new__", "")) from None
+
+
 def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
     """Returns the common type of two operands; a weak one is known to fit."""
     if one.type is other.type:
