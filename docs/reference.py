@@ -116,6 +116,9 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("PyShader", "vkcompute.compat.pyshader"),
             Section("Triton", "vkcompute.compat.triton"),
             Section("Triton's language", "vkcompute.compat.triton.language"),
+            Section(
+                "Triton's tensor descriptors", "vkcompute.compat.triton.tools.tensor_descriptor", "TensorDescriptor"
+            ),
             Section("Triton's testing", "vkcompute.compat.triton.testing"),
         ),
     ),

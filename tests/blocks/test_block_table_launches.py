@@ -363,9 +363,8 @@ def test_arrays_of_a_group_and_lists(gpu: vkcompute.Runtime) -> None:
             add_one[(2,)](triton.PointerTable([sharded]), 16, N=16)
         add_one[(1,)](triton.PointerTable(sharded.shards), 16, N=16)
         assert sharded.numpy().tolist() == [1] * 16
-    for arrays in ([gpu.zeros(3), gpu.zeros(4)], (gpu.zeros(3), gpu.zeros(3))):
-        with pytest.raises(TypeError, match=r"got a (list|tuple) for x_ptrs; .* triton.PointerTable\(arrays\)"):
-            add_one[(2,)](arrays, 3, N=4)
+    with pytest.raises(TypeError, match=r"got a list for x_ptrs; .* triton.PointerTable\(arrays\)"):
+        add_one[(2,)]([gpu.zeros(3), gpu.zeros(4)], 3, N=4)
 
 
 @triton.jit

@@ -8,7 +8,7 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import backends, compiler, language, runtime, testing
+from vkcompute.compat.triton import backends, compiler, language, runtime, testing, tools
 from vkcompute.compat.triton.compiler import CompilationError
 from vkcompute.compat.triton.functions import constexpr_function
 from vkcompute.compat.triton.language import core, standard  # noqa: F401  # as attributes of the language
@@ -23,6 +23,7 @@ __all__ = [
     "CompilationError", "Config", "InterpreterError", "JITFunction", "OutOfResources", "PointerTable",
     "TensorWrapper", "autotune", "backends", "cdiv", "compiler", "constexpr_function", "heuristics",
     "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
+    "tools",
 ]  # fmt: skip
 
 __version__ = "3.9.0"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.compat.triton.build import DIVISOR, ArrayType, IntType, TableType
+from vkcompute.compat.triton.composites import Forms, leaf_names
 from vkcompute.compat.triton.types import DTYPES, Constexpr, Dtype
 from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
@@ -34,6 +37,11 @@ class LaunchOptions(NamedTuple):
     n_warps: int = N_WARPS
     asserts: bool = False
 
+    def named(self) -> dict[str, Any]:
+        """Returns the keywords of a launch with these options."""
+        given = {"num_warps": (self.n_warps, N_WARPS), "debug": (self.asserts, False)}
+        return {name: value for name, (value, default) in given.items() if value != default}
+
 
 DEFAULTS = LaunchOptions()
 
@@ -46,6 +54,7 @@ class Parameters:
         names: of the parameters.
         constexprs: for each, True if it is annotated as tl.constexpr.
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
+        forms: of the arguments of which these are the leaves (see `of_leaves`); None if no argument is composite.
 
     Args:
         unspecialized: names or indices of parameters whose ints are not constant if 1, and have no known divisor.
@@ -68,6 +77,7 @@ class Parameters:
         self._unaligned = self._unspecialized.union(map(self._position, unaligned))
         self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
         self.dtypes = [_dtype_of(each) for each in signature.parameters.values()]
+        self.forms: Forms | None = None
 
     def _position(self, which: str | int) -> int:
         """Returns the index of a parameter."""
@@ -76,6 +86,17 @@ class Parameters:
         if type(which) is int and -len(self.names) <= which < len(self.names):
             return which % len(self.names)
         raise ValueError(f"{self.name} has no parameter {which!r}; it has {', '.join(self.names)}")
+
+    def of_leaves(self, forms: Forms) -> Parameters:
+        """Returns a parameter for each leaf of arguments, with the annotation and the options of its own parameter."""
+        names = [leaf_names(name, form) for name, form in zip(self.names, forms, strict=True)]
+        owners = [at for at, leaves in enumerate(names) for _ in leaves]
+        found = copy(self)
+        found.forms, found.names = forms, list(chain(*names))
+        found.constexprs, found.dtypes = [self.constexprs[at] for at in owners], [self.dtypes[at] for at in owners]
+        found._unspecialized = frozenset([leaf for leaf, at in enumerate(owners) if at in self._unspecialized])
+        found._unaligned = frozenset([leaf for leaf, at in enumerate(owners) if at in self._unaligned])
+        return found
 
     def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], LaunchOptions]:
         """Returns the arguments in the order of the parameters, and the options."""
@@ -211,10 +232,10 @@ def number_type(arg: Any, name: str) -> Any:
     kind = kind_of_number(arg)
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
-    if kind is None and type(arg) in (list, tuple):
+    if kind is None and isinstance(arg, list):
         raise TypeError(
-            f"a block program takes arrays and numbers; got a {type(arg).__name__} for {name}; pass an array of its "
-            "numbers, or triton.PointerTable(arrays)"
+            f"a block program takes arrays, numbers and tuples of them; got a list for {name}; pass tuple({name}), an "
+            "array of its numbers, or triton.PointerTable(arrays)"
         )
     if kind is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__

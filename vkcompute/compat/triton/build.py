@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute import ir, tile
 from vkcompute.compat.triton.block_compiler import BlockCompiler
+from vkcompute.compat.triton.composites import Forms, all_leaf_names, assembled
 from vkcompute.compat.triton.types import DTYPES, Pointer, TableValue, WindowsValue
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
@@ -130,22 +131,29 @@ def build(
     constants: Mapping[int, Any],
     signature: Mapping[int, Any],
     target: tile.Target | None = None,
+    forms: Forms | None = None,
 ) -> Built:
     """Builds a program for constants and types, both by the position of the argument.
 
     Args:
         target: the one for which it will be lowered, or None for all.
+        forms: of the arguments if some are composite; positions are then those of the leaves.
 
     Raises:
         KernelError: the function does something that block programs do not support.
     """
     code = definition.function.__code__
-    names = code.co_varnames[: code.co_argcount]
+    parameters = code.co_varnames[: code.co_argcount]
+    names = parameters if forms is None else all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     built = Built(compiler, {}, {}, {}, [], len(names))
-    args = {**constants, **_arguments(built, names, signature)}
+    given = {**constants, **_arguments(built, names, signature)}
+    args = [given[at] for at in range(len(names))]
     try:
-        compiler.run(definition.function, definition.source, {name: args[at] for at, name in enumerate(names)})
+        args = args if forms is None else assembled(compiler, parameters, forms, args)
+        compiler.run(definition.function, definition.source, dict(zip(parameters, args, strict=True)))
+    except UnsupportedError as error:
+        raise definition.error(error) from None
     except RecursionError:
         raise definition.source.too_deep() from None
     has_matrices = target is not None and any(each.operand == BFLOAT16.name for each in target.matrices)
@@ -256,14 +264,18 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
 
 
 def specialize(
-    definition: Definition, constants: Mapping[int, Any], signature: Mapping[int, Any], options: BlockOptions
+    definition: Definition,
+    constants: Mapping[int, Any],
+    signature: Mapping[int, Any],
+    options: BlockOptions,
+    forms: Forms | None = None,
 ) -> Specialization:
-    """Compiles a program.
+    """Compiles a program, as `build`.
 
     Raises:
         KernelError: the function does something that block programs do not support.
     """
-    built = build(definition, constants, signature, options.target)
+    built = build(definition, constants, signature, options.target, forms)
     try:
         kernel = lowered(definition, built, options)
         in_words = ir.in_words(kernel.function, options.compilation.target)

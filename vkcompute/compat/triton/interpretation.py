@@ -12,6 +12,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.compat.triton.arguments import Parameters
 from vkcompute.compat.triton.build import ArrayType, TableType, build
+from vkcompute.compat.triton.composites import flattened
 from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.compat.triton.tensors import on_host, span_of
@@ -34,12 +35,14 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     """
     args, _ = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
+    forms, args = flattened(args, parameters.constexprs)
+    parameters = parameters if forms is None else parameters.of_leaves(forms)
     parameters.check_constants(args)
     args, elements = unwrapped(on_host(args))
     arrays = {at: _arrays_of(arg) for at, arg in enumerate(args)}
     memory = HostMemory([each for given in arrays.values() for each in given])
     constants, types = parameters.typed(args, _type_of, elements)
-    built = build(definition, constants, types)
+    built = build(definition, constants, types, forms=forms)
     pushes: dict[Any, Any] = {push: args[at] for at, push in built.numbers.items()}
     pushes |= {push: len(args[at]) for (at, _), push in built.compiler.extents.items()}  # of tables
     tables = [at for at, arg in enumerate(args) if type(arg) is PointerTable]

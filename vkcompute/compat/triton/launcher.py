@@ -12,6 +12,7 @@ import numpy as np
 from vkcompute.code_version import code_version
 from vkcompute.compat.triton.arguments import LaunchOptions, Parameters, exact_key, number_type
 from vkcompute.compat.triton.build import DIVISOR, FOLDERS, ArrayType, BlockOptions, IntType, build, lowered, specialize
+from vkcompute.compat.triton.composites import Forms, flattened
 from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.compat.triton.table_memory import memory_of
@@ -52,6 +53,7 @@ from vkcompute.tile.program import is_wide, overlaps_of
 __tracebackhide__ = hides_calls
 
 _MAX_ORDERS = 1024
+_MAX_FORMS = 256
 _MOST_PRINTS = 1 << 16
 
 
@@ -63,6 +65,7 @@ class BlockLauncher:
         self._definition, self.name, self._parameters = definition, parameters.name, parameters
         self._plan_key = object()
         self._programs: dict[tuple[Any, ...], Specializations] = {}
+        self._of_forms: BoundedCache[Forms, BlockLauncher] = BoundedCache(_MAX_FORMS)
         self._orders: BoundedCache[tuple[Any, ...], tuple[tuple[int, ...], bool]] = BoundedCache(_MAX_ORDERS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -91,7 +94,10 @@ class BlockLauncher:
     def _planned(
         self, key: tuple[Any, ...], grid: tuple[int, ...], chosen: LaunchOptions, args: tuple[Any, ...]
     ) -> Any:
-        """Launches without a plan, and keeps one for launches with the same key."""
+        """Launches without a plan, and keeps one for launches with the same key. Leaves have plans of their own."""
+        forms, leaves = flattened(args, self._parameters.constexprs)
+        if forms is not None:
+            return self._of_leaves(forms)(grid, leaves, chosen.named())
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
         args, elements = unwrapped(on_host(args))
@@ -125,6 +131,14 @@ class BlockLauncher:
         if hosts is not None:
             hosts.read(kernel, found.aliases)
         return future
+
+    def _of_leaves(self, forms: Forms) -> BlockLauncher:
+        """Returns the launcher of the program for arguments of these forms, which takes their leaves."""
+        found = self._of_forms.get(forms)
+        if found is None:
+            parameters = self._parameters.of_leaves(forms)
+            found = self._of_forms[forms] = BlockLauncher(self._definition, parameters, debug=self._debug)
+        return found
 
     def _reporting(
         self,
@@ -173,7 +187,7 @@ class BlockLauncher:
             found = find(options)
 
         def make() -> Function:
-            built = build(self._definition, constants, signature, options.target)
+            built = build(self._definition, constants, signature, options.target, self._parameters.forms)
             return lowered(self._definition, built, options).function
 
         try:
@@ -187,7 +201,8 @@ class BlockLauncher:
     ) -> MissingFeature:
         """Adds the first call that gives numbers of a missing type to an error, if there is one."""
         lacking = lacking_types(missing)
-        for op in walk(build(self._definition, constants, signature).compiler.function.body):
+        built = build(self._definition, constants, signature, forms=self._parameters.forms)
+        for op in walk(built.compiler.function.body):
             if op.has_result and op.loc is not None and element_of(op.type).name in lacking:
                 return located(missing, str(op.loc).replace("\0", f"this is {element_of(op.type)}"))
         return missing
@@ -199,7 +214,7 @@ class BlockLauncher:
         return self._specializations(constants).find(key, partial(self._made, constants))
 
     def _made(self, constants: Mapping[int, Any], signature: Any, options: BlockOptions) -> Specialization:
-        return specialize(self._definition, constants, dict(signature), options)
+        return specialize(self._definition, constants, dict(signature), options, self._parameters.forms)
 
     def _specializations(self, constants: Mapping[int, Any]) -> Specializations:
         """Returns the specializations for constants: their texts are a part of the key on disk."""
@@ -208,7 +223,8 @@ class BlockLauncher:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
             functions = [self._definition.function]
-            self._programs[key] = Specializations(functions, "blocks", code_version(*FOLDERS), text)
+            common = "blocks", code_version(*FOLDERS), text, repr(self._parameters.forms)
+            self._programs[key] = Specializations(functions, *common)
         return self._programs[key]
 
     def _asserts(self) -> bool:
@@ -219,6 +235,9 @@ class BlockLauncher:
         """Returns the kernel that a launch would run, and the bytes of its workgroup memory."""
         args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
+        forms, leaves = flattened(args, self._parameters.constexprs)
+        if forms is not None:
+            return self._of_leaves(forms).compiled(sizes, leaves, chosen.named())
         args, elements = unwrapped(on_host(args))
         runtime = _runtime_of(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compat.triton.composites import leaves_of
 from vkcompute.compat.triton.pointer_table import PointerTable
 from vkcompute.compat.triton.reinterpretation import TensorWrapper
 from vkcompute.compat.triton.types import DTYPES
@@ -52,8 +53,20 @@ def span_of(view: Any) -> Any:
 
 
 def arrays_of(arg: Any) -> list[Any]:
-    """Returns the array of an argument, or those of a table of pointers, as `elements_of`."""
-    return [elements_of(each) for each in (arg.arrays if isinstance(arg, PointerTable) else (arg,))]
+    """Returns the arrays of an argument, of all leaves of a composite one and of tables of pointers, as `elements_of`.
+
+    Raises:
+        TypeError: it has none.
+    """
+    groups = [each.arrays if isinstance(each, PointerTable) else (each,) for each in leaves_of(arg)]
+    found = [elements_of(each) for group in groups for each in group if _is_array(each)]
+    if not found:
+        raise TypeError(f"reset_to_zero and restore_value name arrays; got {arg!r}; leave its name out")
+    return found
+
+
+def _is_array(arg: Any) -> bool:
+    return hasattr(arg, "shape") and not isinstance(arg, np.generic)
 
 
 def elements_of(arg: Any) -> Any:

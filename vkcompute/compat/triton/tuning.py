@@ -14,9 +14,11 @@ from vkcompute import disk
 from vkcompute.code_version import code_version
 from vkcompute.compat.triton import testing
 from vkcompute.compat.triton.build import FOLDERS
+from vkcompute.compat.triton.composites import is_composite, leaves_of
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.compat.triton.program import JITFunction, is_interpreting
 from vkcompute.compat.triton.tensors import arrays_of
+from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import VkComputeError
 from vkcompute.jit.compilation import fingerprint
 
@@ -102,7 +104,7 @@ class Autotuner(Launched):
         if len(self.configs) == 1:
             return self._launched(self.configs[0], args, grid, named)
         given = self.by_name(args, named)
-        types = [str(value.dtype) for value in given.values() if hasattr(value, "dtype")]
+        types = [str(leaf.dtype) for leaf in _leaves(given) if hasattr(leaf, "dtype")]
         key = *[bucket(given.get(name)) for name in self._key], *types
         if key not in self.cache:
             configs = self._pruned(given, named)
@@ -176,7 +178,7 @@ class Autotuner(Launched):
         texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
         if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
-        runtime = next((value.runtime for value in given.values() if hasattr(value, "runtime")), None)
+        runtime = next((leaf.runtime for leaf in _leaves(given) if hasattr(leaf, "runtime")), None)
         if runtime is None:
             from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
 
@@ -249,10 +251,22 @@ class Autotuner(Launched):
 
 
 def bucket(value: Any) -> Any:
-    """Returns what a value of a key is measured for: integers stand for those of as many bits, and multiples of 16."""
-    if type(value) is not int or -16 <= value <= 16:
-        return value
-    return "about", (1 << value.bit_length()) * (1 if value > 0 else -1), value % 16 == 0
+    """Returns what a value of a key is measured for: integers stand for those of as many bits, and multiples of 16.
+
+    Arrays stand for those of their dtype, and composite arguments for their leaves.
+    """
+    if type(value) is int and not -16 <= value <= 16:
+        return "about", (1 << value.bit_length()) * (1 if value > 0 else -1), value % 16 == 0
+    if is_composite(value):
+        return tuple(map(bucket, leaves_of(value)))
+    if hasattr(value, "dtype") and not isinstance(value, np.generic):
+        return str(value.dtype)
+    return value.value if isinstance(value, Constexpr) else value
+
+
+def _leaves(given: Mapping[str, Any]) -> list[Any]:
+    """Returns the leaves of all arguments."""
+    return [leaf for value in given.values() for leaf in leaves_of(value)]
 
 
 class Heuristics(Launched):
