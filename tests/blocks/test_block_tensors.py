@@ -15,6 +15,7 @@ import pytest
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import Runtime
+from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
 
@@ -37,8 +38,8 @@ class _Tensor:
     def element_size(self) -> int:
         return self._storage.itemsize
 
-    def stride(self, axis: int) -> int:
-        return self._strides[axis]
+    def stride(self, axis: int | None = None) -> Any:
+        return self._strides if axis is None else self._strides[axis]
 
     def detach(self) -> _Tensor:
         return self
@@ -158,6 +159,21 @@ def test_brain_floats(torch: Any, launched: Any, gpu: Runtime) -> None:
     assert np.array_equal((out.astype(np.uint32) << 16).view(np.float32), np.arange(32))
 
 
+@triton.jit
+def transposed(x, out):
+    out.store([1, 0], x.load([0, 1]).T)
+
+
+def test_descriptors_of_tensors(torch: Any, launched: Any) -> None:
+    host, out = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((6, 8), np.float32)
+    x = TensorDescriptor.from_tensor(torch.from_numpy(host).transpose(0, 1), [4, 2])
+    assert (x.shape, x.strides) == ([6, 4], [1, 6])
+    launched(transposed)[(1,)](x, TensorDescriptor.from_tensor(torch.from_numpy(out), [2, 4]))
+    wanted = np.zeros_like(out)
+    wanted[1:3, :4] = host[1:3, :4]
+    np.testing.assert_array_equal(out, wanted)
+
+
 def test_a_tensor_of_another_device_is_refused(torch: Any, gpu: Runtime) -> None:
     x = torch.from_numpy(np.zeros(4, np.float32))
     if torch.Tensor is _Tensor:
@@ -244,3 +260,31 @@ def test_libraries_import_this_package_as_triton(run_python: Callable[..., Any],
     """
     done = run_python(textwrap.dedent(program))
     assert done.stdout == "True\n", done.stderr
+
+
+def test_no_module_of_triton_itself_remains(run_python: Callable[..., Any]) -> None:
+    """PyTorch imports Triton, and so modules that this package does not have."""
+    program = """
+        import sys
+        from types import ModuleType
+        names = "triton", "triton.tools", "triton.tools.tensor_descriptor", "triton.tools.disasm", "triton.knobs"
+        sys.modules.update({name: ModuleType(name) for name in names})
+        import vkcompute.compat.triton
+        for _ in range(2):
+            vkcompute.compat.triton.install_as_triton()
+            import triton
+            import triton.tools.tensor_descriptor
+            from triton.tools.tensor_descriptor import TensorDescriptor
+            from vkcompute.compat.triton.tools import tensor_descriptor
+            assert TensorDescriptor is triton.tools.tensor_descriptor.TensorDescriptor
+            assert triton.tools.tensor_descriptor is tensor_descriptor
+            for name in ("tools.disasm", "knobs"):
+                try:
+                    __import__("triton." + name)
+                    print("imports", name)
+                except ModuleNotFoundError:
+                    pass
+        print("done")
+    """
+    done = run_python(textwrap.dedent(program))
+    assert done.stdout == "done\n", done.stderr

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from vkcompute.compat.triton.block_pointers import make_tensor_descriptor
 from vkcompute.compat.triton.block_compiler import BlockCompiler
+from vkcompute.compat.triton.block_pointers import make_tensor_descriptor
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
 from vkcompute.compat.triton.types import BlockType, Constexpr, Dtype, PointerType
 from vkcompute.jit.frontend.source import Definition, UnsupportedError

@@ -10,6 +10,7 @@ _MODULES = (
     "backends", "backends.compiler", "compiler", "compiler.errors", "language", "language.core", "language.extra",
     "language.extra.cuda", "language.extra.cuda.libdevice", "language.extra.libdevice", "language.math",
     "language.standard", "runtime", "runtime.autotuner", "runtime.driver", "runtime.errors", "runtime.jit", "testing",
+    "tools", "tools.tensor_descriptor",
 )  # fmt: skip
 """The modules that have Triton's paths."""
 
@@ -17,12 +18,15 @@ _MODULES = (
 def install_as_triton() -> None:
     """Makes `import triton` take this package, for libraries of block programs. Call it before they are imported.
 
-    PyTorch is imported first where it is installed: it looks for Triton's own compiler.
+    PyTorch is imported first where it is installed: it looks for Triton's own compiler. Of Triton itself no module
+    remains imported.
     """
     for name in ("hints", "triton_compat"):
         with suppress(ImportError):
             import_module(f"torch._inductor.runtime.{name}")
     package = __name__.rpartition(".")[0]
+    for name in [each for each in sys.modules if each.startswith("triton.")]:  # of Triton itself
+        del sys.modules[name]
     sys.modules["triton"] = sys.modules[package]
     for name in _MODULES:
         sys.modules[f"triton.{name}"] = import_module(f"{package}.{name}")
