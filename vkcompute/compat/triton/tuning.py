@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,7 @@ class Autotuner(Launched):
         if len(self.configs) == 1:
             return self._launched(self.configs[0], args, grid, named)
         given = self.by_name(args, named)
-        types = [str(leaf.dtype) for leaf in _leaves(given) if hasattr(leaf, "dtype")]
-        key = *[bucket(given.get(name)) for name in self._key], *types
+        key = *[bucket(given.get(name)) for name in self._key], *_dtypes(given.values())
         if key not in self.cache:
             configs = self._pruned(given, named)
             self.cache[key] = configs[0] if len(configs) == 1 else self._chosen(key, configs, given, args, grid, named)
@@ -178,7 +177,8 @@ class Autotuner(Launched):
         texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
         if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
-        runtime = next((leaf.runtime for leaf in _leaves(given) if hasattr(leaf, "runtime")), None)
+        leaves = [leaf for value in given.values() for leaf in leaves_of(value)]
+        runtime = next((leaf.runtime for leaf in leaves if hasattr(leaf, "runtime")), None)
         if runtime is None:
             from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
 
@@ -264,9 +264,15 @@ def bucket(value: Any) -> Any:
     return value.value if isinstance(value, Constexpr) else value
 
 
-def _leaves(given: Mapping[str, Any]) -> list[Any]:
-    """Returns the leaves of all arguments."""
-    return [leaf for value in given.values() for leaf in leaves_of(value)]
+def _dtypes(values: Iterable[Any]) -> list[str]:
+    """Returns the dtypes of arguments and of the leaves of composite ones, as far as they have any."""
+    found = []
+    for value in values:
+        if hasattr(value, "dtype"):
+            found.append(str(value.dtype))
+        elif is_composite(value):
+            found += _dtypes(leaves_of(value))
+    return found
 
 
 class Heuristics(Launched):
