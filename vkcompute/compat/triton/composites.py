@@ -1,7 +1,7 @@
-"""Composite arguments, tuples and tensor descriptors: their leaves, and the form in which the program has them.
+"""Composite arguments, tuples and tensor descriptors: leaves and a form.
 
-Each leaf is an argument of its own in a launch, which is typed, bound and copied as any other. The form is a part of
-what the program is compiled for.
+A launch has each leaf as an argument of its own, which is typed, bound and copied as any other. The program is compiled
+for the form, and has the values again, made of the leaves.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from vkcompute.compat.triton.types import BlockType, Constexpr, Dtype, PointerTy
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 
 _TYPES = Dtype, PointerType, BlockType
-"""Types of the language, which are tuples in this package only."""
+"""Types of the language, which this package implements as named tuples."""
 _ATTRIBUTES = "", ".shape", ".strides"
-"""What the parts of a descriptor are called behind its name: the base has the name itself."""
+"""Suffixes of the names of a descriptor's parts: the base has the name of the descriptor."""
 
 
 class Form(NamedTuple):

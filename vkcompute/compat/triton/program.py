@@ -153,7 +153,7 @@ def jit(
         add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024)
 
     Arguments are arrays, whose pointers the program gets, NumPy arrays, PyTorch's tensors of the host, tables of
-    pointers, numbers, None.
+    pointers, tensor descriptors, numbers, None, and tuples of these.
 
     Args:
         debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.
