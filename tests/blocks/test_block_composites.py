@@ -119,6 +119,16 @@ def test_arrays_of_a_tuple_that_overlap(gpu: vkcompute.Runtime, first: int, seco
     np.testing.assert_array_equal(memory.numpy(), data)
 
 
+def test_an_empty_grid_needs_no_other_runtime(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.compat.triton.launcher.default_runtime", pytest.fail)
+    assert exchanged[(0,)]((gpu.zeros(N), gpu.zeros(N)), (1, 2), BLOCK=16).done()
+
+
+def test_a_text_in_a_tuple_can_be_a_constant(gpu: vkcompute.Runtime) -> None:
+    with pytest.raises(TypeError, match=r"got str for options\[0\]; .*tl.constexpr\('half'\) in its place"):
+        constants[(1,)](gpu.zeros(16), ("half", 2), BLOCK=16)
+
+
 @triton.jit
 def annotated(numbers: tl.int64, flags: tl.int1, out_ptr):
     tl.static_assert(numbers[0].dtype == tl.int64 and numbers[1].dtype == tl.int64 and flags[0].dtype == tl.int1)

@@ -81,7 +81,7 @@ def test_numpys_integers_are_constants_as_ints_are(machine: vkcompute.Runtime | 
         ((tl.float32, 2.0), "got Dtype for n; annotate it as n: tl.constexpr"),
         ((8, {"a": 1}), "got dict for scale; pass a number, or read it in the kernel as a constant"),
         ((8, 2j), "got complex for scale; pass scale.real and scale.imag"),
-        ((8, [1.0]), "got a list for scale; pass an array of its numbers"),
+        ((8, [1.0]), r"got a list for scale; pass tuple\(scale\), an array of its numbers"),
         ((8, np.array(2.0)), r"for scale; pass the number, as scale.item\(\)"),
         ((8, np.ones(2, object)), r"got an array of object for scale; convert it, as scale.astype\(np.float32\)"),
         ((8, np.ones(2, ">i4")), r"got an array of >i4 for scale; convert it, as scale.astype\(np.int32\)"),

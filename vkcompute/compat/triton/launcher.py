@@ -73,7 +73,8 @@ class BlockLauncher:
         args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         if 0 in sizes:
-            return _runtime_of(unwrapped(args)[0]).scheduler.completed_future()
+            _, leaves = flattened(args, self._parameters.constexprs)
+            return _runtime_of(unwrapped(leaves)[0]).scheduler.completed_future()
         pairs = zip(args, self._parameters.constexprs, strict=True)
         places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
         key = self._plan_key, sizes, chosen, *places
