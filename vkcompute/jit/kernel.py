@@ -93,7 +93,7 @@ class PythonKernel(PythonLaunchable):
 
     @cached_property
     def _launch(self) -> Callable[..., Any]:  # type: ignore[override]
-        return self.simulate._launch if _is_set("VKCOMPUTE_SIMULATE") else self._launcher
+        return self.simulate._launch if is_set("VKCOMPUTE_SIMULATE") else self._launcher
 
     @cached_property
     def _launcher(self) -> Launcher:
@@ -124,7 +124,7 @@ class PythonKernel(PythonLaunchable):
 
     @property
     def _checked(self) -> bool:
-        return _is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
+        return is_set("VKCOMPUTE_CHECK_BOUNDS") if self._check_bounds is None else self._check_bounds
 
     def statistics(self, *args: Any, **named: Any) -> KernelStatistics:
         """Returns how the driver compiled the kernel for the arguments of a launch; see `Kernel.statistics`.
@@ -323,7 +323,7 @@ def function(given: _Function) -> _Function:
     return given
 
 
-def _is_set(switch: str) -> bool:
+def is_set(switch: str) -> bool:
     """The state of a switch in the environment. Raises ValueError for other words than those of `_SWITCHES`."""
     text = os.environ.get(switch, "")
     state = _SWITCHES.get(text.lower())

@@ -130,13 +130,13 @@ def build(
     definition: Definition,
     constants: Mapping[int, Any],
     signature: Mapping[int, Any],
-    target: tile.Target | None = None,
+    options: BlockOptions | None = None,
     forms: Forms | None = None,
 ) -> Built:
     """Builds a program for constants and types, both by the position of the argument.
 
     Args:
-        target: the one for which it will be lowered, or None for all.
+        options: those with which it will be lowered; None for all targets.
         forms: of the arguments if some are composite; positions are then those of the leaves.
 
     Raises:
@@ -146,6 +146,7 @@ def build(
     parameters = code.co_varnames[: code.co_argcount]
     names = parameters if forms is None else all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
+    compiler.check_bounds = options is not None and options.compilation.check_bounds
     built = Built(compiler, {}, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
     args = [given[at] for at in range(len(names))]
@@ -156,7 +157,8 @@ def build(
         raise definition.error(error) from None
     except RecursionError:
         raise definition.source.too_deep() from None
-    has_matrices = target is not None and any(each.operand == BFLOAT16.name for each in target.matrices)
+    matrices = () if options is None else options.target.matrices
+    has_matrices = any(each.operand == BFLOAT16.name for each in matrices)
     widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
     return built
 
@@ -275,7 +277,7 @@ def specialize(
     Raises:
         KernelError: the function does something that block programs do not support.
     """
-    built = build(definition, constants, signature, options.target, forms)
+    built = build(definition, constants, signature, options, forms)
     try:
         kernel = lowered(definition, built, options)
         in_words = ir.in_words(kernel.function, options.compilation.target)

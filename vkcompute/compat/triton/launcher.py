@@ -29,6 +29,7 @@ from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import lacking_types, located
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
 from vkcompute.jit.frontend.source import Definition
+from vkcompute.jit.kernel import is_set
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import pushed
@@ -175,8 +176,9 @@ class BlockLauncher:
             grid = -(-grid[0] // n_rows), n_rows
         self._parameters.check_constants(args, Parameter)
         constants, signature = self._parameters.typed(args, _type_of, elements)
-        compilation = CompileOptions(grid_wrapped=is_wrapped, target=target_of(runtime))
-        asserts = chosen.asserts or self._asserts()
+        checks = is_set("VKCOMPUTE_CHECK_BOUNDS")
+        compilation = CompileOptions(grid_wrapped=is_wrapped, check_bounds=checks, target=target_of(runtime))
+        asserts = chosen.asserts or checks or self._asserts()
         options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
         find = partial(self._found, constants, signature)
         found = find(options)
@@ -188,7 +190,7 @@ class BlockLauncher:
             found = find(options)
 
         def make() -> Function:
-            built = build(self._definition, constants, signature, options.target, self._parameters.forms)
+            built = build(self._definition, constants, signature, options, self._parameters.forms)
             return lowered(self._definition, built, options).function
 
         try:

@@ -22,6 +22,7 @@ from vkcompute.compat.triton.types import (
 from vkcompute.ir import BOOL, INT32, UINT32, UINT64, Memory, Scalar, Value
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN
 from vkcompute.jit.frontend.report import escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
@@ -125,7 +126,7 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
 def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
     """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
     if entry is None:
-        return places
+        return _checked(c, places) if c.check_bounds else places
     b, (array, offsets, mask, _) = c.builder, places
     shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
     number, start, length = (each.value for each in entry[:3])
@@ -134,6 +135,23 @@ def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
     demand(c, inside, mask, f"{message}; mask it, as mask=offsets < n", offsets, number, length)
     found = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
     return Places(array, found, inside if mask is None else b.compute("and", mask, inside), window)
+
+
+def _checked(c: BlockCompiler, places: Places) -> Places:
+    """Demands that elements are in the array. Those out of bounds are not accessed."""
+    b, (array, offsets, mask, window) = c.builder, places
+    shape, kind = shape_of(offsets.type), element_of(offsets.type)
+
+    def parameter(source: int) -> Value:
+        return b.full(b.cast(c.parameter(array, source), kind), shape)
+
+    index = b.compute("sub", offsets, parameter(OFFSET)) if array.strided else offsets
+    lowest = parameter(LOWEST) if array.strided else b.full(b.const(0, kind), shape)
+    inside = in_bounds(c, b.compute("sub", index, lowest), c.parameter(array, SPAN))
+    last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
+    message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
+    demand(c, inside, mask, message, index, lowest, last)
+    return Places(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
 
 
 # -- blocks of strided arrays ------------------------------------------------------------------------------------------

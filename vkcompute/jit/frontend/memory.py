@@ -17,6 +17,8 @@ from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector,
 
 OFFSET, STRIDE = -4, 64
 """Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+SPAN, LOWEST = -5, -6
+"""The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
 
 
 class MemoryAccess(Arithmetic):
@@ -81,7 +83,7 @@ class MemoryAccess(Arithmetic):
         return Number(self.parameter(array, 0 if array.ndim == 1 else axis), Kind(INT32))
 
     def parameter(self, array: ArrayValue, source: int) -> Value:
-        """Returns a launch parameter of an array: a length or SIZE (int32), OFFSET or STRIDE + axis (uint32)."""
+        """Returns a parameter of an array: a length, SPAN or LOWEST (int32), OFFSET or STRIDE + axis (uint32)."""
         key = array.position, source
         if key not in self.extents:
             of_layout = source == OFFSET or source >= STRIDE

@@ -21,7 +21,7 @@ from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET, STRIDE
+from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN, STRIDE
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
@@ -245,4 +245,7 @@ def pushed(arg: Any, what: int) -> Any:
         return bool(arg)
     if what == OFFSET:
         return first_index(arg)
+    if what in (SPAN, LOWEST):
+        _, low, high = arg.span
+        return (high - low if what == SPAN else low - arg.offset) // arg.dtype.itemsize
     return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // arg.dtype.itemsize & 0xFFFFFFFF
