@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.launcher import pushed
 from vkcompute.jit.launching.loops import Loops, on_device
-from vkcompute.jit.launching.plan import launch
+from vkcompute.jit.launching.plan import Plan, launch
 from vkcompute.jit.launching.spilling_kernel import SpillingKernel, splits_of
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
@@ -53,9 +54,23 @@ from vkcompute.tile.program import is_wide, overlaps_of
 
 __tracebackhide__ = hides_calls
 
-_MAX_ORDERS = 1024
+_MAX_PLANS = 1024
 _MAX_FORMS = 256
 _MOST_PRINTS = 1 << 16
+
+
+class _Known(NamedTuple):
+    """A launch that can be repeated.
+
+    Attributes:
+        plan: a weak reference to its plan, which the runtime keeps.
+        order: positions of the arguments in the order of the plan.
+        is_plain: True if the arguments are those of the plan, without wrappers and tables.
+    """
+
+    plan: weakref.ref[Plan]
+    order: tuple[int, ...]
+    is_plain: bool
 
 
 class BlockLauncher:
@@ -67,7 +82,7 @@ class BlockLauncher:
         self._plan_key = object()
         self._programs: dict[tuple[Any, ...], Specializations] = {}
         self._of_forms: BoundedCache[Forms, BlockLauncher] = BoundedCache(_MAX_FORMS)
-        self._orders: BoundedCache[tuple[Any, ...], tuple[tuple[int, ...], bool]] = BoundedCache(_MAX_ORDERS)
+        self._plans: BoundedCache[tuple[Any, ...], _Known] = BoundedCache(_MAX_PLANS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
@@ -80,16 +95,14 @@ class BlockLauncher:
         places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
         key = self._plan_key, sizes, chosen, *places
         try:
-            known = self._orders.get(key)
+            known = self._plans.get(key)
         except TypeError:  # a constant that may change
             self._parameters.check_constants(args)
             raise
-        if known is not None:
-            order, is_plain = known
-            bound = args if is_plain else bindings(args)
-            given = [bound[at] for at in order]
-            plan = given[0].runtime.plans.get(key)
-            if plan is not None and (future := plan.launch(given, None)) is not None:
+        if known is not None and (plan := known.plan()) is not None:
+            bound = args if known.is_plain else bindings(args)
+            future = plan.launch([bound[at] for at in known.order], None)
+            if future is not None:
                 return future
         return self._planned(key, sizes, chosen, args)
 
@@ -128,8 +141,8 @@ class BlockLauncher:
             future = launch(key if exact else None, found, (kernel, loops), given, pushes, grid)
         if is_alone:
             runtime.scheduler.finish()
-        if exact and not found.sites:
-            self._orders[key] = order, not elements and len(bound) == len(args)
+        if exact and (plan := runtime.plans.get(key)) is not None:
+            self._plans[key] = _Known(weakref.ref(plan), order, not elements and len(bound) == len(args))
         if hosts is not None:
             hosts.read(kernel, found.aliases)
         return future

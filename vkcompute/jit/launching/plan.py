@@ -28,8 +28,22 @@ class Plan:
     """
 
     __slots__ = (
-        "_binds_more", "_binds_twice", "_command", "_cost", "_extents", "_grid", "_harmless", "_kernel", "_pack",
-        "_reads_at", "_sets", "_values", "_writes_at", "found", "single",
+        "__weakref__",
+        "_binds_more",
+        "_binds_twice",
+        "_command",
+        "_cost",
+        "_extents",
+        "_grid",
+        "_harmless",
+        "_kernel",
+        "_pack",
+        "_reads_at",
+        "_sets",
+        "_values",
+        "_writes_at",
+        "found",
+        "single",
     )  # fmt: skip
 
     def __init__(
