@@ -20,6 +20,7 @@ from vkcompute.compat.triton.functions import (
     BlockFunction,
     ConstexprFunction,
 )
+from vkcompute.compat.triton.loop_range import LoopRange
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
     Address,
@@ -46,32 +47,6 @@ class Method:
 
     def __init__(self, function: BlockFunction, owner: Any) -> None:
         self.function, self.owner = function, owner
-
-
-class StaticRange:
-    """The marker `tl.static_range`, whose loops are unrolled; `tl.range` is the other."""
-
-    hints = (
-        "num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm"
-    )  # fmt: skip
-    parameters = "arg1", "arg2", "step"
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def bounds(self, args: list[Any], named: dict[str, Any]) -> list[Any]:
-        """Returns the arguments of `range`. Raises UnsupportedError for an unknown name."""
-        allowed = (*self.parameters[len(args) :], *(self.hints if self.__name__ == "range" else ()))
-        unknown = [name for name in named if name not in allowed]
-        if unknown:
-            raise UnsupportedError(
-                f"tl.{self.__name__} has no parameter {unknown[0]} here; it has {', '.join(allowed)}"
-            )
-        given = {**dict(zip(self.parameters, args, strict=False)), **named}
-        if "arg1" not in given or len(args) > len(self.parameters):
-            raise UnsupportedError(f"tl.{self.__name__} takes 1 to 3 integers; got {len(args)}")
-        start, stop, step = (given.get(name) for name in self.parameters)
-        return [0 if stop is None else start, start if stop is None else stop, 1 if step is None else step]
 
 
 class BlockCompiler(BlockArithmetic):
@@ -124,7 +99,7 @@ class BlockCompiler(BlockArithmetic):
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
         """Returns the items of a tuple or of a constant range."""
         function = self.value(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and (function is range or isinstance(function, StaticRange)):
+        if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
             args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
             if all(type(each) is int for each in args):
                 return tuple(range(*args))
@@ -285,7 +260,7 @@ class BlockCompiler(BlockArithmetic):
         if function is Constexpr and len(args) == 1 and is_static(args[0]):
             return args[0]
         if function in (getattr, hasattr, isinstance) and not named:
-            return self._asked(function, args)
+            return self._introspected(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
@@ -297,8 +272,8 @@ class BlockCompiler(BlockArithmetic):
                 raise UnsupportedError(f"{rule}; got {told_unknown(each)}{instead}")
         return folded(partial(function, **named), args)
 
-    def _asked(self, function: Any, args: list[Any]) -> Any:
-        """Answers a question about a value at compile time."""
+    def _introspected(self, function: Any, args: list[Any]) -> Any:
+        """Calls getattr, hasattr or isinstance at compile time."""
         value, what, *default = args
         if function is isinstance:
             kind = Number if isinstance(value, Number) else type(value)
@@ -399,7 +374,7 @@ class BlockCompiler(BlockArithmetic):
             self.located(self._assert, node)
             return
         function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
-        if isinstance(function, StaticRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
+        if isinstance(function, LoopRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
             self.located(self._unroll, node)
         else:
             super().statement(node)
@@ -421,7 +396,7 @@ class BlockCompiler(BlockArithmetic):
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
         """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
         function = self.value(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and isinstance(function, StaticRange):
+        if isinstance(node, ast.Call) and isinstance(function, LoopRange):
             return self.counted(self._bounds(node))
         if function not in (range, *LOOP_CALLS):
             raise self._not_iterated(self.value(node))

@@ -6,7 +6,6 @@ import builtins
 
 from vkcompute.compat.triton import functions, libdevice, target_info, types
 from vkcompute.compat.triton import math as mathematics
-from vkcompute.compat.triton.block_compiler import StaticRange
 from vkcompute.compat.triton.block_pointers import (
     advance,
     load_tensor_descriptor,
@@ -54,6 +53,7 @@ from vkcompute.compat.triton.hints import (
 )
 from vkcompute.compat.triton.joining import cat, interleave, join, split
 from vkcompute.compat.triton.language import extra, math
+from vkcompute.compat.triton.loop_range import LoopRange
 from vkcompute.compat.triton.math import (
     abs,
     cdiv,
@@ -153,7 +153,7 @@ __all__ = [
 
 constexpr, dtype, pointer_type = types.Constexpr, types.Dtype, types.PointerType
 constexpr_type = types.Constexpr
-range, static_range = StaticRange("range"), StaticRange("static_range")
+range, static_range = LoopRange("range"), LoopRange("static_range")
 int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 bfloat16 = DTYPES["bfloat16"]
