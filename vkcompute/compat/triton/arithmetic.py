@@ -15,13 +15,13 @@ import numpy as np
 
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
+    POINTERS,
+    TYPES,
     Address,
     BlockPointer,
-    BlockType,
     Descriptor,
     Dtype,
     Pointer,
-    PointerType,
 )
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
@@ -350,8 +350,7 @@ class BlockArithmetic(Compiler):
 
 def is_sequence(value: Any) -> bool:
     """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
-    opaque = Pointer, BlockPointer, Descriptor, Address, Dtype, PointerType, BlockType
-    return isinstance(value, tuple) and not isinstance(value, opaque)
+    return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS))
 
 
 def told_unknown(*values: Any) -> str:
@@ -382,7 +381,7 @@ def told(value: Any) -> str:
         return f"a pointer to a block of {value.array.name}"
     if isinstance(value, Descriptor):
         return f"a descriptor of {value.array.name}"
-    if isinstance(value, (Dtype, PointerType, BlockType)):
+    if isinstance(value, TYPES):
         return f"the type {value}"
     if type(value) in (bool, int, float, str):
         return repr(value)

@@ -23,6 +23,8 @@ from vkcompute.compat.triton.functions import (
 from vkcompute.compat.triton.loop_range import LoopRange
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
+    POINTERS,
+    TYPES,
     Address,
     BlockPointer,
     BlockType,
@@ -117,7 +119,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _field(self, node: ast.FormattedValue) -> str:
         value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
-        if not is_static(value) or isinstance(value, (Pointer, BlockPointer, Descriptor, Address)):
+        if not is_static(value) or isinstance(value, POINTERS):
             raise UnsupportedError(
                 f"an f-string has values known at compile time; got {told(value)}; print numbers behind a text, as "
                 'tl.device_print("x", x)'
@@ -137,11 +139,11 @@ class BlockCompiler(BlockArithmetic):
             return base
         if isinstance(base, Number):
             return self._of_block(base, name)
-        if isinstance(base, (Pointer, BlockPointer, Descriptor, Address)):
+        if isinstance(base, POINTERS):
             return self._of_pointer(base, name)
         if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
             return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
-        if isinstance(base, (Dtype, PointerType, BlockType)):
+        if isinstance(base, TYPES):
             found = getattr(base, name, None)
             if found is None or name.startswith("_"):
                 scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
@@ -250,10 +252,7 @@ class BlockCompiler(BlockArithmetic):
             return self.inline(definition.function, args, named, node)
         if isinstance(function, FunctionType):
             return self.inline(function, args, named, node)
-        if isinstance(getattr(function, "__self__", None), (Dtype, PointerType, BlockType)) or function in (
-            PointerType,
-            BlockType,
-        ):
+        if isinstance(getattr(function, "__self__", None), TYPES) or function in (PointerType, BlockType):
             return function(*args, **named)
         if isinstance(function, type) and is_named(function):
             return made_tuple(function, args, named)

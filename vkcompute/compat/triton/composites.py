@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.block_pointers import make_tensor_descriptor
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
-from vkcompute.compat.triton.types import BlockType, Constexpr, Dtype, PointerType
+from vkcompute.compat.triton.types import TYPES, Constexpr
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 
-_TYPES = Dtype, PointerType, BlockType
-"""Types of the language, which this package implements as named tuples."""
 _ATTRIBUTES = "", ".shape", ".strides"
 """Suffixes of the names of a descriptor's parts: the base has the name of the descriptor."""
 
@@ -45,7 +43,7 @@ Forms = tuple["Form | None", ...]
 
 def is_composite(arg: Any) -> bool:
     """True for an argument that has leaves: a tuple or a tensor descriptor."""
-    return isinstance(arg, (tuple, TensorDescriptor)) and not isinstance(arg, _TYPES)
+    return isinstance(arg, (tuple, TensorDescriptor)) and not isinstance(arg, TYPES)
 
 
 def flattened(args: Sequence[Any], constexprs: Sequence[bool]) -> tuple[Forms | None, tuple[Any, ...]]:

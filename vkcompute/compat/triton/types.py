@@ -299,6 +299,12 @@ class Descriptor(NamedTuple):
     entry: Entry | None = None
 
 
+TYPES = Dtype, PointerType, BlockType
+"""The types of the language, which are named tuples here only: a program sees no tuple."""
+POINTERS = Pointer, BlockPointer, Descriptor, Address
+"""The pointers of all kinds, which are named tuples here only."""
+
+
 def scalar_of(dtype: Any) -> Scalar:
     """Returns the type in `ir/` of a dtype that a program names.
 
