@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.places import demand, in_bounds, mask_of, offsets_of
 from vkcompute.compat.triton.types import OF_SCALAR, Address, Dtype, Entry, Pointer, PointerType, TableValue
@@ -27,11 +27,11 @@ def address_at(c: BlockCompiler, pointer: Pointer, table: TableValue, mask: Any,
     b, number = c.builder, offsets_of(c, pointer)
     if shape_of(number.type):
         raise UnsupportedError(
-            f"one address is loaded at a time; got {told(c.number(number))} as index; loop over the arrays, as "
+            f"one address is loaded at a time; got {describe(c.number(number))} as index; loop over the arrays, as "
             "for g in range(n)"
         )
     if isinstance(other, Number) or other not in (None, 0):
-        raise UnsupportedError(f"the other of an address is 0; got {told(other)}")
+        raise UnsupportedError(f"the other of an address is 0; got {describe(other)}")
     given, length = mask_of(c, mask, (), "load"), c.parameter(table, 0)
     inside = in_bounds(c, number, length)
     demand(c, inside, given, f"loads address {{}} of {table.name}, which has {{}}", number, length)
@@ -57,7 +57,9 @@ def pointed(address: Address, dtype: Any) -> Pointer:
     pointer = address.pointer
     before, element = pointer.array.element, getattr(dtype, "element_ty", None)
     if not isinstance(dtype, PointerType) or not isinstance(element, Dtype):
-        raise UnsupportedError(f"{told(address)} becomes a pointer, by .to(tl.pointer_type(tl.float32)); got {dtype}")
+        raise UnsupportedError(
+            f"{describe(address)} becomes a pointer, by .to(tl.pointer_type(tl.float32)); got {dtype}"
+        )
     if element.scalar_type is before:
         return pointer
     if element.scalar_type is BFLOAT16 and before is SCALARS["uint16"]:

@@ -28,7 +28,8 @@ from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Kind, Number, describe, fits, int_type_of, is_named
+from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of, is_named
+from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 from vkcompute.tile.types import typed
 
@@ -59,13 +60,13 @@ class BlockArithmetic(Compiler):
     def element_type(self, value: Any) -> Scalar:
         """Returns the type of the elements of a number or block."""
         if isinstance(value, (Pointer, BlockPointer)):
-            raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as tl.load(pointer)")
+            raise UnsupportedError(f"this takes numbers; got {describe(value)}; load its elements, as tl.load(pointer)")
         if isinstance(value, Descriptor):
-            raise UnsupportedError(f"this takes numbers; got {told(value)}; load its elements, as x.load(offsets)")
+            raise UnsupportedError(f"this takes numbers; got {describe(value)}; load its elements, as x.load(offsets)")
         if isinstance(value, Address):
             raise UnsupportedError(
-                f"this takes numbers; got {told(value)}; convert it, as address.to(tl.pointer_type(tl.float32)), and "
-                "add offsets to the pointer"
+                f"this takes numbers; got {describe(value)}; convert it, as address.to(tl.pointer_type(tl.float32)), "
+                "and add offsets to the pointer"
             )
         return element_of(self.kind(value).type)
 
@@ -132,8 +133,8 @@ class BlockArithmetic(Compiler):
         if isinstance(one, Pointer) and isinstance(other, Pointer):
             if one.array is not other.array:
                 raise UnsupportedError(
-                    f"{told(one)} on one path and to {other.array.name} on another, and a pointer is to one argument; "
-                    "load or store in each branch"
+                    f"{describe(one)} on one path and to {other.array.name} on another, and a pointer is to one "
+                    "argument; load or store in each branch"
                 )
             one, other = self._offsets_alike(one, other), self._offsets_alike(other, one)
         if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
@@ -144,7 +145,7 @@ class BlockArithmetic(Compiler):
                 return Kind(one.type, one.weak and other.weak)
             if any(isinstance(each, Block) for each in kinds):
                 raise UnsupportedError(
-                    f"{told(one)} on one path and {told(other)} on another; give it one shape and type, as by "
+                    f"{describe(one)} on one path and {describe(other)} on another; give it one shape and type, as by "
                     "tl.zeros(shape, dtype) and x.to(dtype)"
                 )
         return super().joined(one, other)
@@ -174,12 +175,14 @@ class BlockArithmetic(Compiler):
         """Returns an item of a tuple; a device value as index selects among numbers, or among tuples of them."""
         if isinstance(index, Number):
             if self.shape(index):
-                raise UnsupportedError(f"a tuple is indexed by a scalar; got {told(index)}; write tl.gather of a block")
+                raise UnsupportedError(
+                    f"a tuple is indexed by a scalar; got {describe(index)}; write tl.gather of a block"
+                )
             values = tuple([tuple(each) if isinstance(each, List) else each for each in values])
             wrong = [each for each in values if not isinstance(each, (Number, *_CONSTANTS)) and not is_sequence(each)]
             if wrong:
                 raise UnsupportedError(
-                    f"a variable selects numbers and blocks from a tuple; got {told(wrong[0])} in it; index it by "
+                    f"a variable selects numbers and blocks from a tuple; got {describe(wrong[0])} in it; index it by "
                     f"constants, as in a loop over tl.static_range({len(values)})"
                 )
         return super().element(values, index)
@@ -228,7 +231,7 @@ class BlockArithmetic(Compiler):
         if not isinstance(one, Number) and not isinstance(other, Number):
             return super().binary(sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
-            raise UnsupportedError(f"{sign} takes numbers; got {told(one)} and {told(other)}")
+            raise UnsupportedError(f"{sign} takes numbers; got {describe(one)} and {describe(other)}")
         if sign in _SHIFTS:
             return self._shifted(sign, one, other)
         if sign not in _PLAIN:
@@ -246,7 +249,7 @@ class BlockArithmetic(Compiler):
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
         if kind.type.kind not in allowed:
-            got = " and ".join(map(told, operands))
+            got = " and ".join(map(describe, operands))
             remedy = "; write | for bools, or x.to(tl.int32)" if sign == "+" and kind.type is BOOL else ""
             raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}{remedy}")
 
@@ -270,9 +273,11 @@ class BlockArithmetic(Compiler):
         """Adds an offset to a pointer, or subtracts it."""
         pointer, offset = (one, other) if isinstance(one, Pointer) else (other, one)
         if isinstance(offset, Pointer) or sign not in ("+", "-") or (sign == "-" and pointer is other):
-            raise UnsupportedError(f"a pointer takes + and - of an offset; got {told(one)} {sign} {told(other)}")
+            raise UnsupportedError(
+                f"a pointer takes + and - of an offset; got {describe(one)} {sign} {describe(other)}"
+            )
         if self.element_type(offset).kind not in "iub":
-            raise UnsupportedError(f"the offset of a pointer is an integer; got {told(offset)}; write // for /")
+            raise UnsupportedError(f"the offset of a pointer is an integer; got {describe(offset)}; write // for /")
         if not self.shape(offset):
             return pointer._replace(base=self.binary(sign, pointer.base, self.as_offset(offset)))
         before = pointer.offset if pointer.offset is not None else 0
@@ -342,8 +347,8 @@ class BlockArithmetic(Compiler):
             value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
         if self.is_block(value):
             raise UnsupportedError(
-                f"{told(value)} has no truth value; combine conditions with & and |, choose with tl.where, or reduce "
-                "it, as tl.max(mask, 0)"
+                f"{describe(value)} has no truth value; combine conditions with & and |, choose with tl.where, or "
+                "reduce it, as tl.max(mask, 0)"
             )
         return super().truth(value)
 
@@ -353,9 +358,9 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS))
 
 
-def told_unknown(*values: Any) -> str:
+def describe_dynamic(*values: Any) -> str:
     """Describes values that are to be constants, for error messages, with the arguments that they depend on."""
-    got = ", ".join(told(each) for each in values if isinstance(each, Number)) or ", ".join(map(told, values))
+    got = ", ".join(describe(each) for each in values if isinstance(each, Number)) or ", ".join(map(describe, values))
     pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
     for each in pending:
         if isinstance(each, Push) and each.name.isidentifier():  # others are lengths and strides
@@ -371,7 +376,7 @@ def told_unknown(*values: Any) -> str:
     return f"{got}, which depends on {' and '.join(names)}; annotate {it} as {annotated}"
 
 
-def told(value: Any) -> str:
+def describe(value: Any) -> str:
     """Describes a value or its type, for error messages."""
     if isinstance(value, Address):
         return f"an address of {value.pointer.array.memory.name}"
@@ -390,4 +395,4 @@ def told(value: Any) -> str:
     kind = value.kind if isinstance(value, Number) else value
     if isinstance(kind, Kind) and isinstance(kind.type, Block):
         return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"
-    return describe(value)
+    return describe_python(value)

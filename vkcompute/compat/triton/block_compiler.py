@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, List, is_sequence, told, told_unknown
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.compat.triton.functions import (
     DESCRIPTOR_METHODS,
     METHODS,
@@ -95,7 +95,7 @@ class BlockCompiler(BlockArithmetic):
         found = self.value(test)
         truth = self.truth(found)
         if not isinstance(truth, bool):
-            raise UnsupportedError(f"the condition of a comprehension is a constant; got {told_unknown(found)}")
+            raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(found)}")
         return truth
 
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
@@ -105,10 +105,10 @@ class BlockCompiler(BlockArithmetic):
             args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
             if all(type(each) is int for each in args):
                 return tuple(range(*args))
-            raise UnsupportedError(f"a range that is unrolled has constants; got {told_unknown(*args)}")
+            raise UnsupportedError(f"a range that is unrolled has constants; got {describe_dynamic(*args)}")
         found = self.value(node)
         if not is_sequence(found):
-            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {told(found)}")
+            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(found)}")
         return tuple(found)
 
     def _f_string(self, node: ast.JoinedStr) -> str:
@@ -121,7 +121,7 @@ class BlockCompiler(BlockArithmetic):
         value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
         if not is_static(value) or isinstance(value, POINTERS):
             raise UnsupportedError(
-                f"an f-string has values known at compile time; got {told(value)}; print numbers behind a text, as "
+                f"an f-string has values known at compile time; got {describe(value)}; print numbers behind a text, as "
                 'tl.device_print("x", x)'
             )
         if node.conversion >= 0:
@@ -129,7 +129,7 @@ class BlockCompiler(BlockArithmetic):
         try:
             return format(value, spec)
         except (TypeError, ValueError) as error:
-            raise UnsupportedError(f"the format {spec!r} does not fit {told(value)}: {error}") from None
+            raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None
 
     # -- attributes and subscripts ------------------------------------------------------------------------------------
 
@@ -155,11 +155,13 @@ class BlockCompiler(BlockArithmetic):
             kind, (left, right) = ("list", "[]") if isinstance(base, List) else ("tuple", "()")
             longer = f"{left}*{ast.unparse(node.value)}, value{right}"
             raise UnsupportedError(
-                f"{told(base)} has no attribute {name}; its length is known at compile time: make another {kind}, as "
-                f"{longer}"
+                f"{describe(base)} has no attribute {name}; its length is known at compile time: make another {kind}, "
+                f"as {longer}"
             )
         if isinstance(base, PLAIN) and not isinstance(base, Enum):
-            raise UnsupportedError(f"{told(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)")
+            raise UnsupportedError(
+                f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)"
+            )
         return self.attribute(base, node)
 
     def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
@@ -185,7 +187,7 @@ class BlockCompiler(BlockArithmetic):
             if name == "T":
                 return METHODS["trans"].expand(self, [base], {})
         if name not in has:
-            raise UnsupportedError(f"{told(base)} has no attribute {name}; it has {', '.join(has)}")
+            raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {', '.join(has)}")
         return has[name]
 
     def _of_block(self, base: Number, name: str) -> Any:
@@ -200,7 +202,9 @@ class BlockCompiler(BlockArithmetic):
             return METHODS["trans"].expand(self, [base], {})
         if name in METHODS:
             return Method(METHODS[name], base)
-        raise UnsupportedError(f"{told(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}")
+        raise UnsupportedError(
+            f"{describe(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}"
+        )
 
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.value(node.value)
@@ -212,7 +216,7 @@ class BlockCompiler(BlockArithmetic):
             return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
         if isinstance(base, tuple) and not is_sequence(base):
             remedy = "; write x.load(offsets)" if isinstance(base, Descriptor) else ""
-            raise UnsupportedError(f"{told(base)} has no elements{remedy}")
+            raise UnsupportedError(f"{describe(base)} has no elements{remedy}")
         return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
 
     def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
@@ -225,7 +229,7 @@ class BlockCompiler(BlockArithmetic):
             elif isinstance(each, slice) and each == slice(None) and shape:
                 found.append(shape.pop(0))
             else:
-                raise UnsupportedError(f"{what} takes : and None in brackets; got {told(each)}; {remedy}")
+                raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(each)}; {remedy}")
         return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
 
     def as_block(self, base: Number) -> Any:
@@ -268,7 +272,7 @@ class BlockCompiler(BlockArithmetic):
             if not is_static(each):
                 instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
                 rule = f"{function.__name__} is computed at compile time, from constants"
-                raise UnsupportedError(f"{rule}; got {told_unknown(each)}{instead}")
+                raise UnsupportedError(f"{rule}; got {describe_dynamic(each)}{instead}")
         return folded(partial(function, **named), args)
 
     def _introspected(self, function: Any, args: list[Any]) -> Any:
@@ -298,7 +302,7 @@ class BlockCompiler(BlockArithmetic):
             self.sources[definition.function] = definition.source
             function = definition.function
         if not isinstance(function, FunctionType):
-            name = getattr(function, "__name__", None) or told(function)
+            name = getattr(function, "__name__", None) or describe(function)
             raise UnsupportedError(
                 f"elements are combined by a function made by triton.jit; got {name}; write one of its arguments, as "
                 "def larger(a, b): return tl.maximum(a, b)"
@@ -330,7 +334,7 @@ class BlockCompiler(BlockArithmetic):
         """Calls len, tuple or list, whose result is a tuple, too."""
         if not is_sequence(value) and not (function is len and isinstance(value, str)):
             raise UnsupportedError(
-                f"{function.__name__} takes a tuple; got {told(value)}; the lengths of a block are x.shape"
+                f"{function.__name__} takes a tuple; got {describe(value)}; the lengths of a block are x.shape"
             )
         return len(value) if function is len else (List if function is list else tuple)(value)
 
@@ -352,14 +356,14 @@ class BlockCompiler(BlockArithmetic):
             remedy = f"write {name} = tl.where(condition, value, {name})"
         elif is_sequence(base):
             remedy = f"make another {'list' if isinstance(base, List) else 'tuple'}"
-        raise UnsupportedError(f"the elements of {told(base)} cannot be assigned; {remedy}")
+        raise UnsupportedError(f"the elements of {describe(base)} cannot be assigned; {remedy}")
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Returns the value of an annotated variable, which is a constant for tl.constexpr."""
         if kind is not Constexpr:
             return value
         if not is_static(value):
-            raise UnsupportedError(f"a constexpr is known at compile time; got {told_unknown(value)}")
+            raise UnsupportedError(f"a constexpr is known at compile time; got {describe_dynamic(value)}")
         return value
 
     def _assert(self, node: ast.Assert) -> None:
@@ -385,7 +389,7 @@ class BlockCompiler(BlockArithmetic):
         args = self._bounds(call)
         wrong = [each for each in args if type(each) is not int]
         if wrong:
-            raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {told_unknown(*wrong)}")
+            raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {describe_dynamic(*wrong)}")
         if not isinstance(node.target, ast.Name):
             raise UnsupportedError("a for loop over a range has one variable")
         for each in range(*args):
@@ -414,7 +418,7 @@ class BlockCompiler(BlockArithmetic):
             remedy = "; write range(n)"
         return UnsupportedError(
             "a for loop iterates over range(…), tl.range(…), tl.static_range(…), enumerate(…), zip(…), a tuple or a "
-            f"list; got {told(value)}{remedy}"
+            f"list; got {describe(value)}{remedy}"
         )
 
     def _bounds(self, node: Any) -> list[Any]:

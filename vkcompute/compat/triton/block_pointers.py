@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import DESCRIPTOR_METHODS, block_function, method
@@ -16,7 +16,7 @@ from vkcompute.tile import block
 
 def _base(base: Any) -> Pointer:
     if not isinstance(base, Pointer) or base.offset is not None or isinstance(base.array, TableValue):
-        raise UnsupportedError(f"base is a pointer to one element, as x_ptr; got {told(base)}")
+        raise UnsupportedError(f"base is a pointer to one element, as x_ptr; got {describe(base)}")
     return base
 
 
@@ -40,7 +40,7 @@ def make_block_ptr(
 def advance(c: BlockCompiler, base: Any, offsets: Any) -> Any:
     """A block pointer moved by offsets, one per axis."""
     if not isinstance(base, BlockPointer):
-        raise UnsupportedError(f"tl.advance takes a pointer made by tl.make_block_ptr; got {told(base)}")
+        raise UnsupportedError(f"tl.advance takes a pointer made by tl.make_block_ptr; got {describe(base)}")
     steps = integers(c, offsets, "offsets", len(base.offsets))
     return base._replace(offsets=tuple([c.binary("+", *pair) for pair in zip(base.offsets, steps, strict=True)]))
 
@@ -65,7 +65,7 @@ def make_tensor_descriptor(
 
 def _descriptor(value: Any) -> Descriptor:
     if not isinstance(value, Descriptor):
-        raise UnsupportedError(f"this takes a descriptor made by tl.make_tensor_descriptor; got {told(value)}")
+        raise UnsupportedError(f"this takes a descriptor made by tl.make_tensor_descriptor; got {describe(value)}")
     return value
 
 
@@ -94,7 +94,7 @@ def _rows(c: BlockCompiler, desc: Any, x_offsets: Any, y_offset: Any) -> Places:
     if len(lengths) != 2 or lengths[0] != 1 or len(c.shape(x_offsets)) != 1:
         raise UnsupportedError(
             "rows are taken by a descriptor with block_shape [1, n] and a block of row numbers; got "
-            f"{list(lengths)} and {told(x_offsets)}"
+            f"{list(lengths)} and {describe(x_offsets)}"
         )
     return window(c, desc, integers(c, (0, y_offset), "offsets"), (0, 1), x_offsets)
 

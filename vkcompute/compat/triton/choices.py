@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.jit.frontend.source import UnsupportedError
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -21,4 +21,4 @@ def check_choices(**given: Any) -> None:
     for name, value in given.items():
         known = _CHOICES[name]
         if not any(value == each and type(value) is type(each) for each in known):
-            raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {told(value)}")
+            raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")

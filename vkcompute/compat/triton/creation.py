@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.compat.triton.types import scalar_of
@@ -26,7 +26,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     for each in lengths:
         if type(each) is not int:
-            raise UnsupportedError(f"a shape is ints known at compile time; got {told_unknown(each)}")
+            raise UnsupportedError(f"a shape is ints known at compile time; got {describe_dynamic(each)}")
         if each < 1 or each & (each - 1):
             raise UnsupportedError(f"the lengths of a block are powers of two; got {each}; round up and use a mask")
     if int(np.prod(lengths)) > MOST_ELEMENTS:
@@ -36,7 +36,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 def _program(c: BlockCompiler, name: str, axis: Any) -> Number:
     if axis not in (0, 1, 2):
-        raise UnsupportedError(f"an axis of the grid is 0, 1 or 2; got {told_unknown(axis)}")
+        raise UnsupportedError(f"an axis of the grid is 0, 1 or 2; got {describe_dynamic(axis)}")
     return c.number(c.builder.cast(c.builder.builtin(name, axis), INT32))
 
 
@@ -57,7 +57,7 @@ def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
     """The ints from `start` to before `end`, a block of int32; their number is a power of two."""
     if type(start) is not int or type(end) is not int:
         wrong = [each for each in (start, end) if type(each) is not int]
-        raise UnsupportedError(f"tl.arange takes ints known at compile time; got {told_unknown(*wrong)}")
+        raise UnsupportedError(f"tl.arange takes ints known at compile time; got {describe_dynamic(*wrong)}")
     if end <= start:
         raise UnsupportedError(f"tl.arange takes start < end; got {start} and {end}")
     checked_shape(end - start)
@@ -68,7 +68,9 @@ def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
 def full(c: BlockCompiler, shape: Any, value: Any, dtype: Any) -> Any:
     """A block whose elements are all one scalar."""
     if c.shape(value):
-        raise UnsupportedError(f"the value of tl.full is a scalar; got {told(value)}; write tl.broadcast_to(x, shape)")
+        raise UnsupportedError(
+            f"the value of tl.full is a scalar; got {describe(value)}; write tl.broadcast_to(x, shape)"
+        )
     return c.number(c.builder.full(c.cast(value, scalar_of(dtype)), checked_shape(shape)))
 
 

@@ -7,7 +7,7 @@ from functools import partial, reduce
 from typing import Any
 
 from vkcompute.compat.triton.addresses import pointed
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.places import offsets_of
@@ -40,7 +40,7 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
 def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
     """Returns a pointer to the same bits, as another type of the same size."""
     if not isinstance(dtype, PointerType):
-        raise UnsupportedError(f"{told(pointer)} becomes a tl.pointer_type; got {dtype}")
+        raise UnsupportedError(f"{describe(pointer)} becomes a tl.pointer_type; got {dtype}")
     before, element = pointer.array.element, dtype.element_ty.scalar_type
     if (BOOL in (before, element) and before is not element) or before.bits != element.bits:
         raise UnsupportedError(
@@ -70,7 +70,7 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
     """Returns the pointers of `x` where the condition is True, else those of `y`."""
     if x.array is not y.array:
         raise UnsupportedError(
-            f"a block of pointers is to one array; got {told(x)} and {told(y)}; choose loaded numbers"
+            f"a block of pointers is to one array; got {describe(x)} and {describe(y)}; choose loaded numbers"
         )
     if x.entry != y.entry:
         raise UnsupportedError(
@@ -122,7 +122,7 @@ def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = Pro
 def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
     kind = c.common_type(*values)
     if kind.type.kind != "f":
-        got = " and ".join(map(told, values))
+        got = " and ".join(map(describe, values))
         raise UnsupportedError(f"tl.{name} takes floats; got {got}; convert, as x.to(tl.float32)")
     return c.alike(kind.type, *values)
 
@@ -193,7 +193,7 @@ def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
     """The upper half of the product of two integers of 32 or 64 bits, as unsigned ones."""
     kind = c.common_type(x, y)
     if kind.type.kind not in "iu" or kind.type.bits < 32:
-        raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {told(x)} and {told(y)}")
+        raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {describe(x)} and {describe(y)}")
     b, unsigned = c.builder, UINT32 if kind.type.bits == 32 else UINT64
     one, other = (b.bitcast(each, unsigned) for each in c.alike(kind.type, x, y))
     high = b.compute("mul_high", one, other) if unsigned is UINT32 else _upper_words(c, one, other)
@@ -223,7 +223,7 @@ def _upper_words(c: BlockCompiler, one: Value, other: Value) -> Value:
 def _logical(name: str, sign: str) -> None:
     def emit(c: BlockCompiler, input: Any, other: Any) -> Any:
         if BOOL is not c.element_type(input) or BOOL is not c.element_type(other):
-            raise UnsupportedError(f"{name} takes int1; got {told(input)} and {told(other)}; write x != 0")
+            raise UnsupportedError(f"{name} takes int1; got {describe(input)} and {describe(other)}; write x != 0")
         return c.binary(sign, input, other)
 
     emit.__name__, emit.__doc__ = name, f"x {sign} y of bools."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import STATEMENTS, block_function
 from vkcompute.compat.triton.types import Pointer
@@ -55,7 +55,9 @@ def debug_barrier(c: BlockCompiler) -> None:
 def static_assert(c: BlockCompiler, cond: Any, msg: Any = "") -> None:
     """Raises an error at compile time if a constant condition is False."""
     if isinstance(cond, Number):
-        raise UnsupportedError(f"tl.static_assert takes a condition known at compile time; got {told_unknown(cond)}")
+        raise UnsupportedError(
+            f"tl.static_assert takes a condition known at compile time; got {describe_dynamic(cond)}"
+        )
     if not cond:
         raise UnsupportedError(f"static assertion failed{': ' if msg else ''}{msg}")
 
@@ -65,7 +67,7 @@ def static_print(
     c: BlockCompiler, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
     """Prints constants, and the types of other values, at compile time."""
-    shown = [told(each) if isinstance(each, (Number, Pointer)) else each for each in values]
+    shown = [describe(each) if isinstance(each, (Number, Pointer)) else each for each in values]
     print(*shown, sep=sep, end=end, file=file, flush=flush)
 
 
@@ -73,7 +75,7 @@ def _labels(c: BlockCompiler, values: tuple[Any, ...], name: str) -> tuple[int, 
     """Returns the shape of the values that a report has. Raises UnsupportedError for a value that is no number."""
     for each in values:
         if isinstance(each, (str, tuple)) or each is None:
-            raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {told(each)}")
+            raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {describe(each)}")
     return c.common_shape(*values) if values else ()
 
 
@@ -81,7 +83,7 @@ def _labels(c: BlockCompiler, values: tuple[Any, ...], name: str) -> tuple[int, 
 def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) -> None:
     """Prints a text and numbers, of blocks each element with its index, when the launch has completed."""
     if not isinstance(prefix, str):
-        raise UnsupportedError(f"tl.device_print takes a text first; got {told(prefix)}")
+        raise UnsupportedError(f"tl.device_print takes a text first; got {describe(prefix)}")
     shapes = [_labels(c, (each,), "device_print") for each in args]
     for at, (each, shape) in enumerate(zip(args, shapes, strict=True)):
         index = ", ".join(f"{{{3 + axis}}}" for axis in range(len(shape)))
@@ -97,7 +99,7 @@ def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) ->
 def device_assert(c: BlockCompiler, cond: Any, msg: Any = "", mask: Any = None) -> None:
     """Fails the launch where a condition is False, if TRITON_DEBUG=1, triton.jit(debug=True), or interpreted."""
     if not isinstance(msg, str):
-        raise UnsupportedError(f"the message of tl.device_assert is a text; got {told(msg)}")
+        raise UnsupportedError(f"the message of tl.device_assert is a text; got {describe(msg)}")
     shape = c.common_shape(cond, *(() if mask is None else (mask,)))
     wrong = c.spread(c.builder.compute("not", c.cast(cond, BOOL)), shape)
     if mask is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.shapes import as_block
@@ -42,7 +42,7 @@ def split(c: BlockCompiler, a: Any) -> Any:
     """The two blocks of which a block consists along its last axis, of length 2; scalars of a block of 2."""
     shape = c.shape(a)
     if not shape or shape[-1] != 2:
-        raise UnsupportedError(f"tl.split takes a block whose last axis has length 2; got {told(a)}")
+        raise UnsupportedError(f"tl.split takes a block whose last axis has length 2; got {describe(a)}")
     return tuple([chosen(c, a.value, len(shape) - 1, at) for at in range(2)])
 
 
@@ -57,10 +57,10 @@ def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim:
     """Two blocks of one shape, one after the other along an axis; `can_reorder` has no effect."""
     shape = c.shape(input)
     if not shape or shape != c.shape(other):
-        raise UnsupportedError(f"tl.cat takes two blocks of one shape; got {told(input)} and {told(other)}")
+        raise UnsupportedError(f"tl.cat takes two blocks of one shape; got {describe(input)} and {describe(other)}")
     if type(dim) is not int or not -len(shape) <= dim < len(shape):
         raise UnsupportedError(
-            f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(dim)}"
+            f"an axis of {describe(input)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(dim)}"
         )
     axis, n = dim % len(shape), len(shape)
     order = [*range(axis), n, *range(axis, n)]
@@ -83,5 +83,5 @@ def item(c: BlockCompiler, input: Any) -> Any:
     value = as_block(c, input)
     n = value.type.n  # type: ignore[union-attr]
     if n != 1:
-        raise UnsupportedError(f"this takes a block of one element; got {told(input)}")
+        raise UnsupportedError(f"this takes a block of one element; got {describe(input)}")
     return chosen(c, c.builder.reshape(value, (1,)), 0, 0) if c.shape(input) else input

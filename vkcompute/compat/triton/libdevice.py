@@ -6,7 +6,7 @@ from functools import partial, reduce
 from math import pi
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.elementwise import abs, div_rn, fma, real_function
 from vkcompute.compat.triton.functions import block_function
@@ -54,7 +54,7 @@ class _Floats:
 def _float(c: BlockCompiler, x: Any, name: str) -> tuple[Value, _Floats]:
     kind = c.element_type(x)
     if kind.kind != "f":
-        raise UnsupportedError(f"libdevice.{name} takes floats; got {told(x)}; convert, as x.to(tl.float32)")
+        raise UnsupportedError(f"libdevice.{name} takes floats; got {describe(x)}; convert, as x.to(tl.float32)")
     value = c.cast(x, kind)
     return value, _Floats(c, value)
 
@@ -150,7 +150,7 @@ sinpi, cospi = _of_half_turns("sinpi", "sine", 0), _of_half_turns("cospi", "cosi
 def _word(c: BlockCompiler, x: Any, name: str) -> Value:
     kind = c.element_type(x)
     if kind.kind not in "iu" or kind.bits != 32:
-        raise UnsupportedError(f"libdevice.{name} takes integers of 32 bits; got {told(x)}")
+        raise UnsupportedError(f"libdevice.{name} takes integers of 32 bits; got {describe(x)}")
     return c.builder.bitcast(c.cast(x, kind), UINT32)
 
 
@@ -181,7 +181,7 @@ def popc(c: BlockCompiler, x: Any) -> Any:
     """The number of bits that are 1, int32."""
     b, kind = c.builder, c.element_type(x)
     if kind.kind not in "iu" or kind.bits < 32:
-        raise UnsupportedError(f"libdevice.popc takes integers of 32 or 64 bits; got {told(x)}")
+        raise UnsupportedError(f"libdevice.popc takes integers of 32 or 64 bits; got {describe(x)}")
     value = c.cast(x, kind)
     words = [b.cast(value, UINT32)]
     if kind.bits == 64:

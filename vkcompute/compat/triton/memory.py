@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.compat.triton.addresses import address_at
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.choices import check_choices
 from vkcompute.compat.triton.functions import block_function, method
@@ -25,7 +25,9 @@ from vkcompute.jit.frontend.source import UnsupportedError
 def _only_hints(pointer: Any, **given: Any) -> None:
     for name, value in given.items():
         if value not in (None, "", (), False):
-            raise UnsupportedError(f"{name} takes a pointer made by tl.make_block_ptr; got {told(pointer)}; use a mask")
+            raise UnsupportedError(
+                f"{name} takes a pointer made by tl.make_block_ptr; got {describe(pointer)}; use a mask"
+            )
 
 
 def _unmasked(**given: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.joining import chosen, is_second
@@ -23,7 +23,7 @@ def _last_axis(c: BlockCompiler, x: Any, dim: Any, name: str) -> tuple[int, ...]
     shape = c.shape(x)
     if not shape or dim not in (None, -1, len(shape) - 1):
         raise UnsupportedError(
-            f"tl.{name} sorts along the last axis of a block; got {told(x)} and dim={told_unknown(dim)}"
+            f"tl.{name} sorts along the last axis of a block; got {describe(x)} and dim={describe_dynamic(dim)}"
         )
     return shape
 
@@ -96,7 +96,7 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
     shape = _last_axis(c, x, dim, "topk")
     if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:
         raise UnsupportedError(
-            f"k is a power of two, at most the length of the axis, {shape[-1]}; got {told_unknown(k)}"
+            f"k is a power of two, at most the length of the axis, {shape[-1]}; got {describe_dynamic(k)}"
         )
     found = _sorted(c, x.value, descending=bool(descending))
     rows = c.builder.reshape(found, (*shape[:-1], shape[-1] // k, k))
@@ -118,7 +118,9 @@ def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
     shape = c.shape(x)
     at = -1 if dim is None else dim
     if type(at) is not int or not -len(shape) <= at < len(shape):
-        raise UnsupportedError(f"an axis of {told(x)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(dim)}")
+        raise UnsupportedError(
+            f"an axis of {describe(x)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(dim)}"
+        )
     kind = c.element_type(x)
     value = c.builder.cast(x.value, INT32) if kind is BOOL else x.value
     mask = sum(1 << bit for bit in axis_bits(shape, at % len(shape)))
@@ -134,12 +136,14 @@ def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:
     """The elements at indices along an axis, as numpy.take_along_axis; the shapes differ along the axis only."""
     shape, wanted = c.shape(src), c.shape(index)
     if type(axis) is not int or not -len(shape) <= axis < len(shape):
-        raise UnsupportedError(f"an axis of {told(src)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(axis)}")
+        raise UnsupportedError(
+            f"an axis of {describe(src)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(axis)}"
+        )
     at = axis % len(shape)
     if (*shape[:at], *shape[at + 1 :]) != (*wanted[:at], *wanted[at + 1 :]) or len(wanted) != len(shape):
-        raise UnsupportedError(f"shapes differ along the axis {axis} only; got {told(src)} and {told(index)}")
+        raise UnsupportedError(f"shapes differ along the axis {axis} only; got {describe(src)} and {describe(index)}")
     if c.element_type(index).kind not in "iu":
-        raise UnsupportedError(f"indices are integers; got {told(index)}")
+        raise UnsupportedError(f"indices are integers; got {describe(index)}")
     kind = c.element_type(src)
     value = c.builder.cast(src.value, INT32) if kind is BOOL else src.value
     found = c.builder.gather(value, c.builder.cast(index.value, INT32), at)
@@ -152,9 +156,9 @@ def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> 
     """The number of elements of each value from 0 to before `num_bins`, int32; other elements do not count."""
     shape = c.shape(input)
     if len(shape) != 1 or c.element_type(input).kind not in "iu":
-        raise UnsupportedError(f"tl.histogram takes a block of integers with one axis; got {told(input)}")
+        raise UnsupportedError(f"tl.histogram takes a block of integers with one axis; got {describe(input)}")
     if type(num_bins) is not int or num_bins < 1 or num_bins & (num_bins - 1):
-        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {told_unknown(num_bins)}")
+        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {describe_dynamic(num_bins)}")
     value, b, kind = input.value, c.builder, c.element_type(input)
     if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
         value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))

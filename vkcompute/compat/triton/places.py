@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, told
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.types import (
     OF_SCALAR,
@@ -53,7 +53,7 @@ def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Plac
         UnsupportedError: the value is no pointer, or the mask has another shape.
     """
     if not isinstance(pointer, Pointer):
-        raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {told(pointer)}")
+        raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {describe(pointer)}")
     if isinstance(pointer.array, TableValue):
         name = pointer.array.name
         raise UnsupportedError(
@@ -84,7 +84,7 @@ def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) ->
     if mask is None or mask is True:
         return None
     if isinstance(mask, Number) and c.element_type(mask) is not BOOL:
-        raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {told(mask)}")
+        raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {describe(mask)}")
     return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
 
 
@@ -170,7 +170,7 @@ def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> 
     found = sequence(values, what, n)
     for each in found:
         if c.shape(each) or c.element_type(each).kind not in "iu":
-            raise UnsupportedError(f"{what} is a tuple of integers; got {told(each)}")
+            raise UnsupportedError(f"{what} is a tuple of integers; got {describe(each)}")
     return tuple([c.as_offset(each) for each in found])
 
 
@@ -179,7 +179,7 @@ def checked_axes(pointer: BlockPointer, boundary_check: Any) -> tuple[int, ...]:
     axes, n = sequence(boundary_check or (), "boundary_check"), len(pointer.offsets)
     for each in axes:
         if type(each) is not int or not 0 <= each < n:
-            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {told(each)}")
+            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {describe(each)}")
     return axes
 
 
@@ -192,7 +192,7 @@ def padding_of(pointer: BlockPointer | Descriptor, option: Any) -> float:
     if option not in _PADDINGS:
         raise UnsupportedError(f"padding_option is 'zero' or 'nan'; got {option!r}")
     if option == "nan" and pointer.array.element.kind != "f":
-        raise UnsupportedError(f"padding_option 'nan' takes floats; got {told(pointer)}")
+        raise UnsupportedError(f"padding_option 'nan' takes floats; got {describe(pointer)}")
     return _PADDINGS[option]
 
 

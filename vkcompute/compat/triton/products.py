@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.choices import check_choices
 from vkcompute.compat.triton.functions import block_function
@@ -35,15 +35,15 @@ def dot(
     if len(one) not in (2, 3) or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
         raise UnsupportedError(
             "tl.dot takes blocks of shapes (m, k) and (k, n), or (stack, m, k) and (stack, k, n); got "
-            f"{told(input)} and {told(other)}"
+            f"{describe(input)} and {describe(other)}"
         )
     kinds = c.element_type(input), c.element_type(other)
     if kinds[0] is not kinds[1] or kinds[0] is BOOL:
-        raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {told(input)} and {told(other)}")
+        raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {describe(input)} and {describe(other)}")
     sums = scalar_of(out_dtype) if out_dtype is not None else _sums(kinds[0])
     shape = *one[:-1], two[-1]
     if acc is not None and (c.shape(acc) != shape or c.element_type(acc) is not sums):
-        raise UnsupportedError(f"acc is a block of {OF_SCALAR[sums]}{list(shape)}; got {told(acc)}")
+        raise UnsupportedError(f"acc is a block of {OF_SCALAR[sums]}{list(shape)}; got {describe(acc)}")
     wide = FLOAT32 if sums.kind == "f" and sums.bits == 16 else sums
     start = c.builder.full(c.builder.const(0, wide), shape) if acc is None else c.builder.cast(acc.value, wide)
     return c.number(c.builder.cast(c.builder.dot(input.value, other.value, start), sums))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function
 from vkcompute.ir import FLOAT32, INT32, UINT32, UINT64, Value
@@ -31,7 +31,7 @@ def _key(c: BlockCompiler, seed: Any) -> tuple[Value, Value]:
         return b.const(seed & 0xFFFFFFFF, UINT32), b.const(seed >> 32 & 0xFFFFFFFF, UINT32)
     kind = c.element_type(seed)
     if c.shape(seed) or kind.kind not in "iu":
-        raise UnsupportedError(f"a seed is an int; got {told(seed)}")
+        raise UnsupportedError(f"a seed is an int; got {describe(seed)}")
     if kind.bits == 64:
         wide = b.cast(seed.value, UINT64)
         return b.cast(wide, UINT32), b.cast(b.compute("shr", wide, b.const(32, UINT64)), UINT32)
@@ -44,7 +44,7 @@ def _philox(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any) -> list[Val
     """Returns four words of random bits for each offset."""
     b, kind = c.builder, c.element_type(offset)
     if kind.kind not in "iu":
-        raise UnsupportedError(f"offsets are integers; got {told(offset)}")
+        raise UnsupportedError(f"offsets are integers; got {describe(offset)}")
     counter = c.cast(offset, kind)
     shape = shape_of(counter.type)
     zero = b.full(b.const(0, UINT32), shape)
@@ -58,7 +58,7 @@ def _rounds(c: BlockCompiler, x: list[Value], key: Sequence[Value], n_rounds: An
     """Encrypts counters, four words of one shape, by a key (section 3.3, figure 2)."""
     b, shape = c.builder, shape_of(x[0].type)
     if type(n_rounds) is not int or n_rounds < 0:
-        raise UnsupportedError(f"n_rounds is a constant; got {told_unknown(n_rounds)}")
+        raise UnsupportedError(f"n_rounds is a constant; got {describe_dynamic(n_rounds)}")
 
     def word(n: int) -> Value:
         return b.full(b.const(n, UINT32), shape)
@@ -133,7 +133,7 @@ def _words(c: BlockCompiler, *values: Any) -> list[Value]:
     """Returns integers of 32 bits as uint32, in their common shape."""
     for each in values:
         if c.element_type(each).kind not in "iu" or c.element_type(each).bits != 32:
-            raise UnsupportedError(f"counters and keys are integers of 32 bits; got {told(each)}")
+            raise UnsupportedError(f"counters and keys are integers of 32 bits; got {describe(each)}")
     shape = c.common_shape(*values)
     return [c.builder.bitcast(c.spread(c.cast(each, c.element_type(each)), shape), UINT32) for each in values]
 

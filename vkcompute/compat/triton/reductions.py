@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import told, told_unknown
+from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.types import scalar_of
@@ -25,12 +25,12 @@ def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
     """Returns a block and an axis of it, the first of the flat block for None."""
     shape = c.shape(input)
     if not shape:
-        raise UnsupportedError(f"this takes a block; got {told(input)}")
+        raise UnsupportedError(f"this takes a block; got {describe(input)}")
     if axis is None:
         return c.builder.reshape(input.value, (int(np.prod(shape)),)), 0
     if type(axis) is not int or not -len(shape) <= axis < len(shape):
         raise UnsupportedError(
-            f"an axis of {told(input)} is {-len(shape)} to {len(shape) - 1}; got {told_unknown(axis)}"
+            f"an axis of {describe(input)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(axis)}"
         )
     return input.value, axis % len(shape)
 
@@ -89,7 +89,7 @@ def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name:
     """Combines integers by a bitwise operation, which keeps their type."""
     kind = c.element_type(input)
     if kind.kind not in "iub":
-        raise UnsupportedError(f"tl.{name} takes integers; got {told(input)}")
+        raise UnsupportedError(f"tl.{name} takes integers; got {describe(input)}")
     found = _reduced(c, input, axis, keep_dims, _plain(code))
     return c.number(c.builder.cast(found.value, kind))
 
@@ -268,7 +268,7 @@ def softmax(c: BlockCompiler, x: Any, dim: Any = None, keep_dims: Any = False, i
     """The exponentials along an axis, the first by default, divided by their sum."""
     axis = 0 if dim is None else dim
     if c.element_type(x).kind != "f":
-        raise UnsupportedError(f"tl.softmax takes floats; got {told(x)}")
+        raise UnsupportedError(f"tl.softmax takes floats; got {describe(x)}")
     largest = _reduced(c, x, axis, True, _extreme("max"))
     powers = c.number(c.builder.compute("exp", c.binary("-", x, largest).value))
     return c.binary("/", powers, _reduced(c, powers, axis, True, _plain("add")))

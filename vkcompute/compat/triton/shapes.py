@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import BlockArithmetic, told, told_unknown
+from vkcompute.compat.triton.arithmetic import BlockArithmetic, describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.creation import checked_shape
 from vkcompute.compat.triton.functions import block_function, method
@@ -47,7 +47,7 @@ def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False)
     n = math.prod(shape_of(found.type))
     if all(type(each) is int for each in wanted) and math.prod(wanted) != n:
         raise UnsupportedError(
-            f"reshape keeps the number of elements, {n} of {told(input)}, and its lengths are powers of two; got "
+            f"reshape keeps the number of elements, {n} of {describe(input)}, and its lengths are powers of two; got "
             f"{list(wanted)}, of {math.prod(wanted)}"
         )
     wanted = checked_shape(wanted)
@@ -107,7 +107,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     shape = c.shape(input)
     if sorted(order) != list(range(len(shape))):
-        raise UnsupportedError(f"permute takes each axis of {told(input)} once; got {tuple(order)}")
+        raise UnsupportedError(f"permute takes each axis of {describe(input)} once; got {tuple(order)}")
     return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 
 
@@ -120,7 +120,7 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
         return permute.emit(c, input, *dims)
     n = len(c.shape(input))
     if n < 2:
-        raise UnsupportedError(f"a block with two axes is transposed; got {told(input)}")
+        raise UnsupportedError(f"a block with two axes is transposed; got {describe(input)}")
     return c.number(c.builder.permute(as_block(c, input), (*range(n - 2), n - 1, n - 2)))
 
 
@@ -131,7 +131,7 @@ def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     shape = c.shape(x)
     if type(dim) is not int or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
         raise UnsupportedError(
-            f"tl.squeeze takes an axis of length 1 of the block; got {told(x)} and {told_unknown(dim)}"
+            f"tl.squeeze takes an axis of length 1 of the block; got {describe(x)} and {describe_dynamic(dim)}"
         )
     at = dim % len(shape)
     return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
