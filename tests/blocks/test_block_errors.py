@@ -335,6 +335,16 @@ def of_unknown_numbers(x_ptr, n, M, flag, WHICH: tl.constexpr):
         tl.static_assert(flag, "flag")
     elif WHICH == "axis":
         tl.sum(tl.zeros((4, 4), tl.float32), n)
+    elif WHICH == "new axis":
+        tl.expand_dims(tl.arange(0, 4), n)
+    elif WHICH == "order":
+        tl.permute(tl.zeros((4, 4), tl.float32), (n, 0))
+    elif WHICH == "scalar":
+        tl.flip(n)
+    elif WHICH == "shared":
+        for _ in tl.static_range(64):
+            n = n * n + n
+        tl.store(x_ptr + tl.arange(0, n), 0)
     elif WHICH == "comprehension":
         tl.store(x_ptr, tl.sum(tl.zeros([each + 1 for each in range(n)], tl.int32)))
     elif WHICH == "program":
@@ -367,6 +377,10 @@ def unknown_length_of(x_ptr, length):
         ("annotated", "a constexpr is known at compile time; got int32, which depends on M; annotate it as M"),
         ("flag", "takes a condition known at compile time; got bool, which depends on flag; annotate it as flag"),
         ("axis", "an axis of a block of fp32[4, 4] is -2 to 1; got int32, which depends on n; annotate it as n"),
+        ("new axis", "an axis of a block with 2 axes is -2 to 1; got int32, which depends on n; annotate it as n"),
+        ("order", "permute takes each axis of a block of fp32[4, 4] once; got int32, which depends on n; annotate it"),
+        ("scalar", "this takes a block; got int32\n"),
+        ("shared", "got int32, which depends on n; annotate it as n"),
         ("comprehension", "a range that is unrolled has constants; got int32, which depends on n; annotate it as n"),
         ("function", "from constants; got int32, which depends on n; annotate it as n"),
         ("program", "tl.arange takes ints known at compile time; got int32\n"),

@@ -362,7 +362,11 @@ def describe_dynamic(*values: Any) -> str:
     """Describes values that are to be constants, for error messages, with the arguments that they depend on."""
     got = ", ".join(describe(each) for each in values if isinstance(each, Number)) or ", ".join(map(describe, values))
     pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
+    visited = set[Value]()
     for each in pending:
+        if each in visited:
+            continue
+        visited.add(each)
         if isinstance(each, Push) and each.name.isidentifier():  # others are lengths and strides
             names[each.name] = None
         elif isinstance(each, Op) and each.operation.evaluate is not None:

@@ -35,7 +35,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _program(c: BlockCompiler, name: str, axis: Any) -> Number:
-    if axis not in (0, 1, 2):
+    if type(axis) is not int or axis not in (0, 1, 2):
         raise UnsupportedError(f"an axis of the grid is 0, 1 or 2; got {describe_dynamic(axis)}")
     return c.number(c.builder.cast(c.builder.builtin(name, axis), INT32))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
-from vkcompute.compat.triton.shapes import as_block
+from vkcompute.compat.triton.shapes import as_block, checked_axis
 from vkcompute.ir import INT32, Value
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
@@ -58,11 +58,7 @@ def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim:
     shape = c.shape(input)
     if not shape or shape != c.shape(other):
         raise UnsupportedError(f"tl.cat takes two blocks of one shape; got {describe(input)} and {describe(other)}")
-    if type(dim) is not int or not -len(shape) <= dim < len(shape):
-        raise UnsupportedError(
-            f"an axis of {describe(input)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(dim)}"
-        )
-    axis, n = dim % len(shape), len(shape)
+    axis, n = checked_axis(c, input, dim), len(shape)
     order = [*range(axis), n, *range(axis, n)]
     joined = c.builder.permute(join.emit(c, input, other).value, tuple(order))
     return c.number(c.builder.reshape(joined, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])))

@@ -11,6 +11,7 @@ from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
 from vkcompute.compat.triton.joining import chosen, is_second
+from vkcompute.compat.triton.shapes import checked_axis
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
@@ -115,15 +116,10 @@ def bitonic_merge(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = F
 @block_function
 def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
     """The elements in reverse order along an axis, the last one by default."""
-    shape = c.shape(x)
-    at = -1 if dim is None else dim
-    if type(at) is not int or not -len(shape) <= at < len(shape):
-        raise UnsupportedError(
-            f"an axis of {describe(x)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(dim)}"
-        )
+    at = checked_axis(c, x, -1 if dim is None else dim)
     kind = c.element_type(x)
     value = c.builder.cast(x.value, INT32) if kind is BOOL else x.value
-    mask = sum(1 << bit for bit in axis_bits(shape, at % len(shape)))
+    mask = sum(1 << bit for bit in axis_bits(c.shape(x), at))
     return c.number(c.builder.cast(c.builder.mirror(value, mask), kind))
 
 
@@ -134,12 +130,7 @@ def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
 @block_function
 def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:
     """The elements at indices along an axis, as numpy.take_along_axis; the shapes differ along the axis only."""
-    shape, wanted = c.shape(src), c.shape(index)
-    if type(axis) is not int or not -len(shape) <= axis < len(shape):
-        raise UnsupportedError(
-            f"an axis of {describe(src)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(axis)}"
-        )
-    at = axis % len(shape)
+    shape, wanted, at = c.shape(src), c.shape(index), checked_axis(c, src, axis)
     if (*shape[:at], *shape[at + 1 :]) != (*wanted[:at], *wanted[at + 1 :]) or len(wanted) != len(shape):
         raise UnsupportedError(f"shapes differ along the axis {axis} only; got {describe(src)} and {describe(index)}")
     if c.element_type(index).kind not in "iu":

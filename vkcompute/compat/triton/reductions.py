@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arithmetic import describe, describe_dynamic
+from vkcompute.compat.triton.arithmetic import describe
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.functions import block_function, method
+from vkcompute.compat.triton.shapes import checked_axis
 from vkcompute.compat.triton.types import scalar_of
 from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
@@ -23,16 +24,10 @@ _Combine = Callable[[BlockCompiler, Sequence[Value], Sequence[Value]], Sequence[
 
 def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
     """Returns a block and an axis of it, the first of the flat block for None."""
-    shape = c.shape(input)
-    if not shape:
-        raise UnsupportedError(f"this takes a block; got {describe(input)}")
+    at = checked_axis(c, input, 0 if axis is None else axis)
     if axis is None:
-        return c.builder.reshape(input.value, (int(np.prod(shape)),)), 0
-    if type(axis) is not int or not -len(shape) <= axis < len(shape):
-        raise UnsupportedError(
-            f"an axis of {describe(input)} is {-len(shape)} to {len(shape) - 1}; got {describe_dynamic(axis)}"
-        )
-    return input.value, axis % len(shape)
+        return c.builder.reshape(input.value, (int(np.prod(c.shape(input))),)), 0
+    return input.value, at
 
 
 def _kept(c: BlockCompiler, found: Value, input: Any, axis: Any, keep_dims: Any) -> Number:

@@ -19,6 +19,25 @@ from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
 
 
+def checked_axis(c: BlockCompiler, x: Any, axis: Any) -> int:
+    """Returns the index of an axis of a block.
+
+    Raises:
+        UnsupportedError: the value is no block, or has no such axis.
+    """
+    n = len(c.shape(x))
+    if not n:
+        raise UnsupportedError(f"this takes a block; got {describe(x)}")
+    return _axis_index(axis, n, describe(x))
+
+
+def _axis_index(axis: Any, n: int, of: str) -> int:
+    """Returns the index of an axis among `n`, which may count from the end."""
+    if type(axis) is not int or not -n <= axis < n:
+        raise UnsupportedError(f"an axis of {of} is {-n} to {n - 1}; got {describe_dynamic(axis)}")
+    return axis % n
+
+
 def as_block(c: BlockArithmetic, value: Any) -> Value:
     """Returns the value of a block, of one element for a scalar."""
     found = c.cast(value, c.element_type(value))
@@ -76,9 +95,7 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     shape = list(c.shape(input))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     n = len(shape) + len(axes)
-    for each in sorted(at % n if -n <= at < n else n for at in axes):
-        if each == n:
-            raise UnsupportedError(f"the axis of a block with {n} axes is {-n} to {n - 1}; got {axis}")
+    for each in sorted(_axis_index(each, n, f"a block with {n} axes") for each in axes):
         shape.insert(each, 1)
     return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
 
@@ -106,8 +123,8 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     """Reorders the axes."""
     order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     shape = c.shape(input)
-    if sorted(order) != list(range(len(shape))):
-        raise UnsupportedError(f"permute takes each axis of {describe(input)} once; got {tuple(order)}")
+    if any(type(each) is not int for each in order) or sorted(order) != list(range(len(shape))):
+        raise UnsupportedError(f"permute takes each axis of {describe(input)} once; got {describe_dynamic(*order)}")
     return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 
 
@@ -128,12 +145,9 @@ def trans(c: BlockCompiler, input: Any, *dims: Any) -> Any:
 @_of_pointers
 def squeeze(c: BlockCompiler, x: Any, dim: Any) -> Any:
     """Removes an axis of length 1."""
-    shape = c.shape(x)
-    if type(dim) is not int or not -len(shape) <= dim < len(shape) or shape[dim] != 1:
-        raise UnsupportedError(
-            f"tl.squeeze takes an axis of length 1 of the block; got {describe(x)} and {describe_dynamic(dim)}"
-        )
-    at = dim % len(shape)
+    shape, at = c.shape(x), checked_axis(c, x, dim)
+    if shape[at] != 1:
+        raise UnsupportedError(f"tl.squeeze takes an axis of length 1 of the block; got {describe(x)} and {dim}")
     return c.number(c.builder.reshape(x.value, (*shape[:at], *shape[at + 1 :])))
 
 
