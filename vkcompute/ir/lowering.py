@@ -59,7 +59,7 @@ class _Lowering:
         self._predecessors: dict[Op, int] = {}  # terminator -> its block
         self._loop_targets: dict[Op, tuple[int, int]] = {}  # loop -> the blocks of continue and break
         self._memories: dict[Memory, tuple[int, int]] = {}  # memory -> storage class, variable
-        self._blocks = {StorageClass.StorageBuffer}  # those whose arrays are members of blocks
+        self._block_classes = {StorageClass.StorageBuffer}  # storage classes whose arrays are members of blocks
         self._routines: dict[tuple[str, Type], int] = {}  # those that are called so far
         self._storage_buffers = [memory for memory in function.buffers if not memory.texels]
         self._ops = ops = walk(function.body)
@@ -116,20 +116,17 @@ class _Lowering:
     def _declare_workgroup_memory(self) -> None:
         """Declares the arrays in workgroup memory. If some begin at the same byte, all are blocks with offsets."""
         out, shared, aliased = self._out, self._function.shared_memory, self._function.aliased
-        overlaid = [each.nbytes for each in shared if each in aliased]
-        if overlaid:
-            self._blocks.add(StorageClass.Workgroup)
-        end = max(overlaid, default=0)
+        end = max([each.nbytes for each in shared if each in aliased], default=0)
+        if not end:
+            for memory in shared:
+                variable = out.array(StorageClass.Workgroup, memory.name, memory.type, memory.length or 0)
+                self._memories[memory] = StorageClass.Workgroup, variable
+            return
+        self._block_classes.add(StorageClass.Workgroup)
         for memory in shared:
-            length, offset = memory.length or 0, 0
-            if overlaid and memory not in aliased:
-                offset = -(-end // 16) * 16
-                end = offset + memory.nbytes
-            variable = (
-                out.shared_block(memory.name, memory.type, length, offset)
-                if overlaid
-                else out.array(StorageClass.Workgroup, memory.name, memory.type, length)
-            )
+            offset = 0 if memory in aliased else -(-end // 16) * 16
+            end = max(end, offset + memory.nbytes)
+            variable = out.shared_block(memory.name, memory.type, memory.length or 0, offset)
             self._memories[memory] = StorageClass.Workgroup, variable
 
     def _load_parameters(self, max_push_nbytes: int) -> None:
@@ -330,7 +327,7 @@ class _Lowering:
 
     def _element(self, memory: Memory, index: int) -> int:
         storage, variable = self._memories[memory]
-        block = (self._out.uint(0),) if storage in self._blocks else ()
+        block = (self._out.uint(0),) if storage in self._block_classes else ()
         return self._pointer(storage, memory.type, variable, *block, index)
 
     def _atomic(self, op: Op, args: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""Workgroup memory of a block program, which exchanges use one after the other."""
+"""The workgroup memory of a block program, which its exchanges use in turn."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from vkcompute.ir.function import walk
 from vkcompute.ir.types import Type, vector
 from vkcompute.jit.frontend.source import UnsupportedError
 
-_ALIGNMENT = 16  # bytes, of each part; Vulkan aligns the rows of cooperative matrices to as many
+_ALIGNMENT = 16  # bytes, of each span; Vulkan requires it of the rows of cooperative matrices
 
 
 class Span(NamedTuple):
-    """A part of an array in workgroup memory, from index `first` on."""
+    """Elements of an array in workgroup memory, from index `first` on."""
 
     memory: Memory
     first: int
 
     def place(self, b: Builder, at: Value) -> Value:
-        """Returns the index in the array of one in this part."""
+        """Returns the index in the array for an index in the span."""
         return b.compute("add", at, b.const(self.first, INT32)) if self.first else at
 
 
@@ -44,29 +44,29 @@ class Numbers(NamedTuple):
 
 
 class WorkgroupMemory:
-    """The workgroup memory of a kernel. Only the exchange that was begun last has parts of it.
+    """The workgroup memory of a kernel. Spans are valid until the next exchange begins.
 
     Args:
         nbytes: of workgroup memory.
-        overlays: True if arrays of different types can begin at the same byte; otherwise each has bytes of its own.
+        overlays: True if arrays of different types can begin at the same byte; otherwise each type has its own bytes.
     """
 
     def __init__(self, function: Function, nbytes: int, *, overlays: bool) -> None:
         self._function, self._nbytes, self._overlays = function, nbytes, overlays
         self._arrays: dict[Type, Memory] = {}
-        self._lengths: dict[Memory, int] = {}  # as long as some exchange needs them
-        self._used: dict[Type | None, int] = {}  # bytes, by type or in all
+        self._lengths: dict[Memory, int] = {}  # the longest that an exchange needs
+        self._used: dict[Type | None, int] = {}  # bytes, by type; by None with overlays
 
     def free(self) -> None:
-        """Frees all parts."""
+        """Frees all spans."""
         self._used.clear()
 
     def numbers(self, kinds: Sequence[Scalar], n: int) -> list[Numbers]:
-        """Returns a part for `n` numbers of each type."""
+        """Returns memory for `n` numbers of each type."""
         return [Numbers(self.array(UINT32 if kind.bits <= 32 else kind, n), kind) for kind in kinds]
 
     def array(self, element: Scalar, n: int, lanes: int = 1) -> Span:
-        """Returns a part for `n` numbers or vectors.
+        """Returns memory for `n` numbers or vectors.
 
         Raises:
             UnsupportedError: too little memory is left.
@@ -75,11 +75,8 @@ class WorkgroupMemory:
         size, key = kind.bits // 8, None if self._overlays else kind
         memory = self._arrays.setdefault(kind, Memory(f"shared {kind}", element, self._nbytes // size, lanes=lanes))
         start = -(-self._used.get(key, 0) // _ALIGNMENT) * _ALIGNMENT
-        others = (
-            0
-            if self._overlays
-            else sum(n * each.type.bits // 8 for each, n in self._lengths.items() if each is not memory)
-        )
+        lengths = {} if self._overlays else self._lengths
+        others = sum(length * each.type.bits // 8 for each, length in lengths.items() if each is not memory)
         end, left = start + n * size, self._nbytes - others - start
         if n * size > left:
             raise UnsupportedError(
@@ -91,7 +88,7 @@ class WorkgroupMemory:
         return Span(memory, start // size)
 
     def declare(self) -> None:
-        """Declares the arrays with their lengths, and has all operations access these."""
+        """Declares the arrays with their lengths, and replaces them in all operations."""
         made = {each: replace(each, length=n) for each, n in self._lengths.items()}
         self._function.shared_memory += made.values()
         if self._overlays and len(made) > 1:
