@@ -1,4 +1,4 @@
-"""What the text of /proc/cpuinfo tells of a processor, and the blocks that follow from it."""
+"""The processor according to /proc/cpuinfo, and the words that kernels store on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.core import host_cpu
-from vkcompute.core.host_cpu import stalls_on_parts_of_wide_vectors
+from vkcompute.core.host_cpu import fails_store_forwarding
 from vkcompute.core.quirks import quirks_of
 from vkcompute.jit.elementwise.blocks import _accesses
 
@@ -17,10 +17,10 @@ XEON = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R
 
 
 @pytest.fixture(autouse=True)
-def _asked_again() -> Iterator[None]:
-    stalls_on_parts_of_wide_vectors.cache_clear()
+def _not_cached() -> Iterator[None]:
+    fails_store_forwarding.cache_clear()
     yield
-    stalls_on_parts_of_wide_vectors.cache_clear()
+    fails_store_forwarding.cache_clear()
 
 
 @pytest.mark.pure
@@ -40,14 +40,14 @@ def test_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str |
     if text is not None:
         path.write_bytes(text.encode("latin-1", "replace"))
     monkeypatch.setattr(host_cpu, "CPUINFO", path)
-    assert stalls_on_parts_of_wide_vectors() == stalls
+    assert fails_store_forwarding() == stalls
 
 
 def test_the_words_of_a_processor(gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quirks = quirks_of(gpu.device.physical)
     monkeypatch.setattr(host_cpu, "CPUINFO", tmp_path / "missing")
     assert _accesses(gpu)[0] == ("uint64" if quirks.scalar_loads else "")
-    stalls_on_parts_of_wide_vectors.cache_clear()
+    fails_store_forwarding.cache_clear()
     (tmp_path / "missing").write_text(XEON)
     slow = quirks.scalar_loads and quirks.reloads_wide_vectors
     assert _accesses(gpu)[0] == ("uint32" if slow else "uint64" if quirks.scalar_loads else "")

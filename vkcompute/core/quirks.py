@@ -21,8 +21,8 @@ class Quirks:
         slow_broadcasts: a shuffle from a constant lane is faster than a broadcast of it.
         recomputes_across_barriers: a value that is used behind a barrier is computed again there, and all before it.
         scalar_loads: a load from a storage buffer takes as long for 64 bits as for 8.
-        reloads_wide_vectors: a store of 64-bit numbers writes those of all lanes to the stack, and reads them one by
-            one. Some processors are slow at that (host_cpu.py).
+        reloads_wide_vectors: a store of 64-bit numbers writes those of all lanes to the stack, and reloads them one by
+            one. Processors whose store-to-load forwarding fails there are slow (host_cpu.py).
         max_loop_iterations: total iterations after which all loops of an invocation silently end; None if unlimited.
         max_nesting: depth of branches and loops beyond which they are silently ignored; None if unlimited.
         loses_loop_results: a result that all breaks of a loop have in common is that of the last lane to leave it.

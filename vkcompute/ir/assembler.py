@@ -26,7 +26,7 @@ from vkcompute.spirv.enums import (
 )
 from vkcompute.spirv.instruction import string_words
 
-_VERSION, _VERSION_OF_BLOCKS = (1, 3), (1, 4)  # that of modules, and of those with blocks in workgroup memory
+_VERSION, _VERSION_WITH_SHARED_BLOCKS = (1, 3), (1, 4)  # SPV_KHR_workgroup_memory_explicit_layout needs SPIR-V 1.4
 _CAPABILITIES = {
     "f16": Capability.Float16,
     "f64": Capability.Float64,
@@ -75,7 +75,7 @@ class Assembler:
         self._globals: list[int] = []
         self.version = _VERSION
         self._inputs: list[int] = []
-        self._variables: list[int] = []  # those of the module, inputs included
+        self._variables: list[int] = []  # of the module, inputs included: the interface from SPIR-V 1.4 on
         self._declared: dict[tuple[object, ...], int] = {}
         self._types: dict[Type, int] = {}
         self._locals: list[int] = []
@@ -219,8 +219,8 @@ class Assembler:
         return result
 
     def shared_block(self, name: str, element: Type, length: int, offset_bytes: int) -> int:
-        """The id of an array in workgroup memory that may have bytes in common with others."""
-        bits, self.version = element_of(element).bits, _VERSION_OF_BLOCKS
+        """The id of an array in workgroup memory as a block at an offset, which may overlap others."""
+        bits, self.version = element_of(element).bits, _VERSION_WITH_SHARED_BLOCKS
         self.require(Capability.WorkgroupMemoryExplicitLayoutKHR, "SPV_KHR_workgroup_memory_explicit_layout")
         if bits < 32:
             self.require(_SMALL_WORKGROUP[bits])

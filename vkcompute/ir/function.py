@@ -141,7 +141,7 @@ class Function:
         body: the operations of an invocation.
         array_bindings: those of arrays, unless each has one of its own.
         aliased: buffers that may have bytes in common with a written one, so that drivers must not take them for
-            constant. Also arrays in workgroup memory that begin at the same byte, which takes the feature
+            constant. Also arrays in workgroup memory that begin at the same byte; they need the feature
             workgroupMemoryExplicitLayout.
         routines: by code and type, the implementations of operations that are calls in the module.
     """

@@ -100,6 +100,7 @@ def _block(pushes: Sequence[Push]) -> Block | None:
 
 
 def _workgroup_memory(function: Function, used: Collection[Memory | None]) -> WorkgroupMemory:
+    """The lower bound that reflection finds, too: of blocks, the largest size (spirv/workgroup_memory.py)."""
     sizes = [each.nbytes for each in function.shared_memory if each in used]
     return _memory([max(sizes)] if sizes and function.aliased.intersection(function.shared_memory) else sizes)
 

@@ -1,8 +1,8 @@
 """The memory of an entry point: lower bounds of the bytes of its Workgroup variables, and of its private ones.
 
 It is a lower bound because drivers add padding: a module above a limit certainly fails, one below it may fail. It omits
-types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout may alias:
-the largest counts, if its size is a constant.
+types of a size that only the driver knows (pointers, cooperative matrices). Blocks with an explicit layout may alias,
+so only the largest one of constant size counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def private_memory(module: Module, index: Index, entry: Instruction) -> Workgrou
 
 
 def _memory(index: Index, variables: list[Instruction]) -> WorkgroupMemory:
-    """The sum of the sizes of variables; of blocks, the largest size."""
+    """The sum of the sizes of variables, and the largest size of a block."""
     sizes, total, largest = _Sizes(index), _Terms(), 0
     for variable in variables:
         kind = index.pointee(variable.operands[0], f"the type of variable {variable.operands[1]}")

@@ -46,8 +46,8 @@ class BlockAccess:
     Args:
         element: the type of the array's elements in memory.
         is_result: True for an array that is stored.
-        declare: returns memory in place of a buffer, and its first index there, given the type, lanes and number of the
-            words of a block.
+        declare: returns an array in place of a buffer, and the index of the first word in it, given the type, lanes and
+            number of the words of a block.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkcompute.core.buffer_view import TEXEL_BYTES
-from vkcompute.core.host_cpu import stalls_on_parts_of_wide_vectors
+from vkcompute.core.host_cpu import fails_store_forwarding
 from vkcompute.core.quirks import quirks_of
 from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.broadcasting import Mask
@@ -72,7 +72,7 @@ def block_of(runtime: Runtime, itemsizes: Sequence[int]) -> Block:
 
 
 def _accesses(runtime: Runtime) -> tuple[str, bool]:
-    """Returns the type of words where 32 bytes are accessed at once, else "", and whether texels are; see `Block`.
+    """Returns the type of the words of blocks of 32 bytes, or "" without such blocks; and True for texels. See `Block`.
 
     Texel buffers are used only where they bind all that storage buffers bind.
     """
@@ -85,7 +85,7 @@ def _accesses(runtime: Runtime) -> tuple[str, bool]:
     )
     if not quirks.scalar_loads or "shaderInt64" not in device.features:
         return "", texels
-    return "uint32" if quirks.reloads_wide_vectors and stalls_on_parts_of_wide_vectors() else "uint64", texels
+    return "uint32" if quirks.reloads_wide_vectors and fails_store_forwarding() else "uint64", texels
 
 
 def wide(itemsizes: Sequence[int]) -> Block:
