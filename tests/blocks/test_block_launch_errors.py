@@ -44,7 +44,7 @@ def launch(machine: vkcompute.Runtime | None, program: triton.JITFunction, *args
         ([1.0, 2.0], "got a list, which may change; pass a tuple"),
         (([1.0],), "got a list, which may change; pass a tuple"),
         (tl.constexpr([1.0]), "got a list, which may change; pass a tuple"),
-        ({0: 1.0}, "got a dict, which may change; pass its values, each for a parameter"),
+        ({0: 1.0}, "got a dict, which may change; pass its values as arguments"),
         (np.ones(2), "got an array, which may change; drop the annotation"),
     ],
 )

@@ -54,7 +54,7 @@ class Parameters:
         names: of the parameters.
         constexprs: for each, True if it is annotated as tl.constexpr.
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
-        forms: of the arguments of which these are the leaves (see `of_leaves`); None if no argument is composite.
+        forms: those of the arguments, if these parameters are for their leaves (see `of_leaves`); else None.
 
     Args:
         unspecialized: names or indices of parameters whose ints are not constant if 1, and have no known divisor.
@@ -88,7 +88,7 @@ class Parameters:
         raise ValueError(f"{self.name} has no parameter {which!r}; it has {', '.join(self.names)}")
 
     def of_leaves(self, forms: Forms) -> Parameters:
-        """Returns a parameter for each leaf of arguments, with the annotation and the options of its own parameter."""
+        """Returns a parameter per leaf of the arguments, with the annotation and options of its argument."""
         names = [leaf_names(name, form) for name, form in zip(self.names, forms, strict=True)]
         owners = [at for at, leaves in enumerate(names) for _ in leaves]
         found = copy(self)
@@ -150,10 +150,10 @@ class Parameters:
         return dtype is not None and dtype.primitive_bitwidth < 32
 
     def check_constants(self, args: Sequence[Any], changing: type | None = None) -> None:
-        """Raises TypeError if the value of a constant may change.
+        """Raises TypeError if a constant is mutable.
 
         Args:
-            changing: a type whose values change between runs, as an input of a graph.
+            changing: the type of inputs of a graph, which change between runs.
         """
         for name, arg, constexpr in zip(self.names, args, self.constexprs, strict=True):
             if constexpr and type(arg) is changing:
@@ -161,11 +161,11 @@ class Parameters:
                     f"{name} is a tl.constexpr, and an input of a graph changes between runs; pass a number, or drop "
                     "the annotation"
                 )
-            if (constexpr or isinstance(arg, Constexpr)) and (may := _changing(arg)) is not None:
+            if (constexpr or isinstance(arg, Constexpr)) and (part := _mutable_part(arg)) is not None:
                 got, remedy = "an array", "drop the annotation"
-                if not hasattr(may, "__array__"):
-                    got = f"a {type(may).__name__}"
-                    remedy = "pass a tuple" if isinstance(may, (list, set)) else "pass its values, each for a parameter"
+                if not hasattr(part, "__array__"):
+                    got = f"a {type(part).__name__}"
+                    remedy = "pass a tuple" if isinstance(part, (list, set)) else "pass its values as arguments"
                 raise TypeError(
                     f"{name} is a tl.constexpr, for whose value {self.name} is compiled; got {got}, which may change; "
                     f"{remedy}"
@@ -175,10 +175,10 @@ class Parameters:
         """Returns a grid, of 1 to 3 axes.
 
         Raises:
-            KeyError: it is a function that reads an argument which the program does not have.
-            TypeError, ValueError: it is none.
+            KeyError: it is a function of an argument that the program lacks.
+            ValueError: it has other than 1 to 3 axes, or a length that is no integer from 0 on.
         """
-        found = grid(_Named(self.name, zip(self.names, args, strict=True))) if callable(grid) else grid
+        found = grid(_ArgumentsByName(self.name, zip(self.names, args, strict=True))) if callable(grid) else grid
         if type(found) is tuple and len(found) == 1 and type(found[0]) is int and found[0] >= 0:
             return found
         sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
@@ -190,8 +190,8 @@ class Parameters:
         return sizes
 
 
-class _Named(dict[str, Any]):
-    """The arguments by name, of which a function that gives the grid reads some."""
+class _ArgumentsByName(dict[str, Any]):
+    """The argument of a function that returns a grid."""
 
     def __init__(self, program: str, pairs: Iterable[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -206,19 +206,19 @@ class _Named(dict[str, Any]):
 
 
 def _constant(arg: Any) -> Any:
-    """Returns the value of a constant, with Python's integers and bools for those of NumPy."""
+    """Returns the value of a constant; NumPy's integers and bools become Python's."""
     value = arg.value if isinstance(arg, Constexpr) else arg
     if type(value) is tuple:
         return tuple(map(_constant, value))
     return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
-def _changing(arg: Any) -> Any:
-    """Returns the part of a constant that may change: a list, a dict or an array; None if there is none."""
+def _mutable_part(arg: Any) -> Any:
+    """Returns the first mutable part of a constant: a list, a dict or an array; None if there is none."""
     if isinstance(arg, Constexpr):
-        return _changing(arg.value)
+        return _mutable_part(arg.value)
     if isinstance(arg, tuple):
-        return next((found for each in arg if (found := _changing(each)) is not None), None)
+        return next((found for each in arg if (found := _mutable_part(each)) is not None), None)
     is_array = hasattr(arg, "__array__") and not isinstance(arg, (np.generic, type))
     return arg if is_array or getattr(arg, "__hash__", None) is None else None
 
@@ -240,7 +240,7 @@ def number_type(arg: Any, name: str) -> Any:
     if kind is None:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
         instead = remedy(arg, name)
-        if _changing(arg) is None:
+        if _mutable_part(arg) is None:
             is_parameter = name.isidentifier()  # otherwise a part of one, as sizes[0]
             how = f"annotate it as {name}: tl.constexpr" if is_parameter else f"pass tl.constexpr({arg!r}) in its place"
             instead = remedy(arg, name, how)

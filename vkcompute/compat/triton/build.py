@@ -99,7 +99,7 @@ class BlockOptions(NamedTuple):
     asserts: bool = False
 
     def compiled_with(self, **options: Any) -> BlockOptions:
-        """Returns options whose kernel is compiled with others of `CompileOptions`."""
+        """Returns these options with other `CompileOptions`."""
         return self._replace(compilation=self.compilation._replace(**options))
 
 
@@ -136,8 +136,8 @@ def build(
     """Builds a program for constants and types, both by the position of the argument.
 
     Args:
-        options: those with which it will be lowered; None for all targets.
-        forms: of the arguments if some are composite; positions are then those of the leaves.
+        options: those of lowering, or None for all targets.
+        forms: those of the arguments, if some are composite. Positions are then those of the leaves.
 
     Raises:
         KernelError: the function does something that block programs do not support.
@@ -164,7 +164,7 @@ def build(
 
 
 def _arguments(built: Built, names: Sequence[str], signature: Mapping[int, Any]) -> dict[int, Any]:
-    """Declares the arguments of a signature, and returns the values that the program sees, by position."""
+    """Declares the arguments of a signature; returns their values in the program, by position."""
     args: dict[int, Any] = {}
     for at, kind in signature.items():
         if not isinstance(kind, (ArrayType, TableType)):

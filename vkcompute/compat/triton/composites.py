@@ -1,7 +1,7 @@
-"""Composite arguments, tuples and tensor descriptors: leaves and a form.
+"""Composite arguments, tuples and tensor descriptors: flattened into leaves and a form.
 
-A launch has each leaf as an argument of its own, which is typed, bound and copied as any other. The program is compiled
-for the form, and has the values again, made of the leaves.
+A launch types, binds and copies each leaf as an argument of its own. The program is compiled for the form, and
+assembles the composite values from the leaves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Form(NamedTuple):
     """A composite argument without its leaves.
 
     Attributes:
-        kind: tuple, a class of named tuples, or `TensorDescriptor`. The parts of the last are base, shape and strides.
+        kind: tuple, a class of named tuples, or `TensorDescriptor`, whose parts are base, shape and strides.
         parts: the form of each part; None for a leaf.
         constants: of a descriptor, the block shape and the padding.
     """
@@ -33,16 +33,16 @@ class Form(NamedTuple):
     constants: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
-        """A text that is equal in two processes for forms that are compiled alike."""
+        """The form in the key on disk: the same text in all processes."""
         return f"{self.kind.__name__}{getattr(self.kind, '_fields', '')}{self.parts}{self.constants}"
 
 
 Forms = tuple["Form | None", ...]
-"""The form of each argument of a launch; None for an argument that is a leaf."""
+"""The form of each argument of a launch; None for a leaf."""
 
 
 def is_composite(arg: Any) -> bool:
-    """True for an argument that has leaves: a tuple or a tensor descriptor."""
+    """True for a tuple and for a tensor descriptor."""
     return isinstance(arg, (tuple, TensorDescriptor)) and not isinstance(arg, TYPES)
 
 
@@ -50,7 +50,7 @@ def flattened(args: Sequence[Any], constexprs: Sequence[bool]) -> tuple[Forms | 
     """Returns the forms of arguments, None if none is composite, and their leaves.
 
     Args:
-        constexprs: for each argument, True if it is a constant, which is a leaf in any case.
+        constexprs: for each argument, True if it is a constant. Constants are leaves, tuples included.
 
     Raises:
         TypeError: the block shape of a descriptor has other elements than ints.
@@ -92,7 +92,7 @@ def all_leaf_names(names: Sequence[str], forms: Forms) -> list[str]:
 
 
 def leaf_names(name: str, form: Form | None) -> list[str]:
-    """Returns the names of the leaves of an argument, as Python has them: `x[0]`, `x.field`, `x.shape[1]`."""
+    """Returns the leaves of an argument as expressions: `x[0]`, `x.field`, `x.shape[1]`."""
     if form is None:
         return [name]
     if form.kind is TensorDescriptor:
@@ -106,7 +106,7 @@ def leaf_names(name: str, form: Form | None) -> list[str]:
 
 
 def assembled(c: BlockCompiler, names: Sequence[str], forms: Forms, leaves: Iterable[Any]) -> list[Any]:
-    """Returns the values that a program has for its parameters, made of the values of all leaves, in order.
+    """Returns the values of a program's parameters, assembled from the values of all leaves in order.
 
     Raises:
         UnsupportedError: `tl.make_tensor_descriptor` refuses the parts of a descriptor.

@@ -31,7 +31,7 @@ REMEDIES: dict[str, str] = {
     "stack": "tl.join(x, y)",
     "transpose": "tl.permute(x, order)",
 }
-"""Replacements of functions of NumPy and PyTorch that the language lacks or has elsewhere, by name."""
+"""Replacements for names of NumPy and PyTorch, and for names of the language in another module of it."""
 
 
 class BlockFunction:

@@ -96,7 +96,7 @@ class BlockLauncher:
         key = self._plan_key, sizes, chosen, *places
         try:
             known = self._plans.get(key)
-        except TypeError:  # a constant that may change
+        except TypeError:  # a mutable constant, which has no hash
             self._parameters.check_constants(args)
             raise
         if known is not None and (plan := known.plan()) is not None:
@@ -148,7 +148,7 @@ class BlockLauncher:
         return future
 
     def _of_leaves(self, forms: Forms) -> BlockLauncher:
-        """Returns the launcher of the program for arguments of these forms, which takes their leaves."""
+        """Returns the launcher for the leaves of arguments of these forms."""
         found = self._of_forms.get(forms)
         if found is None:
             parameters = self._parameters.of_leaves(forms)
@@ -291,9 +291,9 @@ def _type_of(arg: Any) -> Any:
 
 
 def _splits(runtime: Runtime, found: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
-    """Returns the arrays that take several bindings; none if all large ones are texel buffers, whose limit is another.
+    """Returns the arrays that take several bindings, after which a kernel loads no texels.
 
-    A kernel with such arrays loads no texels.
+    There are none if all larger than a storage buffer are texel buffers, which have a limit of their own.
     """
     splits = splits_of(runtime, args)
     if not splits:

@@ -184,7 +184,7 @@ argmax, argmin = (_positions(name, greater=name == "argmax") for name in ("argma
 def _user_function(
     c: BlockCompiler, function: Any, n: int
 ) -> Callable[[Sequence[Value], Sequence[Value]], list[Value]]:
-    """Returns a combining function made of the program's own, of one element of each of `n` blocks and another one."""
+    """Returns the function that combines two elements of each of `n` blocks by a function of the program."""
     if callable(function) and not isinstance(function, BuiltinFunctionType):
         parameters = parameters_of(function).parameters.values()
         n_required = len([each for each in parameters if each.default is each.empty])

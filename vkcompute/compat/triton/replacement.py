@@ -18,14 +18,14 @@ _MODULES = (
 def install_as_triton() -> None:
     """Makes `import triton` take this package, for libraries of block programs. Call it before they are imported.
 
-    PyTorch is imported first where it is installed: it looks for Triton's own compiler. Of Triton itself no module
-    remains imported.
+    PyTorch is imported first where it is installed: it looks for Triton's own compiler. Triton's own modules are
+    removed from `sys.modules`.
     """
     for name in ("hints", "triton_compat"):
         with suppress(ImportError):
             import_module(f"torch._inductor.runtime.{name}")
     package = __name__.rpartition(".")[0]
-    for name in [each for each in sys.modules if each.startswith("triton.")]:  # of Triton itself
+    for name in [each for each in sys.modules if each.startswith("triton.")]:  # Triton's own
         del sys.modules[name]
     sys.modules["triton"] = sys.modules[package]
     for name in _MODULES:

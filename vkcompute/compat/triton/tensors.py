@@ -53,7 +53,7 @@ def span_of(view: Any) -> Any:
 
 
 def arrays_of(arg: Any) -> list[Any]:
-    """Returns the arrays of an argument, of all leaves of a composite one and of tables of pointers, as `elements_of`.
+    """Returns the arrays of an argument, as `elements_of`: those of all its leaves, and of tables of pointers.
 
     Raises:
         TypeError: it has none.

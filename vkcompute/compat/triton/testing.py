@@ -70,8 +70,8 @@ class Benchmark:
     """Describes a plot of `perf_report`: lines of `line_vals` over `x_vals`.
 
     Args:
-        x_names: the arguments that take the values of x; an item of `x_vals` is one for all, or a tuple. Texts are
-            categories.
+        x_names: the arguments that take the values of x. An item of `x_vals` is one value for all of them, or a tuple.
+            Strings are categories.
         line_arg: the argument that takes a value of `line_vals`; `line_names` label the lines.
         plot_name: the title, and the name of the files.
         args: further arguments.
@@ -158,7 +158,7 @@ class Mark:
 
 
 def _demand(package: str, use: str, name: str) -> None:
-    """Raises ImportError unless an optional package is installed: before anything is measured."""
+    """Raises ImportError unless an optional package is installed. Call it before measurements, which take long."""
     if find_spec(package) is None:
         raise ImportError(f"{use}, which is not installed: pip install {name}")
 
@@ -179,7 +179,7 @@ def _plot(
         raise ImportError(f"plots need matplotlib: pip install 'vkcompute[plot]' ({error})") from error
     figure, axes = plt.subplots()
     xs = [values[0] for values, _ in points]
-    is_log = bench.x_log and not any(isinstance(x, str) for x in xs)  # texts are categories at 0, 1, 2 and so on
+    is_log = bench.x_log and not any(isinstance(x, str) for x in xs)  # strings are categories at 0, 1, 2, …
     axes.set_xscale("log", base=2) if is_log else axes.set_xscale("linear")  # before lines, whose labels it removes
     axes.set_yscale("log" if bench.y_log else "linear")
     for at, name in enumerate(bench.line_names):

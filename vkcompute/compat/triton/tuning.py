@@ -251,9 +251,10 @@ class Autotuner(Launched):
 
 
 def bucket(value: Any) -> Any:
-    """Returns what a value of a key is measured for: integers stand for those of as many bits, and multiples of 16.
+    """Returns the class of a value of a key, per which configurations are measured.
 
-    Arrays stand for those of their dtype, and composite arguments for their leaves.
+    An integer is in a class with those of as many bits that are multiples of 16, or are not, as it is. The class of an
+    array is its dtype, and that of a composite argument those of its leaves.
     """
     if type(value) is int and not -16 <= value <= 16:
         return "about", (1 << value.bit_length()) * (1 if value > 0 else -1), value % 16 == 0
@@ -265,7 +266,7 @@ def bucket(value: Any) -> Any:
 
 
 def _dtypes(values: Iterable[Any]) -> list[str]:
-    """Returns the dtypes of arguments and of the leaves of composite ones, as far as they have any."""
+    """Returns the dtypes of arguments and of the leaves of composite ones."""
     found = []
     for value in values:
         if hasattr(value, "dtype"):

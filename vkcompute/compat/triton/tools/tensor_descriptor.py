@@ -1,4 +1,4 @@
-"""`TensorDescriptor`: a strided array as one argument, of which a program loads and stores blocks at offsets."""
+"""`TensorDescriptor`: an argument by which a program loads and stores blocks of a strided array at offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TensorDescriptor"]
 
 
 class TensorDescriptor:
-    """A strided array as an argument. The program sees what `tl.make_tensor_descriptor` returns:
+    """A strided array as an argument. In the program, it is a descriptor as of `tl.make_tensor_descriptor`:
 
         @triton.jit
         def double(x, out, M: tl.constexpr):
@@ -20,8 +20,8 @@ class TensorDescriptor:
 
         double[(4,)](TensorDescriptor.from_tensor(x, [16, 32]), TensorDescriptor.from_tensor(out, [16, 32]), 16)
 
-    Each launch reads the attributes, so hooks of `triton.autotune` may assign `block_shape`. Each block shape and each
-    padding compiles the program once. The shape and strides are ints as other arguments.
+    Each launch reads the attributes, so hooks of `triton.autotune` may assign `block_shape`. The program is compiled
+    once per block shape and padding. The shape and strides are arguments as other ints.
 
     Args:
         base: an array, a NumPy array, a tensor of the host, or one of those by `triton.reinterpret`.
@@ -32,8 +32,8 @@ class TensorDescriptor:
         round_f32_to_tf32: has no effect, as `input_precision` of `tl.dot`.
 
     Raises:
-        TypeError: the base is no array.
-        ValueError: the shape, strides and block shape differ in length, or there is no such padding.
+        TypeError: the base is not an array.
+        ValueError: the shape, strides and block shape differ in length, or the padding is another text.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class TensorDescriptor:
         """Returns a descriptor of a whole array, which may be a view, with its shape and strides.
 
         Raises:
-            TypeError: it is no array.
-            ValueError: the block shape has another number of axes, or a stride is no multiple of an element.
+            TypeError: the tensor is not an array.
+            ValueError: the block shape has another number of axes, or a stride is not a multiple of an element.
         """
         array = tensor.base if isinstance(tensor, TensorWrapper) else tensor
         if not hasattr(array, "dtype") or not hasattr(array, "shape"):
@@ -79,7 +79,7 @@ class TensorDescriptor:
 
 
 def _strides_of(array: Any) -> list[int]:
-    """Returns strides in elements: PyTorch's tensors have them, and other arrays have bytes."""
+    """Returns the strides in elements. PyTorch's tensors have those; the strides of other arrays are bytes."""
     if callable(stride := getattr(array, "stride", None)):
         return list(stride())
     n = array.dtype.itemsize
