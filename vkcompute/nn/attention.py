@@ -11,7 +11,7 @@ from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import apply, where
-from vkcompute.nn.block_attention import attended
+from vkcompute.nn.block_attention import fused_attention
 from vkcompute.nn.linear import wide
 from vkcompute.nn.normalization import softmax
 from vkcompute.runtime.memory.array import Array
@@ -30,8 +30,8 @@ def scaled_dot_product_attention(
         attn_mask: bools that are True where an element takes part, or numbers that are added to the scaled products.
         is_causal: True if query i sees the keys up to i only.
         scale: 1 / sqrt(size) if None.
-        enable_gqa: True if heads of the query share keys and values. Heads are the third axis from the last. The query
-            has a multiple of the heads of the others, each of which is repeated for adjacent heads of the query.
+        enable_gqa: True for grouped-query attention. Heads are the third axis from the last. The query has a multiple
+            of the heads of key and value, which repeat for adjacent heads of the query.
 
     Raises:
         ValueError: the shapes or numbers of heads do not fit, or both a mask and `is_causal` are given.
@@ -49,13 +49,13 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
     if enable_gqa:
-        key, value = (_of_heads(query, each, name) for each, name in ((key, "key"), (value, "value")))
+        key, value = (_repeated_heads(query, each, name) for each, name in ((key, "key"), (value, "value")))
     size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     if attn_mask is not None:
-        attn_mask = _added(attn_mask, dtype)
+        attn_mask = _additive(attn_mask, dtype)
     q, k, v = (converted(each, dtype) for each in (query, key, value))
-    found = attended(q, k, v, attn_mask, factor, is_causal=is_causal)
+    found = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
     if found is not None:
         return found
     scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
@@ -69,16 +69,16 @@ def scaled_dot_product_attention(
     return converted(found, dtype)
 
 
-def _added(mask: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns the numbers that are added to the scores."""
+def _additive(mask: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns a mask as numbers to add to the scores."""
     return where(mask, working(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else wide(mask, dtype)
 
 
-def _of_heads(query: Array, shared: Array, name: str) -> Array:
-    """Returns keys or values with a head for each of the query's.
+def _repeated_heads(query: Array, shared: Array, name: str) -> Array:
+    """Returns keys or values with as many heads as the query.
 
     Raises:
-        ValueError: the query has no multiple of their heads.
+        ValueError: the number of heads of the query is not a multiple of theirs.
     """
     n_heads, n_shared = (each.shape[-3] if each.ndim > 2 else 0 for each in (query, shared))
     if not n_shared or n_heads % n_shared:

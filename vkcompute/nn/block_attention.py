@@ -30,11 +30,11 @@ from vkcompute.tile.registers import ADJACENT
 
 _MOST_SIZE = 128  # elements of a query, and of a value
 _LEAST = 16  # of all lengths of a block: cooperative matrices have as many rows and columns
-# The most queries and keys of a block, for up to 64 and 128 elements. AMD's compiler spills nothing, for navi21 without
-# cooperative matrices, and for navi31 (Mesa 25.0.7) with them. These need a quarter of the cycles.
+# The most queries and keys of a block, for up to 64 and 128 elements. AMD's compiler (Mesa 25.0.7) spills nothing, for
+# navi21 without cooperative matrices, and for navi31 with them. Cooperative matrices need a quarter of the cycles.
 LENGTHS = {64: (64, 16), 128: (32, 16)}
 LENGTHS_OF_MATRICES = {64: (64, 64), 128: (64, 32)}
-_PUSHES = "n_rows", "n_keys", "size", "v_size", "k_share", "v_share", "mask_share", "mask_stack", "mask_row"
+_PUSHES = "n_rows", "n_keys", "size", "v_size", "k_repeats", "v_repeats", "mask_repeats", "mask_stack", "mask_row"
 
 
 class Form(NamedTuple):
@@ -44,11 +44,11 @@ class Form(NamedTuple):
         dtype: of the arrays.
         scale: the factor of the scores, in hexadecimal, as 0.0 and -0.0 would be the same key.
         causal: True if query i sees the keys up to i only.
-        masked: True if an array is added to the scores.
-        halves: True to multiply the weights with the values in float16.
+        masked: True if the program adds a mask to the scores.
+        halves: True to multiply the weights by the values in float16.
         rows, keys: queries and keys of a block; powers of two.
         size, v_size: elements of a query, and of a value, in a block; powers of two.
-        whole_size, whole_v_size, whole_keys: True if a block has no more elements, or keys, than the arrays.
+        whole_size, whole_v_size, whole_keys: True if blocks have no elements, or keys, beyond those of the arrays.
     """
 
     dtype: str
@@ -83,7 +83,7 @@ class _Attention:
         self.lowest, self.zero = (self._full(each, (form.rows,)) for each in (-np.inf, 0))
 
     def built(self) -> Built:
-        """Returns the function with what holds in each launch."""
+        """Returns the function, its wide arrays and the divisors of its push constants."""
         c, form, pushes = self.c, self.form, self.pushes
         q = self._load(self.q, self.stack, self.rows, "n_rows", "size", whole=False)
         stop: Value = pushes["n_keys"]
@@ -104,34 +104,35 @@ class _Attention:
         return Built(self.function, wide, dict.fromkeys(sizes, ADJACENT))
 
     def _step(self, q: Value, keys: Value, highest: Value, total: Value, sums: Value) -> tuple[Value, Value, Value]:
-        """Adds a block of keys; returns the highest score of each row, the sum of its powers, and that of its values.
+        """Adds a block of keys to the state, and returns it.
 
-        Powers are of scores less the highest one so far.
+        The state of a row is its highest score so far, the sum of its weights, and the weighted sum of the values. A
+        weight is the exponential of a score less the highest one.
         """
         c, form = self.c, self.form
-        of_k, of_v = (c.compute("div", self.stack, self.pushes[name]) for name in ("k_share", "v_share"))
+        of_k, of_v = (c.compute("div", self.stack, self.pushes[name]) for name in ("k_repeats", "v_repeats"))
         k = self._load(self.k, of_k, keys, "n_keys", "size", whole=form.whole_keys)
         products = c.dot(q, c.permute(k, (1, 0)), self._full(0, (form.rows, form.keys)))
         scores = self._scores(products, keys)
         most = c.compute("max", highest, self._reduced("max", scores))
         origin = c.select(c.compute("eq", most, self.lowest), self.zero, most)  # -inf less itself is NaN
-        powers = c.compute("exp", c.compute("sub", scores, self._spread(origin, form.keys)))
+        weights = c.compute("exp", c.compute("sub", scores, self._spread(origin, form.keys)))
         shrink = c.compute("exp", c.compute("sub", highest, origin))
-        total = c.compute("add", c.compute("mul", total, shrink), self._reduced("add", powers))
+        total = c.compute("add", c.compute("mul", total, shrink), self._reduced("add", weights))
         v = self._load(self.v, of_v, keys, "n_keys", "v_size", whole=form.whole_keys)
         kind = v.type.element if form.halves else self.working  # type: ignore[union-attr]
         shrunk = c.compute("mul", sums, self._spread(shrink, form.v_size))
-        return most, total, c.dot(c.cast(powers, kind), c.cast(v, kind), shrunk)
+        return most, total, c.dot(c.cast(weights, kind), c.cast(v, kind), shrunk)
 
     def _scores(self, products: Value, keys: Value) -> Value:
-        """Returns the scores: scaled products, plus the mask, and -inf for keys that a query does not see."""
+        """Returns the scores: scaled products plus the mask, or -inf for a key that a query must not see."""
         c, form, pushes = self.c, self.form, self.pushes
         shape = form.rows, form.keys
         found = c.compute("mul", products, self._full(float.fromhex(form.scale), shape))
         below = c.reshape(self._below(keys, pushes["n_keys"]), (1, form.keys))
         seen = [] if form.whole_keys else [c.broadcast(below, shape)]
         if self.mask is not None:
-            start = c.compute("mul", c.compute("div", self.stack, pushes["mask_share"]), pushes["mask_stack"])
+            start = c.compute("mul", c.compute("div", self.stack, pushes["mask_repeats"]), pushes["mask_stack"])
             last = c.compute("sub", pushes["n_rows"], c.const(1, INT32))
             inside = c.compute("min", self.rows, c.full(last, (form.rows,)))
             places = offsets(c, scaled(c, inside, pushes["mask_row"]), keys, start)
@@ -143,15 +144,15 @@ class _Attention:
         return found
 
     def _load(self, memory: Memory, matrix: Value, rows: Value, n_rows: str, size: str, *, whole: bool) -> Value:
-        """Loads rows of a matrix, with zeros beyond its elements."""
+        """Loads rows of a matrix, with zeros in place of missing elements."""
         return self.c.load_block(memory, *self._places(matrix, rows, n_rows, size, whole=whole))
 
     def _places(self, matrix: Value, rows: Value, n_rows: str, size: str, *, whole: bool) -> tuple[Value, Value | None]:
-        """Returns the offsets of rows of a matrix, and which elements it has; None if all.
+        """Returns the offsets of rows of a matrix, and the mask of its elements, None if it has all.
 
         Args:
-            n_rows, size: the parameters with the lengths of a matrix.
-            whole: True if it has all the rows.
+            n_rows, size: names of the push constants with the lengths of a matrix.
+            whole: True if it has all rows.
         """
         c, pushes, form = self.c, self.pushes, self.form
         n, is_whole = {"size": (form.size, form.whole_size), "v_size": (form.v_size, form.whole_v_size)}[size]
@@ -168,7 +169,7 @@ class _Attention:
         return self.c.compute("lt", indices, self.c.broadcast(stop, indices.type.shape))  # type: ignore[union-attr]
 
     def _reduced(self, name: str, value: Value) -> Value:
-        """Returns the elements of each row, combined by an operation."""
+        """Reduces each row by an operation."""
         (found,) = self.c.reduce([value], 1, lambda x, y: [self.c.compute(name, x[0], y[0])])
         return found
 
@@ -176,7 +177,7 @@ class _Attention:
         return self.c.full(self.c.const(value, self.working), shape)
 
     def _spread(self, each: Value, n: int) -> Value:
-        """Returns a number per row, for `n` columns."""
+        """Broadcasts a number per row to `n` columns."""
         rows = self.form.rows
         return self.c.broadcast(self.c.reshape(each, (rows, 1)), (rows, n))
 
@@ -189,13 +190,15 @@ def _attention(*form: Any) -> Built:
 ATTENTION = Program(_attention)
 
 
-def attended(
+def fused_attention(
     query: Array, key: Array, value: Array, mask: Array | None, scale: float, *, is_causal: bool
 ) -> Array | None:
-    """Returns the attention of arrays of one dtype; None where products of whole matrices are faster, or must do.
+    """Returns the attention of arrays of one dtype.
+
+    Returns None where products of whole matrices are faster, and where the program does not take the shapes.
 
     Args:
-        mask: numbers that are added to the scores, in the dtype in which these are computed.
+        mask: is added to the scores; in the dtype of the scores.
     """
     (n, size), (m, v_size) = query.shape[-2:], value.shape[-2:]
     masks = [] if mask is None else [mask.reshape((*[1] * (2 - mask.ndim), *mask.shape))]
@@ -205,11 +208,11 @@ def attended(
         return None
     form = _form(query, value, scale, is_causal=is_causal, masked=mask is not None)
     query, _ = _stacked(broadcast_to(query, (*stack, n, size)), stack)
-    (key, k_share), (value, v_share) = _stacked(key, stack), _stacked(value, stack)
-    mask_rows, mask_share, arrays = 1, 1, [query, key, value]
+    (key, k_repeats), (value, v_repeats) = _stacked(key, stack), _stacked(value, stack)
+    mask_rows, mask_repeats, arrays = 1, 1, [query, key, value]
     for each in masks:
         mask_rows = 1 if each.shape[-2] == 1 else n
-        added, mask_share = _stacked(broadcast_to(each, (*each.shape[:-2], mask_rows, m)), stack)
+        added, mask_repeats = _stacked(broadcast_to(each, (*each.shape[:-2], mask_rows, m)), stack)
         arrays.append(added)
     groups = -(-n // form.rows), n_matrices, 1
     sizes = [n_matrices * n * v_size, *[each.size for each in arrays]]
@@ -217,13 +220,13 @@ def attended(
         return None
     out = temporary(query.runtime, (n_matrices, n, v_size), query.dtype)
     mask_row = m if mask_rows > 1 else 0
-    numbers = n, m, size, v_size, k_share, v_share, mask_share, mask_rows * m, mask_row
+    numbers = n, m, size, v_size, k_repeats, v_repeats, mask_repeats, mask_rows * m, mask_row
     ATTENTION.launch(form, [*arrays, out], numbers, groups)
     return out.reshape((*stack, n, v_size))
 
 
 def _is_fast(query: Array, size: int, v_size: int) -> bool:
-    """True if the program is faster than products: on GPUs, and for queries and values that it loads four by four."""
+    """True if the program is faster than products: on GPUs, for queries and values that it loads four by four."""
     fits = all(0 < each <= _MOST_SIZE and each % ADJACENT == 0 for each in (size, v_size))
     return fits and block_target(runtime_of(query)).stages
 
@@ -246,7 +249,7 @@ def _block(n: int, most: int) -> int:
 
 
 def _stacked(x: Array, stack: Sequence[int]) -> tuple[Array, int]:
-    """Returns the matrices of a stack, and the number of adjacent ones for which each of them stands."""
+    """Returns the matrices of a stack without adjacent repeats, and the number of repeats of each."""
     matrix, kept = x.shape[-2:], len(stack)
     heads = [1] * (len(stack) + 2 - x.ndim) + [*x.shape[:-2]]
     while kept and heads[kept - 1] == 1:

@@ -47,7 +47,7 @@ class Exchange:
         self.on_barrier()
 
     def begin(self) -> None:
-        """Waits for the reads of the exchange before, and frees its memory."""
+        """Waits for the reads of the previous exchange, and frees its memory."""
         if self.in_use:
             self.barrier()
         self._memory.free()

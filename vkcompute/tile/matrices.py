@@ -304,7 +304,7 @@ class Matrices:
             b.store(stage.span.memory, b.compute("add", first, at), b.vector(*four))
 
     def _scratch(self, layout: MatrixLayout) -> tuple[_Stage, Value]:
-        """Begins an exchange; returns memory for one matrix of each subgroup, and the index of that of this one."""
+        """Begins an exchange; returns memory for a matrix per subgroup, and the index of this subgroup's."""
         b, shape = self._b, layout.shape
         self._exchange.begin()
         self._exchange.in_use = True

@@ -48,7 +48,7 @@ class Placement:
         self.own: dict[Op, Layout] = {}
         self.homes: dict[Value, Layout] = {}
         self.staged: dict[Op, list[Layout]] = {}
-        self._staged_nbytes = Counter[int]()  # the most of operands that pass together, by the bits of an element
+        self._staged_nbytes = Counter[int]()  # the most bytes of a product's operands, by the bits of an element
         self.owners = {
             each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
         }
@@ -104,7 +104,7 @@ class Placement:
     def _written(self, op: Op) -> list[Layout] | None:
         """Returns the layouts in which the operands of a product are written to workgroup memory; None if they are not.
 
-        They take half of it at most: so a device has two workgroups at once, and without overlays there is memory for
+        They take at most half of it, so that the memory suffices for two workgroups at once and, without overlays, for
         other exchanges.
         """
         given = op.args[:2]

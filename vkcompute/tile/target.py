@@ -26,7 +26,7 @@ class Target(NamedTuple):
         subgroup_size: lanes that can shuffle; 1 if the device has no shuffles, or subgroups of several sizes.
         max_invocations: the most invocations of a workgroup.
         shared_nbytes: workgroup memory.
-        overlays: True if arrays of different types in workgroup memory can begin at the same byte.
+        overlays: True if arrays of different types can overlap in workgroup memory.
         texels: True if loads are fastest through texel buffers.
         word: the type of the words that are stored fastest. Programs with products store those of 32 bits: with others,
             one of 1024^3 takes 103 ms of CPU time on lavapipe, and not 86.

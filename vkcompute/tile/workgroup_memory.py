@@ -48,7 +48,7 @@ class WorkgroupMemory:
 
     Args:
         nbytes: of workgroup memory.
-        overlays: True if arrays of different types can begin at the same byte; otherwise each type has its own bytes.
+        overlays: True if arrays of different types can overlap; otherwise each type has its own bytes.
     """
 
     def __init__(self, function: Function, nbytes: int, *, overlays: bool) -> None:
