@@ -125,7 +125,7 @@ def test_an_empty_grid_needs_no_other_runtime(gpu: vkcompute.Runtime, monkeypatc
 
 
 def test_a_text_in_a_tuple_can_be_a_constant(gpu: vkcompute.Runtime) -> None:
-    with pytest.raises(TypeError, match=r"got str for options\[0\]; .*tl.constexpr\('half'\) in its place"):
+    with pytest.raises(TypeError, match=r"got str for options\[0\]; .*tl.constexpr\(options\[0\]\) in its place"):
         constants[(1,)](gpu.zeros(16), ("half", 2), BLOCK=16)
 
 

@@ -56,15 +56,20 @@ def scaled_dot_product_attention(
         attn_mask = _additive(attn_mask, dtype)
     q, k, v = (converted(each, dtype) for each in (query, key, value))
     found = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
-    if found is not None:
-        return found
+    return _by_products(query, key, value, attn_mask, factor, dtype, is_causal) if found is None else found
+
+
+def _by_products(
+    query: Array, key: Array, value: Array, mask: Array | None, factor: float, dtype: np.dtype[Any], is_causal: bool
+) -> Array:
+    """Returns the attention by products of whole matrices, which store the scores."""
     scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]
         rows, columns = (runtime_of(query).array(np.arange(each, dtype=np.int32)) for each in (n, m))
         scores = where(apply("less_equal", columns, rows.reshape((n, 1))), scores, -math.inf)
-    elif attn_mask is not None:
-        scores = apply("add", scores, attn_mask)
+    elif mask is not None:
+        scores = apply("add", scores, mask)
     found = matmul(softmax(scores, -1), wide(value, dtype))
     return converted(found, dtype)
 

@@ -241,8 +241,8 @@ def number_type(arg: Any, name: str) -> Any:
         got = f"an array of {arg.dtype}" if isinstance(arg, np.ndarray) else type(arg).__name__
         instead = remedy(arg, name)
         if _mutable_part(arg) is None:
-            is_parameter = name.isidentifier()  # otherwise a part of one, as sizes[0]
-            how = f"annotate it as {name}: tl.constexpr" if is_parameter else f"pass tl.constexpr({arg!r}) in its place"
+            is_parameter = name.isidentifier()  # otherwise a leaf of one, as sizes[0]
+            how = f"annotate it as {name}: tl.constexpr" if is_parameter else f"pass tl.constexpr({name}) in its place"
             instead = remedy(arg, name, how)
         if isinstance(arg, np.ndarray):
             is_known = arg.dtype in dtypes.BY_NUMPY

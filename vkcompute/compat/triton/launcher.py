@@ -104,15 +104,15 @@ class BlockLauncher:
             future = plan.launch([bound[at] for at in known.order], None)
             if future is not None:
                 return future
+        forms, leaves = flattened(args, self._parameters.constexprs)
+        if forms is not None:  # the leaves have plans of their own
+            return self._of_leaves(forms)(sizes, leaves, chosen.named())
         return self._planned(key, sizes, chosen, args)
 
     def _planned(
         self, key: tuple[Any, ...], grid: tuple[int, ...], chosen: LaunchOptions, args: tuple[Any, ...]
     ) -> Any:
-        """Launches without a plan, and keeps one for launches with the same key. Leaves have plans of their own."""
-        forms, leaves = flattened(args, self._parameters.constexprs)
-        if forms is not None:
-            return self._of_leaves(forms)(grid, leaves, chosen.named())
+        """Launches without a plan, and keeps one for launches with the same key."""
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
         args, elements = unwrapped(on_host(args))
