@@ -113,6 +113,17 @@ def test_choices_for_numpy_arrays_are_kept_on_disk(gpu: vkcompute.Runtime, tmp_p
     np.testing.assert_array_equal(x, 4)
 
 
+def test_choices_for_reinterpreted_arrays_are_those_of_their_device(
+    gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", pytest.fail)
+    words, measured = gpu.array(np.full(64, 0x3F80, np.uint16)), list[str]()
+    launch(tuned(measured, restore_value=["x_ptr"]), triton.reinterpret(words, tl.bfloat16), 64)
+    assert len(measured) == 3
+    np.testing.assert_array_equal(words.numpy(), 0x4000)
+
+
 def test_hooks_and_models(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
     x, calls, measured = gpu.array(np.ones(64, np.float32)), list[Any](), list[str]()

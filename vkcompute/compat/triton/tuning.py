@@ -17,6 +17,7 @@ from vkcompute.compat.triton.build import FOLDERS
 from vkcompute.compat.triton.composites import is_composite, leaves_of
 from vkcompute.compat.triton.launched import Launched
 from vkcompute.compat.triton.program import JITFunction, is_interpreting
+from vkcompute.compat.triton.reinterpretation import unwrapped
 from vkcompute.compat.triton.tensors import arrays_of
 from vkcompute.compat.triton.types import Constexpr
 from vkcompute.errors import VkComputeError
@@ -177,7 +178,7 @@ class Autotuner(Launched):
         texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
         if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
-        leaves = [leaf for value in given.values() for leaf in leaves_of(value)]
+        leaves, _ = unwrapped([leaf for value in given.values() for leaf in leaves_of(value)])
         runtime = next((leaf.runtime for leaf in leaves if hasattr(leaf, "runtime")), None)
         if runtime is None:
             from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
