@@ -1,4 +1,4 @@
-"""Errors of programs for Python and NumPy that the language lacks: in the user's words, and with what to write."""
+"""Errors for Python and NumPy that the language lacks: they quote the program, and name the replacement."""
 
 from __future__ import annotations
 

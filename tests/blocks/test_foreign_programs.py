@@ -1,4 +1,4 @@
-"""What block programs of other libraries write, beside the tutorials."""
+"""Idioms of block programs of other libraries, beside those of the tutorials."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_attributes_of_other_libraries_are_named_with_a_remedy(gpu: vc.Runtime, 
     x = x + 0 if kind == "lazy" else x
     with pytest.raises(AttributeError, match=r"'Array' object has no attribute 'get'; write x.numpy\(\)$"):
         x.get()  # type: ignore[attr-defined]
-    for name, remedy in view._INSTEAD.items():
+    for name, remedy in view._REMEDIES.items():
         assert not hasattr(x, name)
         program = re.split(r", | as |; ", remedy)[0]
         eval(program, {"x": x, "np": np, "gpu": gpu, "dtype": np.float32, "axes": (1, 0), "axis": 0, "data": x.numpy()})

@@ -41,7 +41,7 @@ _CONSTANTS = bool, int, float
 
 
 class List(tuple[Any, ...]):
-    """A list, whose items do not change."""
+    """A list in a program, which is immutable there."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ class BlockArithmetic(Compiler):
         return Kind(found[0].type), found  # type: ignore[arg-type]
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
-        """Returns an item of a tuple; a device value as index selects among numbers, or among tuples of them."""
+        """Returns an item of a tuple. A dynamic index selects among numbers, or among tuples of them."""
         if isinstance(index, Number):
             if self.shape(index):
                 raise UnsupportedError(
@@ -354,12 +354,12 @@ class BlockArithmetic(Compiler):
 
 
 def is_sequence(value: Any) -> bool:
-    """True for a tuple of values; types and pointers are tuples inside of the compiler only."""
+    """True for a tuple or list of a program, as opposed to the named tuples of the compiler."""
     return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS))
 
 
 def describe_dynamic(*values: Any) -> str:
-    """Describes values that are to be constants, for error messages, with the arguments that they depend on."""
+    """Describes values that must be constants, for error messages, and names the arguments on which they depend."""
     got = ", ".join(describe(each) for each in values if isinstance(each, Number)) or ", ".join(map(describe, values))
     pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
     visited = set[Value]()

@@ -73,7 +73,7 @@ class BlockCompiler(BlockArithmetic):
         return self.error(self.node, "\0")
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
-        """Returns a list, which is a tuple here."""
+        """Returns a list, as a tuple."""
         return List([item for each in node.elts for item in self.unpacked(each)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
@@ -165,7 +165,7 @@ class BlockCompiler(BlockArithmetic):
         return self.attribute(base, node)
 
     def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
-        """Raises UnsupportedError for a name that a module of the language lacks, with the one to write instead."""
+        """Raises UnsupportedError for a name that a module of the language lacks, with the replacement."""
         name, path = node.attr, ast.unparse(node.value) or module.__name__.rpartition(".")[2]
         instead = REMEDIES.get(name)
         near = suggestion(name, getattr(module, "__all__", dir(module))) if instead is None else f"; write {instead}"
@@ -406,7 +406,7 @@ class BlockCompiler(BlockArithmetic):
         return super()._range(node)
 
     def _not_iterated(self, value: Any) -> UnsupportedError:
-        """Returns the error for a loop over a value that is no sequence, or over a call that returns one."""
+        """Returns the error for a loop over a value that is not a sequence, or over a call that returns one."""
         remedy = ""
         if self.is_block(value):
             remedy = "; a block is computed as a whole: leave the loop out"

@@ -26,7 +26,7 @@ def bound(
     """Returns the arguments in the order of the parameters, defaults included.
 
     Args:
-        options: further keywords of the launch, for errors.
+        options: names of further keywords of the launch, for errors.
 
     Raises:
         TypeError: they do not fit the parameters.

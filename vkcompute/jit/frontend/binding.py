@@ -1,4 +1,4 @@
-"""Arguments of calls: bound to the parameters of a function, with errors that name the wrong ones."""
+"""Binding of arguments to parameters, with errors that name the wrong arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def bind(
     """Binds arguments to parameters.
 
     Args:
-        options: further names that the call takes, for suggestions.
+        options: names of further keywords of the call, for suggestions.
 
     Raises:
         TypeError: they do not fit. The message names all missing arguments, or the nearest name to an unknown one.

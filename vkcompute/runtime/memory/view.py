@@ -25,7 +25,7 @@ _SIZES = ("_size", "_nbytes")
 _MOST_JOINED = 2**24
 """Bytes of arrays that one task joins: they are on the device at the same time."""
 _View = TypeVar("_View", bound="StridedView")
-_INSTEAD = {
+_REMEDIES = {
     "clone": "x.copy()",
     "copy_to_host": "x.numpy()",
     "cpu": "x.numpy()",
@@ -45,7 +45,7 @@ _INSTEAD = {
     "to": "x.astype(dtype), x.to_device(runtime) or x.numpy()",
     "unsqueeze": "x[None]",
 }
-"""Remedies for attributes that arrays of CuPy, Numba, PyCUDA and PyTorch have, by name."""
+"""Replacements for attributes of arrays of CuPy, Numba, PyCUDA and PyTorch, by name."""
 
 
 class Expression(Protocol):
@@ -170,7 +170,7 @@ class StridedView:
         elif isinstance(found := getattr(type(self), name, None), property):
             return found.__get__(self)  # raises its own AttributeError again, which led here
         else:
-            remedy = f"; write {_INSTEAD[name]}" if name in _INSTEAD else ""
+            remedy = f"; write {_REMEDIES[name]}" if name in _REMEDIES else ""
             text = f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
             raise AttributeError(text, name=name, obj=self)
         return object.__getattribute__(self, name)
