@@ -148,6 +148,16 @@ def test_scores_beyond_floats_and_rows_without_keys(like_a_gpu: vc.Runtime, laun
     np.testing.assert_allclose(found[finite], expected[finite], atol=1e-4)
 
 
+def test_heads_of_the_query_share_those_of_the_key(like_a_gpu: vc.Runtime, launches: list[Any]) -> None:
+    random = np.random.default_rng(3)
+    q, k, v = (random.uniform(-1, 1, (2, heads, n, SIZE)).astype(np.float32) for heads, n in ((6, 9), (2, 20), (2, 20)))
+    bias = random.uniform(-1, 1, (6, 9, 20)).astype(np.float32)
+    arrays = [like_a_gpu.array(each) for each in (q, k, v)]
+    found = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bias), enable_gqa=True)
+    assert len(launches) == 1
+    np.testing.assert_allclose(found.numpy(), attention(q, k.repeat(3, 1), v.repeat(3, 1), bias, 0.25), atol=2e-6)
+
+
 def test_views_and_lazy_arrays(like_a_gpu: vc.Runtime, launches: list[Any]) -> None:
     """Heads behind rows, as a layer makes them; every other row; what is not computed yet."""
     x = np.random.default_rng(2).uniform(-1, 1, (2, 24, 3, 3 * SIZE)).astype(np.float32)

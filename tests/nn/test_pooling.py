@@ -61,26 +61,35 @@ def test_attention(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (3, 2)])
-@pytest.mark.parametrize(("n_heads", "n_keys", "n_values"), [(6, 2, 2), (6, 3, 1), (4, 4, 4), (5, 1, 1), (0, 2, 2)])
-@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("n_heads", "n_shared"), [(6, 2), (6, 3), (4, 4), (5, 1), (0, 2)])
+@pytest.mark.parametrize("masked", ["no", "causal", "rows", "one head", "heads"])
 def test_attention_of_heads_that_share_keys(
-    gpu: vc.Runtime, batch: tuple[int, ...], n_heads: int, n_keys: int, n_values: int, is_causal: bool
+    gpu: vc.Runtime, batch: tuple[int, ...], n_heads: int, n_shared: int, masked: str
 ) -> None:
     rng = np.random.default_rng(0)
-    sizes = (n_heads, 7, 5), (n_keys, 9, 5), (n_values, 9, 6)
+    sizes = (n_heads, 7, 5), (n_shared, 9, 5), (n_shared, 9, 6)
     q, k, v = (rng.normal(size=(*batch, *each)).astype(np.float32) for each in sizes)
-    found = nn.scaled_dot_product_attention(*map(gpu.array, (q, k, v)), is_causal=is_causal, enable_gqa=True)
-    of_each = (np.repeat(each, n_heads // n, axis=-3) for each, n in ((k, n_keys), (v, n_values)))
-    expected = attention(q, *of_each, np.where(np.tri(7, 9, dtype=bool), 0, -np.inf) if is_causal else 0)
+    bias: Any = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf) if masked == "causal" else 0
+    mask = None
+    if masked in ("rows", "one head", "heads"):
+        shape = {"rows": (7, 9), "one head": (*batch, 1, 7, 9), "heads": (n_heads, 7, 9)}[masked]
+        bias = rng.normal(size=shape).astype(np.float32)
+        mask = gpu.array(bias)
+    given = [gpu.array(each) for each in (q, k, v)]
+    found = nn.scaled_dot_product_attention(*given, mask, masked == "causal", enable_gqa=True)
+    of_each = (np.repeat(each, n_heads // n_shared, axis=-3) for each in (k, v))
     assert found.shape == (*batch, n_heads, 7, 6)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(found.numpy(), attention(q, *of_each, bias), atol=1e-5)
 
 
 def test_heads_that_cannot_share_keys(gpu: vc.Runtime) -> None:
     q, k, plain = (gpu.zeros(shape) for shape in ((2, 6, 7, 5), (2, 4, 9, 5), (9, 5)))
-    with pytest.raises(ValueError, match=r"a multiple of the heads of the key in the query; got \(2, 6, 7, 5\) and"):
+    shared = gpu.zeros((2, 2, 9, 5))
+    with pytest.raises(ValueError, match=r"a multiple of them in the query.* got \(2, 6, 7, 5\), \(2, 4, 9, 5\)"):
         nn.scaled_dot_product_attention(q, k, k, enable_gqa=True)
-    with pytest.raises(ValueError, match=r"a multiple of the heads of the value"):
-        nn.scaled_dot_product_attention(q, gpu.zeros((2, 2, 9, 5)), k, enable_gqa=True)
-    with pytest.raises(ValueError, match=r"enable_gqa=True takes \(…, heads, n, size\).* and \(9, 5\)"):
+    with pytest.raises(ValueError, match="as many heads of the key as of the value"):
+        nn.scaled_dot_product_attention(q, shared, k, enable_gqa=True)
+    with pytest.raises(ValueError, match=r"1 or all of these in the mask; got .*\(2, 7, 9\)"):
+        nn.scaled_dot_product_attention(q, shared, shared, gpu.zeros((2, 7, 9)), enable_gqa=True)
+    with pytest.raises(ValueError, match=r"enable_gqa=True takes \(…, heads, n, size\).* \(9, 5\), \(9, 5\)"):
         nn.scaled_dot_product_attention(q, plain, plain, enable_gqa=True)

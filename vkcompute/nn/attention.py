@@ -49,7 +49,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
     if enable_gqa:
-        key, value = (_repeated_heads(query, each, name) for each, name in ((key, "key"), (value, "value")))
+        grouped = scaled_dot_product_attention(*_in_groups(query, key, value, attn_mask), is_causal, scale)
+        return grouped.reshape((*grouped.shape[:-4], query.shape[-3], *grouped.shape[-2:]))
     size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     if attn_mask is not None:
@@ -79,19 +80,27 @@ def _additive(mask: Array, dtype: np.dtype[Any]) -> Array:
     return where(mask, working(dtype).type(0), -math.inf) if mask.dtype.kind == "b" else wide(mask, dtype)
 
 
-def _repeated_heads(query: Array, shared: Array, name: str) -> Array:
-    """Returns keys or values with as many heads as the query.
+def _in_groups(query: Array, key: Array, value: Array, mask: Array | None) -> tuple[Array, Array, Array, Array | None]:
+    """Returns arrays whose heads have two axes: those of key and value, and the heads of the query that share one.
 
     Raises:
-        ValueError: the number of heads of the query is not a multiple of theirs.
+        ValueError: the numbers of heads do not fit.
     """
-    n_heads, n_shared = (each.shape[-3] if each.ndim > 2 else 0 for each in (query, shared))
-    if not n_shared or n_heads % n_shared:
+    arrays = [query, key, value, *([] if mask is None or mask.ndim < 3 else [mask])]
+    n_heads, n_shared, n_of_values, *of_mask = [each.shape[-3] if each.ndim > 2 else 0 for each in arrays]
+    if not n_shared or n_shared != n_of_values or n_heads % n_shared or not {*of_mask} <= {1, n_heads}:
         raise ValueError(
-            f"enable_gqa=True takes (…, heads, n, size), with a multiple of the heads of the {name} in the query; got "
-            f"{query.shape} and {shared.shape}"
+            "enable_gqa=True takes (…, heads, n, size): as many heads of the key as of the value, a multiple of them "
+            f"in the query, and 1 or all of these in the mask; got {', '.join(str(each.shape) for each in arrays)}"
         )
-    return shared if n_heads == n_shared else shared.repeat(n_heads // n_shared, axis=-3)
+
+    def split(x: Array, *heads: int) -> Array:
+        return x.reshape((*x.shape[:-3], *heads, *x.shape[-2:]))
+
+    groups = n_shared, n_heads // n_shared
+    if mask is not None and of_mask:
+        mask = split(mask, *(groups if of_mask == [n_heads] else (1, 1)))
+    return split(query, *groups), split(key, n_shared, 1), split(value, n_shared, 1), mask
 
 
 accept_host_data(globals())
