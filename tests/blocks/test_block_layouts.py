@@ -161,6 +161,19 @@ def test_workgroup_memory_beside_what_shares_its_bytes() -> None:
     assert sorted(offsets) == [0, 0, 0, 32]  # that of the buffer is the first
 
 
+def test_failures_take_as_many_branches_for_any_number_of_elements() -> None:
+    """With some per element, lavapipe takes minutes to compile an access of 512 elements."""
+    counts = set()
+    for n in (64, 1024):
+        function = ir.Function("checks")
+        stop, b = function.push("stop", ir.INT32), tile.Builder(function)
+        at = b.arange(0, n)
+        b.report("element {3}", [at], b.compute("ge", at, b.full(stop, (n,))), fails=True)
+        lowered = tile.lower(function, tile.Target(own_elements=128), n_warps=4).function
+        counts.add([op.code for op in walk(lowered.body)].count("if"))
+    assert len(counts) == 1
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_exchanges_of_a_branch_wait_for_those_before_it(*, first: bool) -> None:
     """One branch has a barrier and no exchange, the other an exchange."""

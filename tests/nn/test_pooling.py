@@ -60,6 +60,39 @@ def test_attention(gpu: vc.Runtime) -> None:
         nn.scaled_dot_product_attention(given[0], given[2], given[2])
 
 
+def test_wrong_arguments_of_attention(gpu: vc.Runtime) -> None:
+    q, k, mask = gpu.zeros((2, 3, 7, 4)), gpu.zeros((2, 2, 9, 4)), gpu.zeros((8, 9))
+    named: Any
+    for named, message in (
+        ({"dropout_p": 0.5}, "no dropout: dropout_p is 0; got 0.5"),
+        ({}, r"heads that broadcast.* got \(2, 3, 7, 4\), \(2, 2, 9, 4\), .*enable_gqa=True"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            nn.scaled_dot_product_attention(q, k, k, **named)
+    with pytest.raises(ValueError, match=r"a mask that broadcasts to \(…, 7, 7\); got .*\(8, 9\)"):
+        nn.scaled_dot_product_attention(q, q, q, mask)
+    with pytest.raises(ValueError, match=r"a mask that broadcasts to \(…, 1, 9\)"):
+        nn.scaled_dot_product_attention(k[:, :, :1], k, k, mask)
+    flags = (
+        ({"is_causal": "yes"}, "is_causal is True or False; got 'yes'"),
+        ({"enable_gqa": 1}, "enable_gqa is .* got 1"),
+    )
+    for named, message in flags:
+        with pytest.raises(TypeError, match=message):
+            nn.scaled_dot_product_attention(q, q, q, **named)
+    with pytest.raises(TypeError, match="positional"):
+        nn.scaled_dot_product_attention(q, q, q, None, 0.0, False, 0.5)  # type: ignore[misc]
+
+
+def test_queries_without_keys_give_zeros(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32))
+    bools = np.tri(5, 5, -1, dtype=bool)
+    for mask in (bools, np.where(bools, np.float32(0), np.float32(-np.inf))):
+        found = nn.scaled_dot_product_attention(x, x, x, gpu.array(mask)).numpy()
+        np.testing.assert_array_equal(found[:, 0], 0)
+        np.testing.assert_allclose(found[:, 1], x.numpy()[:, 0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("batch", [(), (2,), (3, 2)])
 @pytest.mark.parametrize(("n_heads", "n_shared"), [(6, 2), (6, 3), (4, 4), (5, 1), (0, 2)])
 @pytest.mark.parametrize("masked", ["no", "causal", "rows", "one head", "heads"])
@@ -76,7 +109,7 @@ def test_attention_of_heads_that_share_keys(
         bias = rng.normal(size=shape).astype(np.float32)
         mask = gpu.array(bias)
     given = [gpu.array(each) for each in (q, k, v)]
-    found = nn.scaled_dot_product_attention(*given, mask, masked == "causal", enable_gqa=True)
+    found = nn.scaled_dot_product_attention(*given, mask, is_causal=masked == "causal", enable_gqa=True)
     of_each = (np.repeat(each, n_heads // n_shared, axis=-3) for each in (k, v))
     assert found.shape == (*batch, n_heads, 7, 6)
     np.testing.assert_allclose(found.numpy(), attention(q, *of_each, bias), atol=1e-5)

@@ -195,7 +195,7 @@ def test_attention(
         bias = random.normal(size=mask_shape).astype(kind)
         mask, bias = gpu.array(bias), bias.astype(np.float64)
     given_arrays = [view(gpu, *each) for each in zip((q, k, v), of_each, strict=True)]
-    found = nn.scaled_dot_product_attention(*given_arrays, mask, masked == "causal", scale)
+    found = nn.scaled_dot_product_attention(*given_arrays, mask, is_causal=masked == "causal", scale=scale)
 
     wide = [each.astype(np.float64) for each in (q, k, v)]
     scores = wide[0] @ wide[1].swapaxes(-1, -2) * factor + bias

@@ -10,6 +10,7 @@ import numpy as np
 from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
+from vkcompute.arrays.reductions import max as highest
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.nn.block_attention import fused_attention
 from vkcompute.nn.linear import wide
@@ -19,15 +20,17 @@ from vkcompute.runtime.runtime import runtime_of
 
 
 def scaled_dot_product_attention(
-    query: Array, key: Array, value: Array, attn_mask: Array | None = None, is_causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
+    query: Array, key: Array, value: Array, attn_mask: Array | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Array:  # fmt: skip
     """Returns softmax(query @ key.T * scale) @ value, over the last axis but one of the key; in float32 for float16.
 
     Args:
         query: of shape (…, n, size); other axes broadcast.
         key, value: of shapes (…, m, size) and (…, m, size of the result).
-        attn_mask: bools that are True where an element takes part, or numbers that are added to the scaled products.
+        attn_mask: bools that are True where an element takes part, or numbers that are added to the scaled products;
+            broadcasts to (…, n, m). The result is 0 for a query without keys, as PyTorch's.
+        dropout_p: 0; there is no dropout.
         is_causal: True if query i sees the keys up to i only.
         scale: 1 / sqrt(size) if None.
         enable_gqa: True for grouped-query attention. Heads are the third axis from the last. The query has a multiple
@@ -35,7 +38,13 @@ def scaled_dot_product_attention(
 
     Raises:
         ValueError: the shapes or numbers of heads do not fit, or both a mask and `is_causal` are given.
+        TypeError: `is_causal` or `enable_gqa` is not a bool.
     """
+    for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise TypeError(f"scaled_dot_product_attention: {name} is True or False; got {flag!r}")
+    if dropout_p != 0:
+        raise ValueError(f"scaled_dot_product_attention has no dropout: dropout_p is 0; got {dropout_p!r}")
     dtype = floating(taken("scaled_dot_product_attention", query, key, value))
     if (
         min(query.ndim, key.ndim, value.ndim) < 2
@@ -49,8 +58,10 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise ValueError("scaled_dot_product_attention takes attn_mask or is_causal, not both; put both into the mask")
     if enable_gqa:
-        grouped = scaled_dot_product_attention(*_in_groups(query, key, value, attn_mask), is_causal, scale)
+        arrays = _in_groups(query, key, value, attn_mask)
+        grouped = scaled_dot_product_attention(*arrays, is_causal=is_causal, scale=scale)
         return grouped.reshape((*grouped.shape[:-4], query.shape[-3], *grouped.shape[-2:]))
+    _check_heads(query, key, value, attn_mask)
     size = max(query.shape[-1], 1)  # products of no terms are 0, by any factor
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     if attn_mask is not None:
@@ -58,6 +69,22 @@ def scaled_dot_product_attention(
     q, k, v = (converted(each, dtype) for each in (query, key, value))
     found = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
     return _by_products(query, key, value, attn_mask, factor, dtype, is_causal) if found is None else found
+
+
+def _check_heads(query: Array, key: Array, value: Array, mask: Array | None) -> None:
+    """Raises ValueError unless the axes before the last two broadcast, and the mask to the scores."""
+    arrays = [query, key, value, *([] if mask is None else [mask])]
+    n, m = query.shape[-2], key.shape[-2]
+    try:
+        stack = np.broadcast_shapes(*[each.shape[:-2] for each in arrays])
+        fits = mask is None or np.broadcast_shapes(mask.shape, (*stack, n, m)) == (*stack, n, m)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"scaled_dot_product_attention takes heads that broadcast, and a mask that broadcasts to (…, {n}, {m}); "
+            f"got {', '.join(str(each.shape) for each in arrays)}; heads share keys with enable_gqa=True"
+        )
 
 
 def _by_products(
@@ -71,7 +98,10 @@ def _by_products(
         scores = where(apply("less_equal", columns, rows.reshape((n, 1))), scores, -math.inf)
     elif mask is not None:
         scores = apply("add", scores, mask)
-    found = matmul(softmax(scores, -1), wide(value, dtype))
+    weights = softmax(scores, -1)
+    if mask is not None and weights.size:
+        weights = where(apply("equal", highest(scores, axis=-1, keepdims=True), -math.inf), 0.0, weights)
+    found = matmul(weights, wide(value, dtype))
     return converted(found, dtype)
 
 

@@ -97,6 +97,7 @@ class _Attention:
             c.yield_(c.compute("add", at, c.const(form.keys, INT32)), *self._step(q, span(c, at, form.keys), *state))
         total, sums = loop.results
         factor = c.compute("div", self._full(1, (form.rows,)), total)  # one quotient per row
+        factor = c.select(c.compute("eq", total, self.zero), self.zero, factor)  # a row without keys
         found = c.cast(c.compute("mul", sums, self._spread(factor, form.v_size)), self.out.element)
         places, valid = self._places(self.stack, self.rows, "n_rows", "v_size", whole=False)
         c.store_block(self.out, places, found, valid)

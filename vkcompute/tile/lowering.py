@@ -408,16 +408,17 @@ class _Lowering:
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def _report(self, op: Op) -> None:
-        """Reports each element once, in the order of programs and elements."""
+        """Reports each element once, in the order of programs and elements; of failures, one per invocation.
+
+        A branch per element would take drivers minutes to compile.
+        """
         own, b = self._placement.own.get(op), self._b
         shape = shape_of(op.args[0].type) if op.args else ()
         program = [b.builtin("group_id", axis) for axis in range(3)]
         plane = b.compute("add", b.compute("mul", program[2], b.builtin("n_groups", 1)), program[1])
-        alone, first = owner(b, self._thread, own), None if own is None else self._accesses.first_element(own)
-        for register, row in enumerate(_rows(self._arguments(op, own)) or [()]):
-            number: Value = b.const(0, UINT32)
-            if own is not None and first is not None:
-                number = b.cast(b.compute("add", first, b.const(own.element(register), INT32)), UINT32)
+        alone = owner(b, self._thread, own)
+        rows = [(self._number(own, at), *row) for at, row in enumerate(_rows(self._arguments(op, own)) or [()])]
+        for number, *row in [self._first_failure(rows)] if op.attribute.fails and op.attribute.masked else rows:
             values = row[:-1] if op.attribute.masked else row
             conditions = [each for each in (alone, row[-1] if op.attribute.masked else None) if each is not None]
             numbers = [*program, *self._index(number, shape), *values]
@@ -425,6 +426,22 @@ class _Lowering:
             place = None if op.attribute.fails else [number, program[0], plane]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions) if conditions else None
             where(b, condition, partial(self._reports.add, site, numbers, place))
+
+    def _number(self, own: Layout | None, register: int) -> Value:
+        """Returns the number of the element in a register, uint32; 0 for a scalar."""
+        b = self._b
+        if own is None:
+            return b.const(0, UINT32)
+        first = self._accesses.first_element(own)
+        return b.cast(b.compute("add", first, b.const(own.element(register), INT32)), UINT32)
+
+    def _first_failure(self, rows: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
+        """Returns the first of rows whose last value is True, which is True if there is one."""
+        b, found = self._b, rows[-1]
+        for *row, fails in reversed(rows[:-1]):
+            chosen = [b.select(fails, one, other) for one, other in zip(row, found[:-1], strict=True)]
+            found = (*chosen, b.compute("or", fails, found[-1]))
+        return found
 
     def _index(self, number: Value, shape: Sequence[int]) -> list[Value]:
         """Returns the index along each axis of an element."""

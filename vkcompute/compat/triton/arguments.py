@@ -183,7 +183,7 @@ class Parameters:
             return found
         sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
-            raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, not negative; got {found!r}")
+            raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, ints from 0 on; got {found!r}")
         sizes = tuple(map(int, sizes))
         while len(sizes) > 1 and sizes[-1] == 1:
             sizes = sizes[:-1]

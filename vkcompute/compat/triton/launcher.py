@@ -51,6 +51,7 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
 from vkcompute.tile.overlaps import Overlaps
 from vkcompute.tile.program import is_wide, overlaps_of
+from vkcompute.tile.target import Target
 
 __tracebackhide__ = hides_calls
 
@@ -199,7 +200,8 @@ class BlockLauncher:
             options = options.compiled_with(emulate_atomics=True)
             found = find(options)
         if not found.windows and (splits := _splits(runtime, found, args)):
-            options = options.compiled_with(splits=splits)
+            few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
+            options = options._replace(target=few).compiled_with(splits=splits)
             found = find(options)
 
         def make() -> Function:
