@@ -316,7 +316,7 @@ def test_one_block_shape_after_another(on: On) -> None:
     x, out = (TensorDescriptor.from_tensor(on.array(each), [1, 1]) for each in (data, np.zeros_like(data)))
     for blocks in ([4, 8], [2, 16], [4, 8]):
         out.base[...] = 0
-        x.block_shape = out.block_shape = blocks
+        x.block_shape = out.block_shape = [*map(np.int64, blocks)]
         on.program(doubled)[8 // blocks[0], 16 // blocks[1]](x, out, *blocks)
         np.testing.assert_array_equal(np.asarray(out.base), 2 * data)
 

@@ -56,6 +56,7 @@ REFUSED = [
     ("y = x[i].astype(np.int32)", "that a kernel can use; call functions, as vc.int32(x)", "x[i].as"),
     ("y = several[i]", "got a list; make it a tuple", "several[i]"),
     ("y = pair.total()", "Pair.total is a method; write a function of its fields", "pair.total"),
+    ("y = pair.half", "Pair.half is a property; write a function of its fields", "pair.half"),
     ("y = np.zeros(4)", "np.zeros cannot be called in a kernel; write vc.local(shape, dtype) or [0] * n", "np.zeros"),
     ("y = np.iinfo(np.float32).max", "iinfo: Invalid integer data type 'f'", "np.iinfo"),
     ("y = np.iinfo(np.int32, foo=3).max", "takes its dtype by position in a kernel; write np.iinfo(dtype)", "np."),
@@ -142,6 +143,9 @@ class Pair(typing.NamedTuple):
     x: float
     def total(self):
         return self.x
+    @property
+    def half(self):
+        raise TypeError("this is not called")
 pair = Pair(1.0)
 """
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vkcompute.compat.triton.block_compiler import BlockCompiler
 from vkcompute.compat.triton.block_pointers import make_tensor_descriptor
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
@@ -79,10 +81,10 @@ def _form(arg: Any, leaves: list[Any]) -> Form | None:
     if not isinstance(arg, TensorDescriptor):
         kind = type(arg) if hasattr(arg, "_fields") else tuple
         return Form(kind, tuple([_form(each, leaves) for each in arg]))
-    if any(type(each) is not int for each in arg.block_shape):
+    if any(type(each) is bool or not isinstance(each, (int, np.integer)) for each in arg.block_shape):
         raise TypeError(f"the block shape of a tensor descriptor has ints; got {arg.block_shape!r}")
     parts = arg.base, tuple(arg.shape), tuple(arg.strides)
-    constants = tuple(arg.block_shape), arg.padding
+    constants = tuple(map(int, arg.block_shape)), arg.padding
     return Form(TensorDescriptor, tuple([_form(each, leaves) for each in parts]), constants)
 
 

@@ -232,8 +232,10 @@ class Expressions(ControlFlow):
         if isinstance(base, (np.iinfo, np.finfo)) and hasattr(base, name):
             return getattr(base, name)
         if is_named(type(base)):
-            if name not in base._fields and callable(getattr(base, name, None)):
-                raise UnsupportedError(f"{type(base).__name__}.{name} is a method; write a function of its fields")
+            member = None if name in base._fields else getattr(type(base), name, None)
+            if isinstance(member, property) or callable(member):
+                kind = "property" if isinstance(member, property) else "method"
+                raise UnsupportedError(f"{type(base).__name__}.{name} is a {kind}; write a function of its fields")
             if name not in base._fields:
                 fields = ", ".join(base._fields)
                 raise UnsupportedError(f"{type(base).__name__} has no attribute {name}; its fields are {fields}")
