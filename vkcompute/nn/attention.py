@@ -68,7 +68,7 @@ def scaled_dot_product_attention(
         attn_mask = _additive(attn_mask, dtype)
     q, k, v = (converted(each, dtype) for each in (query, key, value))
     found = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
-    return _by_products(query, key, value, attn_mask, factor, dtype, is_causal) if found is None else found
+    return _by_products(q, k, v, attn_mask, factor, dtype, is_causal) if found is None else found
 
 
 def _check_heads(query: Array, key: Array, value: Array, mask: Array | None) -> None:
