@@ -78,6 +78,8 @@ class _Attention:
         self.pushes = {name: self.function.push(name, INT32) for name in _PUSHES}
         self.c = c = Builder(self.function)
         group, self.stack = (c.cast(c.builtin("group_id", axis), INT32) for axis in range(2))
+        repeats = (self.pushes[name] for name in ("k_repeats", "v_repeats", "mask_repeats"))
+        self.of_k, self.of_v, self.of_mask = (c.compute("div", self.stack, each) for each in repeats)
         self.first = c.compute("mul", group, c.const(form.rows, INT32))
         self.rows = span(c, self.first, form.rows)
         self.lowest, self.zero = (self._full(each, (form.rows,)) for each in (-np.inf, 0))
@@ -111,8 +113,7 @@ class _Attention:
         weight is the exponential of a score less the highest one.
         """
         c, form = self.c, self.form
-        of_k, of_v = (c.compute("div", self.stack, self.pushes[name]) for name in ("k_repeats", "v_repeats"))
-        k = self._load(self.k, of_k, keys, "n_keys", "size", whole=form.whole_keys)
+        k = self._load(self.k, self.of_k, keys, "n_keys", "size", whole=form.whole_keys)
         products = c.dot(q, c.permute(k, (1, 0)), self._full(0, (form.rows, form.keys)))
         scores = self._scores(products, keys)
         most = c.compute("max", highest, self._reduced("max", scores))
@@ -120,7 +121,7 @@ class _Attention:
         weights = c.compute("exp", c.compute("sub", scores, self._spread(origin, form.keys)))
         shrink = c.compute("exp", c.compute("sub", highest, origin))
         total = c.compute("add", c.compute("mul", total, shrink), self._reduced("add", weights))
-        v = self._load(self.v, of_v, keys, "n_keys", "v_size", whole=form.whole_keys)
+        v = self._load(self.v, self.of_v, keys, "n_keys", "v_size", whole=form.whole_keys)
         kind = v.type.element if form.halves else self.working  # type: ignore[union-attr]
         shrunk = c.compute("mul", sums, self._spread(shrink, form.v_size))
         return most, total, c.dot(c.cast(weights, kind), c.cast(v, kind), shrunk)
@@ -133,7 +134,7 @@ class _Attention:
         below = c.reshape(self._below(keys, pushes["n_keys"]), (1, form.keys))
         seen = [] if form.whole_keys else [c.broadcast(below, shape)]
         if self.mask is not None:
-            start = c.compute("mul", c.compute("div", self.stack, pushes["mask_repeats"]), pushes["mask_stack"])
+            start = c.compute("mul", self.of_mask, pushes["mask_stack"])
             last = c.compute("sub", pushes["n_rows"], c.const(1, INT32))
             inside = c.compute("min", self.rows, c.full(last, (form.rows,)))
             places = offsets(c, scaled(c, inside, pushes["mask_row"]), keys, start)
