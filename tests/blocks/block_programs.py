@@ -11,6 +11,7 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute.compat.triton import JITFunction
+from vkcompute.errors import KernelError
 
 
 def run(
@@ -28,6 +29,14 @@ def run(
     given = [gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     program[grid](*given, **named)
     return [arg.numpy() for arg in given if isinstance(arg, vkcompute.Array)]
+
+
+def check_error(error: KernelError, message: str, text: str) -> None:
+    """Checks an error's message, and that its line has a text and a caret."""
+    first, line, caret = str(error).split("\n")[:3]
+    assert message in first
+    assert text in line
+    assert caret.strip() == "^"
 
 
 def launched(

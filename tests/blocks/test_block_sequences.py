@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_programs import run
+from block_programs import check_error, run
 
 import vkcompute
 import vkcompute.compat.triton as triton
@@ -158,7 +158,4 @@ def test_what_has_no_items(machine: vkcompute.Runtime | None, which: str, messag
     args: tuple[Any, ...] = np.zeros(4, np.int32), 4, which
     with pytest.raises(KernelError) as caught:
         run(machine, over, (1,), args)
-    first, line, caret = str(caught.value).split("\n")[:3]
-    assert message in first
-    assert at in line
-    assert caret.strip() == "^"
+    check_error(caught.value, message, at)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_programs import run
+from block_programs import check_error, run
 
 import vkcompute
 import vkcompute.compat.triton as triton
@@ -57,7 +57,7 @@ def names(x_ptr, WHICH: tl.constexpr):
 def test_unknown_names(machine: vkcompute.Runtime | None, which: str, message: str, at: str) -> None:
     with pytest.raises(KernelError) as caught:
         run(machine, names, (1,), (np.zeros(8, np.float32), which))
-    _check(caught.value, message, at)
+    check_error(caught.value, message, at)
 
 
 @pytest.mark.pure
@@ -139,14 +139,7 @@ _CANNOT = "cannot be assigned"
 def test_unknown_words(machine: vkcompute.Runtime | None, which: str, message: str, at: str) -> None:
     with pytest.raises(KernelError) as caught:
         run(machine, python, (1,), (np.zeros(8, np.float32), which))
-    _check(caught.value, message, at)
-
-
-def _check(error: KernelError, message: str, at: str) -> None:
-    first, line, caret = str(error).split("\n")[:3]
-    assert message in first
-    assert at in line
-    assert caret.strip() == "^"
+    check_error(caught.value, message, at)
 
 
 def test_lists_are_concatenated(machine: vkcompute.Runtime | None) -> None:
