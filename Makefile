@@ -1,7 +1,7 @@
 # Every goal first installs missing requirements, and lists them.
 #   PYTHON=/path/to/python3   the Python of .venv (default: the first that is 3.10 or later)
-#   DRIVER=lavapipe           `make test`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues)
-#   REQUIRE="a b"             `make test`: fail if one of these drivers is missing
+#   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues)
+#   REQUIRE="a b"             `make test`, `make complete`: fail if one of these drivers is missing
 #   ARGS="..."                arguments of pytest, the demo, the benchmarks
 
 SETUP = PYTHON='$(PYTHON)' sh scripts/bootstrap.sh
@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint docs bench amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -18,9 +18,13 @@ demo:  ## multiply arrays, train a logistic regression
 	@$(SETUP) demo
 	@$(RUN) -m vkcompute demo $(ARGS)
 
-test:  ## the whole suite on lavapipe, SwiftShader and a GPU if any
+test:  ## the tests that recent changes need, and a part of the rest
 	@$(SETUP) test
 	@$(SUITE) $(ARGS)
+
+complete:  ## all tests on lavapipe, SwiftShader and a GPU if any
+	@$(SETUP) test
+	@$(SUITE) --complete $(ARGS)
 
 fuzz:  ## tests with generated input, many examples
 	@$(SETUP) test

@@ -1,6 +1,9 @@
 """Run the test suite once per Vulkan driver, in separate processes, three at a time, and print a summary.
 
-Usage: run_tests.py [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
+Usage: run_tests.py [--complete] [--driver NAME ...] [--require NAME ...] [--marker EXPR] [pytest's own arguments]
+
+Runs the tests that the changes since the last complete run need, and a part of the others (selection.py). With
+--complete, with a marker or with arguments of pytest, all of those that these name.
 
 The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds one). Tests marked `pure`, whose outcome
 no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both
@@ -26,15 +29,17 @@ from typing import Any
 
 import drivers
 import many_queues
+import selection
+from hang_limit import hang_limit_s
 from probe import Probe, probe
 from report import say
+from selection import Selection
 
 SOFTWARE = ("lavapipe", "swiftshader")
 EMULATED = {"queues": "queues", "discrete": "not pure"}
 """Runs on the emulated GPU with many queues -> the marker of their tests."""
 NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
-TIMEOUT_S = 3600  # for a run that hangs: a loaded machine takes half as long
 MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
 
 
@@ -60,6 +65,15 @@ class Outcome:
     seconds: float = 0.0
     collected: bool = True
     output: str = ""
+
+    def counts(self) -> dict[str, int | float]:
+        """What a record keeps."""
+        return {
+            "passed": self.passed,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "seconds": round(self.seconds, 1),
+        }
 
 
 def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
@@ -110,15 +124,19 @@ def divided(chosen: list[Driver]) -> list[Driver]:
     return [*others, replace(chosen[0], name="pure", marker="pure")]
 
 
-def environment(driver: Driver, everyone: list[Driver]) -> dict[str, str]:
-    """The environment of a run: its driver, validation errors, and all manifests for multi-device tests."""
+def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None = None) -> dict[str, str]:
+    """The environment of a run: its driver, validation errors, its tests, and all manifests for multi-device tests."""
     env = dict(driver.env)
     if driver.name != "gpu":
         env.pop("VKCOMPUTE_DEVICE", None)
     env["VKCOMPUTE_VALIDATION"] = "error"
     env.setdefault("PYTHONFAULTHANDLER", "1")
+    # NumPy's idle threads spin: beside three runs they take the time of two cores' tests.
+    env.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Compiling the library's source takes half of the time of a test's interpreter, of which there are hundreds.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
+    if chosen is not None and driver.name not in EMULATED:
+        env["VKCOMPUTE_TEST_SELECTION"] = chosen.dumps()
     manifests = _software_manifests(everyone)
     if len(manifests) > 1 and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
@@ -130,16 +148,13 @@ def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list
     expression = ["-m", " and ".join(f"({m})" for m in markers)] if markers else []
     with tempfile.TemporaryDirectory() as scratch:
         report, log = Path(scratch) / "report.xml", Path(scratch) / "output.txt"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *expression, *arguments]
+        limit = f"faulthandler_timeout={hang_limit_s():.0f}"  # for one test
+        hangs = ["-o", limit, "-o", "faulthandler_exit_on_timeout=true"]
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *hangs, *expression, *arguments]
         start = time.monotonic()
         with open(log, "wb") as file:
             stream: dict[str, Any] = {} if shown else {"stdout": file, "stderr": file}
-            try:
-                done = subprocess.run(command, cwd=drivers.ROOT, env=env, timeout=TIMEOUT_S, check=False, **stream)
-                status = done.returncode
-            except subprocess.TimeoutExpired:
-                say(f"{driver.name}: stopped after {TIMEOUT_S} s")
-                status = -1
+            status = subprocess.run(command, cwd=drivers.ROOT, env=env, check=False, **stream).returncode
         seconds = time.monotonic() - start
         passed, failed, skipped = _read(report)
         output = log.read_text(encoding="utf-8", errors="replace")
@@ -197,27 +212,36 @@ def main() -> int:
     parser.add_argument("--driver", action="append", choices=NAMES, help="run on this driver only (may be repeated)")
     parser.add_argument("--require", action="append", choices=NAMES, default=[], help="fail if this driver is missing")
     parser.add_argument("--marker", action="append", default=[], help="as pytest's -m, combined with the markers above")
+    parser.add_argument("--complete", action="store_true", help="run all tests, and record the result")
     options, arguments = parser.parse_known_args()
+    named = bool(arguments or options.marker)
     names = options.driver or [name for name in NAMES if name not in EMULATED]  # may take minutes
     everyone, absent = find(names)
     chosen = divided([driver for driver in everyone if driver.name in names])
     absent = {name: why for name, why in absent.items() if name in names}
     required = {*options.require, *(options.driver or ())}
+    chosen_tests = None if options.complete or named else selection.select()
+    if chosen_tests:
+        say(f"selection: {chosen_tests.statement}")
     outcomes = []
     with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         runs = []
         for number, driver in enumerate(chosen):
             markers = [*options.marker, *filter(None, [driver.marker])]
-            env = environment(driver, everyone)
+            env = environment(driver, everyone, chosen_tests)
             runs.append(pool.submit(run, driver, env, markers, arguments, shown=not number))
-        for driver, each in zip(chosen, runs, strict=True):
+        for driver, pending in zip(chosen, runs, strict=True):
             print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
-            outcomes.append(each.result())
+            outcomes.append(pending.result())
             print(outcomes[-1].output, end="", flush=True)
-    reason = verdict(outcomes, required, selection=bool(arguments or options.marker))
-    text = summary(outcomes, absent)
-    head, last = text.rsplit("\n", 1)
-    print(head + (f"\nFAILED: {reason}" if reason else "") + f"\n{last}")
+    reason = verdict(outcomes, required, selection=named)
+    head, last = summary(outcomes, absent).rsplit("\n", 1)
+    notes = [f"FAILED: {reason}"] if reason else []
+    if chosen_tests:
+        notes.append(f"selection: {chosen_tests.statement}")
+    if options.complete and not reason and not named and {*SOFTWARE} <= {o.driver for o in outcomes}:
+        notes.append(selection.record({o.driver: o.counts() for o in outcomes}))
+    print("\n".join([head, *notes, last]))
     return 1 if reason else 0
 
 

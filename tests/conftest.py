@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hang_limit import hang_limit_s
 from hypothesis import HealthCheck, settings
 from validator import objection
 
@@ -46,6 +49,20 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that `scripts/selection.py` leaves out."""
+    chosen = json.loads(os.environ.get("VKCOMPUTE_TEST_SELECTION", "{}"))
+    if chosen.get("share", 1) == 1:
+        return
+
+    def runs(item: pytest.Item) -> bool:
+        turn = zlib.crc32(f"{chosen['seed']}:{item.nodeid}".encode()) % chosen["share"]
+        return turn == 0 or item.nodeid.partition("::")[0] in chosen["whole"]
+
+    config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
+    items[:] = filter(runs, items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -198,10 +215,8 @@ def all_drivers_env() -> dict[str, str]:
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run Python code in a fresh interpreter: `run_python("import vkcompute", env=...)`, its output as text."""
 
-    def run(
-        code: str, *, env: dict[str, str] | None = None, timeout_s: float = 120
-    ) -> subprocess.CompletedProcess[str]:
+    def run(code: str, *, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout_s, check=False)
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
 
     return run

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -42,7 +43,9 @@ _NOTES = {
 
 def _run(*options: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / "run.py"), *options]
-    return subprocess.run(command, env=os.environ | env, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, env=os.environ | env, capture_output=True, text=True, timeout=hang_limit_s(), check=False
+    )
 
 
 # Of one device; the programs of Kompute, and of two devices, have runs of their own.
@@ -105,7 +108,7 @@ def test_every_benchmark_has_its_cases(outcome: tuple[str, dict[str, Any]]) -> N
 
 def test_every_benchmark_is_run_here() -> None:
     command = [sys.executable, "-c", "import run; print(*run.BENCHMARKS)"]  # their modules have names of tests' helpers
-    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=hang_limit_s())
     assert {*done.stdout.split()} == {*_MEASURED, "devices", "kompute"}
 
 
@@ -451,7 +454,7 @@ def test_damaged_modules_do_not_kill_the_driver(mutations: ModuleType, tmp_path:
 def test_functions_are_measured_beside_those_of_cuda(tmp_path: Path) -> None:
     """Without PyTorch on a GPU, their times alone."""
     command = [sys.executable, str(BENCHMARKS / "cuda.py"), "--smoke", "--json", str(tmp_path / "found.json")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
     assert len(found["rows"]) == len(done.stdout.splitlines()) - 2 >= 19

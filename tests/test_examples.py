@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hang_limit import hang_limit_s
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -62,7 +63,7 @@ PROGRAMS = [name for name in FACTS if name.startswith("triton_")]
 
 def run(name: str, folder: Path, *options: str) -> str:
     command = [sys.executable, "-W", "error::ResourceWarning", str(EXAMPLES / f"{name}.py"), *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr, done.stderr
     return done.stdout

@@ -5,16 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+import import_graph
 import pytest
+from import_graph import ROOT, import_statements, imports, modules, targets, tree
 
 pytestmark = pytest.mark.pure
-
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "vkcompute"
 
 # The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
 # itself, and from its own floor as long as that makes no circle.
@@ -33,76 +30,6 @@ FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in unit
 BINDING = "core.vk"  # the only module that may import `vulkan`
 MAX_FUNCTION_LINES = 30
 SOURCES = ("vkcompute", "scripts", "tools", "tests", "examples", "benchmarks")
-
-
-@dataclass(frozen=True)
-class Import:
-    """One import of a module of ours: importing and imported module (dotted, without "vkcompute."), and the line."""
-
-    source: str
-    target: str
-    line: int
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name without "vkcompute."; a package's own is its folder's name."""
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        found[name] = path
-    return found
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-
-def resolve(name: str) -> str:
-    """The module that holds `name` (dotted, without "vkcompute."): itself, or the nearest one above it."""
-    while name and name not in modules():
-        name = name.rpartition(".")[0]
-    return name or "__init__"
-
-
-def absolute(source: str, node: ast.ImportFrom) -> str | None:
-    """What `from X import` names, without "vkcompute."; "" is the package itself, None something that is not ours."""
-    if node.level == 0:
-        first, _, rest = (node.module or "").partition(".")
-        return rest if first == "vkcompute" else None
-    parts = source.split(".") if source != "__init__" else []
-    is_package = modules()[source].name == "__init__.py"
-    base = parts[: len(parts) - node.level + is_package]
-    return ".".join([*base, *([node.module] if node.module else [])])
-
-
-def targets(source: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """The modules of ours that one statement imports."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if alias.name.split(".")[0] == "vkcompute":
-                yield resolve(alias.name.partition(".")[2])
-    else:
-        base = absolute(source, node)
-        if base is not None:
-            for alias in node.names:
-                yield resolve(f"{base}.{alias.name}".lstrip("."))
-
-
-def import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import below `node`: inside of functions, and under `if TYPE_CHECKING:` too."""
-    return (each for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom))
-
-
-@cache
-def imports() -> tuple[Import, ...]:
-    found = []
-    for source, path in modules().items():
-        for node in import_statements(tree(path)):
-            found += [Import(source, t, node.lineno) for t in targets(source, node) if t != source]
-    return tuple(found)
 
 
 def unit(module: str) -> str:
@@ -293,7 +220,7 @@ def test_the_reader_of_imports_sees_every_form(monkeypatch: pytest.MonkeyPatch, 
         "kernel",
     )
     table = {name: source if name == "core.a" else tmp_path / "__init__.py" for name in names}
-    monkeypatch.setitem(globals(), "modules", lambda: table)
+    monkeypatch.setattr(import_graph, "modules", lambda: table)
     seen = {t for node in import_statements(tree(source)) for t in targets("core.a", node)}
     assert seen == {
         "core.vk",

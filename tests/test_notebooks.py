@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hang_limit import hang_limit_s
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -58,7 +59,7 @@ def outputs(installed: Path) -> dict[str, list[Any]]:
     """What the cells of a notebook show."""
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    client = nbclient.NotebookClient(notebook, timeout=120, allow_errors=True, kernel_name="python3")
+    client = nbclient.NotebookClient(notebook, timeout=hang_limit_s(), allow_errors=True, kernel_name="python3")
     client.execute(cwd=str(installed), env=os.environ | {"PYTHONPATH": str(installed)})
     return {name: cell.outputs for name, cell in zip(CELLS, notebook.cells, strict=True)}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hang_limit import hang_limit_s
 
 import vkcompute as vc
 from vkcompute.cli import COMMANDS, main
@@ -260,7 +261,7 @@ def test_links_within_the_documentation_lead_somewhere() -> None:
 def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     command = [sys.executable, str(ROOT / "docs/trace.py"), str(tmp_path / "trace.png")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
     assert done.returncode == 0, done.stderr
     assert "transfer 1" in done.stdout
     assert (tmp_path / "trace.png").read_bytes()[:4] == b"\x89PNG"

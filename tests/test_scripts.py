@@ -10,20 +10,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bootstrap
+import damage
+import drivers
+import environment
+import many_queues
+import packages
+import probe
 import pytest
+import run_tests
+from report import SetupError
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
-import bootstrap  # noqa: E402
-import damage  # noqa: E402
-import drivers  # noqa: E402
-import environment  # noqa: E402
-import many_queues  # noqa: E402
-import packages  # noqa: E402
-import probe  # noqa: E402
-import run_tests  # noqa: E402
-from report import SetupError  # noqa: E402
 
 pytestmark = pytest.mark.pure
 
@@ -304,7 +302,7 @@ def outcome(driver: str, passed: int = 1, failed: int = 0, collected: bool = Tru
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "required", "selection", "expected"),
+    ("outcomes", "required", "selecting", "expected"),
     [
         ([outcome("lavapipe"), outcome("swiftshader")], {"lavapipe", "swiftshader"}, False, ""),
         ([outcome("lavapipe")], {"lavapipe", "swiftshader"}, False, "required but not run: swiftshader"),
@@ -314,8 +312,8 @@ def outcome(driver: str, passed: int = 1, failed: int = 0, collected: bool = Tru
         ([], set(), True, "no Vulkan driver to run on"),
     ],
 )
-def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selection: bool, expected: str) -> None:
-    assert run_tests.verdict(outcomes, required, selection=selection) == expected
+def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selecting: bool, expected: str) -> None:
+    assert run_tests.verdict(outcomes, required, selection=selecting) == expected
 
 
 def test_the_summary_ends_like_pytest() -> None:

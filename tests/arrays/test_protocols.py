@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from runtimes import lacks
 
 import vkcompute as vc
@@ -150,10 +151,14 @@ def test_matplotlib_plots_arrays(gpu: vc.Runtime) -> None:
 def test_the_namespace_is_imported_on_first_use() -> None:
     loaded = "'vulkan' in sys.modules, 'vkcompute.jit' in sys.modules"
     code = f"import sys, vkcompute.numpy as vnp; print({loaded}, 'sin' in dir(vnp))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=hang_limit_s(), check=True
+    )
     assert done.stdout.split() == ["False", "False", "True"]
     code = "import vkcompute as vc; print(vc.numpy.sin.__name__, vc.nn.softmax.__name__, {'nn', 'numpy'} <= {*dir(vc)})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=hang_limit_s(), check=True
+    )
     assert done.stdout.split() == ["sin", "softmax", "True"]
     with pytest.raises(AttributeError, match=r"no einsum_path, which is NumPy's, and not here yet; convert with"):
         _ = vnp.einsum_path

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from cli_done import Done
+from hang_limit import hang_limit_s
 
 from vkcompute.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def vk_done(vk_process: Callable[..., subprocess.Popen[str]]) -> Callable[..., D
 
     def run(*arguments: object, **options: Any) -> Done:
         with vk_process(*arguments, **options) as process:
-            out, err = process.communicate(timeout=TIMEOUT_S)
+            out, err = process.communicate(timeout=hang_limit_s())
         return Done(process.returncode, out or "", err or "")
 
     return run

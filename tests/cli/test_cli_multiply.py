@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_done import Done
+from hang_limit import hang_limit_s
 from runtimes import lacks
 
 import vkcompute
@@ -153,7 +154,7 @@ def test_a_signal_ends_it_and_leaves_nothing(
         assert "c.npy" not in listing()
         time.sleep(0.2)
         process.send_signal(signal.Signals[number])
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=hang_limit_s())
     assert (out, err) == ("", f"vkcompute: {says}\n")
     assert process.returncode == 128 + signal.Signals[number]
     assert listing() == ["a.npy"]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_cluster import PATIENCE_S, client, once, until_gone
+from hang_limit import hang_limit_s
+from test_cluster import client, once, until_gone
 
 import vkcompute as vc
 import vkcompute.dask
@@ -49,7 +50,7 @@ def test_a_task_that_always_kills_its_worker_is_named(client: Any) -> None:
     with pytest.raises(distributed.KilledWorker, match="the-killer"):
         future.result()
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
-    client.wait_for_workers(2, timeout=PATIENCE_S)
+    client.wait_for_workers(2, timeout=hang_limit_s())
     assert float(da.ones(10, chunks=5).sum().compute()) == 10
 
 
@@ -88,7 +89,7 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
             started.append(
                 subprocess.Popen(words, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             )
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + hang_limit_s()
         while not file.exists():
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -98,7 +99,7 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
             env=os.environ | {"VKCOMPUTE_DEVICE": "no such"},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=hang_limit_s(),
             check=False,
         )
         assert refused.returncode == 1
@@ -106,7 +107,7 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
         script = tmp_path / "started.py"
         script.write_text(STARTED)
         with vkcompute.dask.Client(address) as client:
-            client.wait_for_workers(len(indices), timeout=PATIENCE_S)
+            client.wait_for_workers(len(indices), timeout=hang_limit_s())
             workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"].values()
             assert {each["metrics"]["device"] for each in workers} == {each.name for each in vc.devices()}
             assert all(each["resources"] == {"GPU": 1} and each["nthreads"] == 1 for each in workers)
@@ -127,7 +128,7 @@ def test_the_commands_of_dask_and_a_client_that_is_killed(tmp_path: Path) -> Non
         for process in reversed(started):
             process.send_signal(signal.SIGINT)
         for process in started:
-            process.wait(PATIENCE_S)
+            process.wait(hang_limit_s())
     until_gone(processes)
 
 
@@ -146,7 +147,7 @@ def test_workers_end_with_the_client_that_is_killed(client: Any, tmp_path: Path)
     script = tmp_path / "gone.py"
     script.write_text(GONE)
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=hang_limit_s(), check=False
     )
     assert done.returncode == -signal.SIGKILL
     until_gone(list(map(int, done.stdout.split())))
@@ -154,8 +155,8 @@ def test_workers_end_with_the_client_that_is_killed(client: Any, tmp_path: Path)
 
 def test_a_cluster_restarts(client: Any) -> None:
     before = client.run(os.getpid)
-    client.restart(timeout=PATIENCE_S)
-    client.wait_for_workers(2, timeout=PATIENCE_S)
+    client.restart(timeout=hang_limit_s())
+    client.wait_for_workers(2, timeout=hang_limit_s())
     assert not {*before.values()} & {*client.run(os.getpid).values()}
     assert float(da.ones(10, chunks=5).sum().compute()) == 10
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -37,7 +38,6 @@ from vkcompute.dtypes import TABLE  # noqa: E402
 
 pytestmark = pytest.mark.devices
 MIB = 1 << 20
-PATIENCE_S = 180  # before a test gives up; none waits as long
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def client() -> Iterator[Any]:
         ) as cluster,
         vkcompute.dask.Client(cluster) as client,
     ):
-        client.wait_for_workers(2, timeout=PATIENCE_S)
+        client.wait_for_workers(2, timeout=hang_limit_s())
         yield client
         processes = list(client.run(os.getpid).values())
     until_gone(processes)
@@ -70,7 +70,7 @@ def workers_of(client: Any) -> dict[str, Any]:
 
 def until_gone(processes: list[int]) -> None:
     """Waits until processes have ended."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + hang_limit_s()
     while any(map(is_alive, processes)):
         assert time.monotonic() < end, "processes are left over"
         time.sleep(0.05)
@@ -135,12 +135,12 @@ def test_every_device_of_unlike_ones_takes_chunks(client: Any) -> None:
 
     def part(number: int, n: int) -> Any:
         distributed.Variable(f"started-{number}").set(True)
-        distributed.Event("both").wait(PATIENCE_S)
+        distributed.Event("both").wait(hang_limit_s())
         return float((vnp.arange(n, dtype=np.float32) + number).sum()), distributed.get_worker().address
 
     futures = [client.submit(part, number, 1000, pure=False) for number in (0, 1)]
     for number in (0, 1):
-        distributed.Variable(f"started-{number}", client=client).get(timeout=PATIENCE_S)
+        distributed.Variable(f"started-{number}", client=client).get(timeout=hang_limit_s())
     event.set()
     results = client.gather(futures)
     assert [value for value, _ in results] == [499500.0, 500500.0]
@@ -155,11 +155,11 @@ def test_the_slower_device_takes_fewer_chunks(client: Any) -> None:
         worker = distributed.get_worker()
         if worker.address == slow:
             distributed.Variable("waits").set(number)
-            distributed.Event("others are done").wait(PATIENCE_S)
+            distributed.Event("others are done").wait(hang_limit_s())
         return worker.address, float((vnp.arange(1000, dtype=np.float32) + number).sum())
 
     futures = client.map(part, range(30), pure=False)
-    waiting = distributed.Variable("waits", client=client).get(timeout=PATIENCE_S)
+    waiting = distributed.Variable("waits", client=client).get(timeout=hang_limit_s())
     others = distributed.as_completed(futures)
     done = [next(others) for _ in range(26)]  # the rest may be queued at the worker that waits
     assert futures[waiting] not in done

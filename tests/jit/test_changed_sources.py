@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 
 import vkcompute as vc
 from vkcompute.jit.frontend.source import read
@@ -243,7 +244,7 @@ def test_optimized_python_compiles(tmp_path: Path, flag: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(f"import numpy\n{TEXT}\nx = numpy.ones(2, 'f4')\nkernel.simulate(x, x)\nprint(x)\n")
     command = [sys.executable, flag, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
     assert (done.stdout, done.stderr) == ("[0. 0.]\n", "")
 
 

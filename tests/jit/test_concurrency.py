@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from oracle import module
 
 import vkcompute as vc
@@ -60,7 +61,9 @@ if __name__ == "__main__":
 def test_workers_that_are_spawned_compute_with_what_they_are_sent(tmp_path: Path) -> None:
     script = tmp_path / "script.py"  # which workers import anew
     script.write_text(SENT)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=hang_limit_s(), check=False
+    )
     assert (done.stdout, done.stderr) == ("", "")
 
 
@@ -189,4 +192,4 @@ def test_processes_share_a_cache_that_is_filled_pruned_deleted_and_spoilt(tmp_pa
         for mode in ("plain", "delete", "spoil", "plain")
     ]
     for worker in workers:
-        assert worker.communicate(timeout=200) == ("done\n", "")
+        assert worker.communicate(timeout=hang_limit_s()) == ("done\n", "")

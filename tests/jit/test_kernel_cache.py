@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hang_limit import hang_limit_s
 
 from vkcompute import disk
 from vkcompute.jit.compilation import cache
@@ -76,7 +77,9 @@ class Program:
     def run(self) -> tuple[int, list[float]]:
         """How often it compiled, and what it found."""
         command = [sys.executable, str(self._folder / "program.py")]
-        done = subprocess.run(command, env=self._env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, env=self._env, capture_output=True, text=True, timeout=hang_limit_s(), check=False
+        )
         assert done.returncode == 0, done.stderr
         *compiled, numbers = done.stdout.strip().splitlines()
         return len(compiled), [float(each) for each in numbers.split()]
@@ -219,7 +222,9 @@ def test_modules_of_the_compiler_are_not_validated_again(tmp_path: Path) -> None
     program = tmp_path / "program.py"
     program.write_text(UNCHECKED)
     for _ in range(2):  # the second time from the disk cache
-        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [sys.executable, str(program)], capture_output=True, text=True, timeout=hang_limit_s(), check=False
+        )
         assert (done.stdout, done.stderr) == ("[0, 1, 2, 3] False\n", "")
 
 
@@ -256,5 +261,5 @@ def test_what_is_on_disk_is_not_parsed(tmp_path: Path) -> None:
     env = os.environ | {"VKCOMPUTE_CACHE_DIR": str(tmp_path / "cache")}
     for given in ([], ["from the disk"]):
         command = [sys.executable, str(program), *given]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
         assert (done.stdout, done.stderr) == ("[1, 3, 5, 7]\n", "")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from oracle import module
 
 import vkcompute as vc
@@ -157,7 +158,9 @@ def ran(path: Path, statement: str, *options: str, said: str = "", simulate: str
     path.write_text(FILE.format(statement), encoding="utf-8")
     env = os.environ | {"VKCOMPUTE_SIMULATE": simulate, "VK_ICD_FILENAMES": "", "VK_DRIVER_FILES": ""}
     command = [sys.executable, *options, str(path)]
-    done = subprocess.run(command, env=env, input=said, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, env=env, input=said, capture_output=True, text=True, timeout=hang_limit_s(), check=False
+    )
     return done.stdout + done.stderr
 
 

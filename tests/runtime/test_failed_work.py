@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import OUT_OF_DEVICE_MEMORY, Faults, watched
+from hang_limit import hang_limit_s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtimes import open_runtime
@@ -90,7 +91,7 @@ def test_a_failed_batch_and_what_depends_on_it(machine: Machine) -> None:
         future.add_done_callback(lambda done: called.append(done.exception()))
     assert len(called) == 2
     assert all(isinstance(error, vc.VulkanError) for error in called)
-    assert concurrent.futures.wait(futures, timeout=5).not_done == set()
+    assert concurrent.futures.wait(futures, timeout=hang_limit_s()).not_done == set()
     fails(lambda: asyncio.run(awaited(futures[0])))
     for use in (lambda: bump(c), lambda: add(d, a, b), lambda: a.copy_from(c), reads_c.run, c.numpy, c[3].item):
         fails(use)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hang_limit import hang_limit_s
 from test_futures import long_work
 
 import vkcompute as vc
@@ -61,10 +62,12 @@ def test_callbacks_are_called_once_each_on_another_thread_and_at_once_when_done(
 def test_concurrent_futures_wait_and_as_completed(gpu: vc.Runtime) -> None:
     arrays = [gpu.zeros(1 << 14, np.uint32) for _ in range(3)]
     futures = [future for array in arrays for future in busy(gpu, array)]
-    done, pending = concurrent.futures.wait(futures, timeout=60)
+    done, pending = concurrent.futures.wait(futures, timeout=hang_limit_s())
     assert done == set(futures)
     assert not pending
-    assert {id(future) for future in concurrent.futures.as_completed(futures, timeout=60)} == {id(f) for f in futures}
+    assert {id(future) for future in concurrent.futures.as_completed(futures, timeout=hang_limit_s())} == {
+        id(f) for f in futures
+    }
 
 
 def test_first_completed_comes_before_the_last(gpu: vc.Runtime) -> None:
@@ -73,7 +76,9 @@ def test_first_completed_comes_before_the_last(gpu: vc.Runtime) -> None:
     gpu.flush()
     long_work(gpu, 0.3, array[:1])
     futures += busy(gpu, array, launches=60)
-    done, pending = concurrent.futures.wait(futures, timeout=60, return_when=concurrent.futures.FIRST_COMPLETED)
+    done, pending = concurrent.futures.wait(
+        futures, timeout=hang_limit_s(), return_when=concurrent.futures.FIRST_COMPLETED
+    )
     assert futures[0] in done
     assert pending
     gpu.wait()
@@ -155,7 +160,7 @@ def test_a_timeout_of_the_standard_librarys_leaves_the_work_running(gpu: vc.Runt
         list(concurrent.futures.as_completed([future], timeout=1e-3))
     asyncio.run(main())
     assert not future.cancelled()
-    assert concurrent.futures.wait([future], timeout=60).done == {future}
+    assert concurrent.futures.wait([future], timeout=hang_limit_s()).done == {future}
     assert future.result() is None
     assert array.numpy()[0] != 0, "the work was done"
 
@@ -216,12 +221,12 @@ def test_callbacks_that_raise_are_logged_and_harm_no_other(
         future.add_done_callback(fail)
         future.add_done_callback(lambda _, event=event: event.set())
     assert all(event.wait(60) for event in called)
-    assert concurrent.futures.wait(futures, timeout=60).not_done == set()
+    assert concurrent.futures.wait(futures, timeout=hang_limit_s()).not_done == set()
     raised = [record.exc_info[1] for record in caplog.records if record.exc_info]
     assert raised == [error] * len(futures)
     late = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
     late.add_done_callback(lambda _: called[0].clear())
-    concurrent.futures.wait([late], timeout=60)
+    concurrent.futures.wait([late], timeout=hang_limit_s())
     assert late.done()
 
 
@@ -260,11 +265,11 @@ def test_prints_that_exit_end_their_future_alone(gpu: vc.Runtime, monkeypatch: p
     future = prints[1, 1](gpu.zeros(1, np.int32))
     with contextlib.suppress(SystemExit):  # on this thread if the work is done
         future.add_done_callback(lambda _: None)
-    assert concurrent.futures.wait([future], timeout=60).done
+    assert concurrent.futures.wait([future], timeout=hang_limit_s()).done
     monkeypatch.undo()
     assert "interrupted by SystemExit" in str(future.exception())
     late = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
-    assert concurrent.futures.wait([late], timeout=60).done
+    assert concurrent.futures.wait([late], timeout=hang_limit_s()).done
 
 
 def test_recorded_launches_have_no_moment(gpu: vc.Runtime) -> None:

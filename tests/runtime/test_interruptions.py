@@ -232,7 +232,7 @@ print("interrupted", n_interrupted)
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
 @pytest.mark.parametrize("staging", [False, True], ids=["direct", "staging"])
 def test_a_storm_of_signals(staging: bool, run_python: Callable[..., Any]) -> None:
-    done = run_python(STORM.replace("SOURCE", repr(ADD)).replace("STAGING", str(staging)), timeout_s=100)
+    done = run_python(STORM.replace("SOURCE", repr(ADD)).replace("STAGING", str(staging)))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 10
 
@@ -334,7 +334,7 @@ print(runtime.closed)
 
 
 def test_ctrl_c_gets_out_of_every_wait(run_python: Callable[..., Any]) -> None:
-    done = run_python(LONG, timeout_s=100)
+    done = run_python(LONG)
     assert done.stdout.split("\n")[:2] == [f"{[True] * 6} True", "True"], done.stderr
     assert done.returncode == 0, done.stderr
 

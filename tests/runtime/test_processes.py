@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from hang_limit import hang_limit_s
 from machine import SCALE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -67,7 +68,7 @@ buffer = device.buffer(100)
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_exit_with_everything_open(run_python: RunPython, ending: str) -> None:
-    done = run_python(OPEN + ENDINGS[ending], timeout_s=60)
+    done = run_python(OPEN + ENDINGS[ending])
     assert done.stderr == ""
     assert done.returncode == (3 if "3)" in ENDINGS[ending] and "exit" in ENDINGS[ending].lower() else 0)
 
@@ -146,7 +147,7 @@ print("done")
 @needs_fork
 @pytest.mark.parametrize("repeat", range(2))
 def test_a_forked_child_is_told_and_the_parent_goes_on(run_python: RunPython, repeat: int) -> None:
-    done = run_python(OPEN + IN_THE_CHILD, timeout_s=60)
+    done = run_python(OPEN + IN_THE_CHILD)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
@@ -206,7 +207,7 @@ def refused():
 in_child(own if survives else refused)
 print(compute(vc.default_runtime()))
 """
-    done = run_python(IMPORTS + OWN_RUNTIME + code.replace("OPENED", OPENED[opened]), timeout_s=60)
+    done = run_python(IMPORTS + OWN_RUNTIME + code.replace("OPENED", OPENED[opened]))
     assert (done.stdout, done.stderr, done.returncode) == ("bye\nTrue\n", "", 0)
 
 
@@ -220,7 +221,7 @@ with vc.Runtime() as gpu:
 in_child(own)
 print(compute(vc.default_runtime()))
 """
-    done = run_python(IMPORTS + OWN_RUNTIME + code, timeout_s=60)
+    done = run_python(IMPORTS + OWN_RUNTIME + code)
     assert (done.stdout, done.stderr, done.returncode) == ("bye\nbye\nTrue\n", "", 0)
 
 
@@ -271,5 +272,5 @@ def test_ctrl_c_ends_a_long_wait() -> None:
         assert process.stdout.readline() == "waiting\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=hang_limit_s())
     assert (out, err, process.returncode) == ("interrupted\nTrue\n", "", 0)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hang_limit import hang_limit_s
 
 from vkcompute import code_version, disk
 from vkcompute.core.quirks import Quirks
@@ -223,5 +224,7 @@ def test_another_process_launches_what_this_one_has_rewritten(tmp_path: Path) ->
     (tmp_path / "program.py").write_text(KERNEL)
     for given in ((), STEPS):
         command = [sys.executable, str(tmp_path / "program.py"), *given]
-        done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, env=os.environ, capture_output=True, text=True, timeout=hang_limit_s(), check=False
+        )
         assert (done.stdout, done.stderr) == ("[1.0, nan, nan, 1.0]\n", "")

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hang_limit import hang_limit_s
 
 ENVIRONMENTS = ("vulkan1.0", "vulkan1.1", "vulkan1.3")
 
@@ -28,7 +29,7 @@ def compile_source(source: str, *options: str) -> bytes:
         path, output = Path(folder, "source.comp"), Path(folder, "output.spv")
         path.write_text(source)
         command = [tool("glslangValidator", "glslang-tools"), "-V", *options, "-o", str(output), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
         if done.returncode:
             pytest.fail(f"{' '.join(command)}:\n{done.stdout}{done.stderr}\n{source}", pytrace=False)
         return output.read_bytes()
@@ -37,7 +38,7 @@ def compile_source(source: str, *options: str) -> bytes:
 def spirv_tool(name: str, data: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:
     """Run spirv-val, spirv-dis or spirv-opt over `data`."""
     command = [tool(name, "spirv-tools"), *options, "-"]
-    return subprocess.run(command, input=data, capture_output=True, timeout=60, check=False)
+    return subprocess.run(command, input=data, capture_output=True, timeout=hang_limit_s(), check=False)
 
 
 def optimise(data: bytes, *passes: str) -> bytes:
@@ -64,7 +65,7 @@ def assemble(text: str, version: str = "spv1.3") -> bytes:
         [tool("spirv-as", "spirv-tools"), "--preserve-numeric-ids", "--target-env", version, "-", "-o", "-"],
         input=text.encode(),
         capture_output=True,
-        timeout=60,
+        timeout=hang_limit_s(),
         check=False,
     )
     if done.returncode:

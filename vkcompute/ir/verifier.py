@@ -26,19 +26,22 @@ class _Verifier:
 
     def region(self, region: Region, owner: Op | None, loops: tuple[Op, ...]) -> None:
         """Verifies a region in `loops`, the innermost last."""
-        before = set(self._defined)
+        visible: list[Value] = []
         for position, op in enumerate(region.ops):
             last = position == len(region.ops) - 1
             fits = op.operation.terminator == last or (last and owner is None)
             _demand(fits, f"{op.code} at {position} of a region")
             self._op(op, loops)
+            results = (op, *op.results) if op.has_result else op.results
+            visible += results
+            self._defined.update(results)
         end = region.terminator
         if owner is not None:
             optional = owner.code == "if" and not owner.results
             _demand(end is not None or optional, f"a region of {owner.code} has no terminator")
         elif end is not None:
             _demand(end.code != "yield" or not end.args, "the body yields values")
-        self._defined = before
+        self._defined.difference_update(visible)
 
     def _op(self, op: Op, loops: tuple[Op, ...]) -> None:
         for value in op.args:
@@ -51,16 +54,14 @@ class _Verifier:
         if op.code in ("break", "continue"):
             innermost = bool(loops) and op.attribute is loops[-1]
             _demand(innermost, f"{op.code} leads to a loop that is not the innermost")
-        self._nested(op, loops)
-        if op.has_result:
-            self._defined.add(op)
+        if op.regions:
+            self._nested(op, loops)
 
     def _nested(self, op: Op, loops: tuple[Op, ...]) -> None:
-        before = set(self._defined)
-        self._defined |= {*op.params}
+        self._defined.update(op.params)
         for region in op.regions:
             self.region(region, op, (*loops, op) if op.code == "loop" else loops)
-        self._defined = before | {*op.results}
+        self._defined.difference_update(op.params)
         if op.code == "loop":
             for values in (op.args, *[end.args for end in back_edges(op)]):
                 _same_types(op, "carries", values, op.params)

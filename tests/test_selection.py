@@ -1,0 +1,126 @@
+"""The selection of tests: what a change needs, and the rotation of the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import selection
+
+pytestmark = pytest.mark.pure
+
+TESTS = Path(__file__).resolve().parent
+BASE = "0123456789abcdef"
+
+
+def chosen(*changed: str) -> set[str]:
+    found = selection.selection_for(changed, "seed", BASE)
+    assert found.share == selection.SHARE
+    return set(found.whole)
+
+
+@pytest.mark.parametrize(
+    ("changed", "needed", "left_out"),
+    [
+        ("vkcompute/nn/linear.py", "tests/nn/test_linear.py", "tests/cli/test_cli_info.py"),
+        ("vkcompute/arrays/sorting.py", "tests/arrays/test_sorting.py", "tests/core/test_vk.py"),
+        (
+            "vkcompute/arrays/products.py",
+            "tests/nn/test_linear.py",
+            "tests/spirv/test_spirv_module.py",
+        ),  # nn imports it
+        ("vkcompute/pipelines/multiply.py", "tests/cli/test_cli_multiply.py", "tests/ir/test_ir_random.py"),
+        ("vkcompute/jit/elementwise/reduction.py", "tests/jit/test_reductions.py", "tests/core/test_vk.py"),
+        ("tests/jit/host.py", "tests/jit/test_types.py", "tests/nn/test_linear.py"),
+        ("tests/jit/conftest.py", "tests/jit/test_types.py", "tests/nn/test_linear.py"),
+        ("examples/kmeans.py", "tests/test_examples.py", "tests/nn/test_linear.py"),
+        ("README.md", "tests/test_readme.py", "tests/nn/test_linear.py"),
+    ],
+)
+def test_tests_of_what_imports_a_changed_file_run_in_full(changed: str, needed: str, left_out: str) -> None:
+    assert (TESTS.parent / needed).is_file()
+    assert (TESTS.parent / left_out).is_file()
+    whole = chosen(changed)
+    assert needed in whole
+    assert left_out not in whole
+
+
+def test_a_changed_test_file_runs_in_full() -> None:
+    for test in selection.test_files():
+        assert test in chosen(test)
+
+
+def test_tests_of_the_whole_project_run_always() -> None:
+    assert set(selection.ALWAYS) <= chosen() <= set(selection.test_files())
+
+
+@pytest.mark.parametrize("changed", ["vkcompute/core/queue.py", "shaders/multiply.comp", "tests/conftest.py"])
+def test_a_change_below_everything_runs_all_tests(changed: str) -> None:
+    everything = selection.selection_for(["README.md", changed], "seed", BASE)
+    assert everything.share == 1
+    assert everything.statement == f"all tests: {changed} changed since 01234567, the last complete run"
+
+
+@pytest.mark.parametrize("prefix", selection.EVERYTHING)
+def test_what_runs_everything_exists(prefix: str) -> None:
+    assert prefix == "vkcompute/frontend/" or (TESTS.parent / prefix).exists()
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    return subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_changes_since_the_recorded_commit_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Committed ones, those of the working tree, and new files; without a record or its commit, all tests run."""
+    monkeypatch.setattr(selection, "RECORD", tmp_path / "record.json")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    assert selection.select(tmp_path).statement == "all tests: no complete run is recorded"
+    selection.RECORD.write_text(json.dumps({"commit": git(tmp_path, "rev-parse", "HEAD")}))
+    names = ["vkcompute/nn/linear.py", "vkcompute/cli/demo.py", "vkcompute/dask/core.py"]
+    before = set(selection.select(tmp_path).whole)
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+        if name != names[-1]:
+            git(tmp_path, "add", name)
+        if name == names[0]:
+            git(tmp_path, "commit", "-q", "-m", "second")
+    after = selection.select(tmp_path)
+    assert after.seed == git(tmp_path, "rev-parse", "HEAD")
+    assert {"tests/nn/test_linear.py", "tests/cli/test_cli_demo.py"} <= set(after.whole) - before
+    selection.RECORD.write_text(json.dumps({"commit": "f" * 40}))
+    assert selection.select(tmp_path).statement.startswith("all tests: git has no commit ffffffff")
+
+
+def test_the_rest_rotates_with_the_commit(tmp_path: Path) -> None:
+    """Files chosen in full run in full. Of the others, a commit runs a part, the same one each time."""
+    for source in (TESTS / "conftest.py", TESTS / "validator.py", TESTS.parent / "scripts/hang_limit.py"):
+        shutil.copy(source, tmp_path)
+    body = "import pytest\n@pytest.mark.parametrize('n', range(40))\ndef test_it(n): pass\n"
+    for name in ("test_chosen.py", "test_other.py"):
+        (tmp_path / name).write_text(body)
+
+    def run(seed: str) -> set[str]:
+        env = os.environ | {
+            "VKCOMPUTE_TEST_SELECTION": json.dumps({"whole": ["test_chosen.py"], "seed": seed, "share": 4})
+        }
+        command = [sys.executable, "-m", "pytest", "--co", "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"]
+        done = subprocess.run([*command, str(tmp_path)], env=env, capture_output=True, text=True, check=True)
+        return {line for line in done.stdout.splitlines() if "::" in line}
+
+    first, again, second = run("commit 1"), run("commit 1"), run("commit 2")
+    assert first == again
+    assert first != second
+    for names in (first, second):
+        assert sum("test_chosen" in name for name in names) == 40
+        assert 1 <= sum("test_other" in name for name in names) <= 25
