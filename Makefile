@@ -44,6 +44,7 @@ docs:  ## the site, into build/site (ARGS=--external: all links)
 bench:  ## compare with numpy and the installed peers
 	@$(SETUP) bench
 	@$(RUN) benchmarks/run.py $(ARGS)
+	$(if $(ARGS),,@$(RUN) benchmarks/host.py)
 
 amd:  ## AMD's compiler on all kernels: figures that changed
 	@$(SETUP) bench

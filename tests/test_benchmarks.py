@@ -451,6 +451,15 @@ def test_damaged_modules_do_not_kill_the_driver(mutations: ModuleType, tmp_path:
     assert campaign.outcomes["accepted"] > 0
 
 
+def test_the_hosts_time_is_measured_in_bare_launches(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "host.py"), "--smoke", "--only", "x + ", "--json", str(tmp_path / "a")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "a").read_text())["rows"]
+    assert [row["name"] for row in rows] == ["x + y", "x + line"]
+    assert all(row["launches"] == row["us"] / row["unit_us"] > 0 for row in rows)
+
+
 def test_functions_are_measured_beside_those_of_cuda(tmp_path: Path) -> None:
     """Without PyTorch on a GPU, their times alone."""
     command = [sys.executable, str(BENCHMARKS / "cuda.py"), "--smoke", "--json", str(tmp_path / "found.json")]

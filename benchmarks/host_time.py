@@ -1,0 +1,35 @@
+"""The host's time of calls that enqueue work: CPU time of the threads that run Python, with their driver calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+CALLS = 24
+"""Calls between two waits: fewer than a batch of launches, so that none waits for the device."""
+ROUNDS = 9
+
+
+def per_call_us(call: Callable[[], Any], wait: Callable[[], Any], calls: int = CALLS, rounds: int = ROUNDS) -> float:
+    """Returns the median of microseconds per call over rounds, of which each enqueues calls, then waits untimed."""
+    for _ in range(3):  # compiles, plans, and fills pools
+        call()
+        wait()
+    times = []
+    for _ in range(rounds):
+        start = _cpu_s()
+        for _ in range(calls):
+            call()
+        times.append(_cpu_s() - start)
+        wait()
+    return sorted(times)[rounds // 2] / calls * 1e6
+
+
+def _cpu_s() -> float:
+    """CPU seconds of all threads of Python; those of drivers are none. Elsewhere than on Linux, of this thread."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.thread_time()
+    clocks = [time.pthread_getcpuclockid(thread.ident) for thread in threading.enumerate() if thread.ident]
+    return sum(map(time.clock_gettime, clocks))
