@@ -30,8 +30,8 @@ import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
 from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
-from vkcompute.compat.triton.build import ArrayType, BlockOptions, IntType  # noqa: E402
-from vkcompute.compat.triton.build import specialize as specialize_block  # noqa: E402
+from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
+from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.jit.compilation.build import CompileOptions, optimized  # noqa: E402

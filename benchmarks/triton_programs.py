@@ -18,8 +18,8 @@ from python_kernels import Compiler
 import vkcompute as vc
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
+from vkcompute.blocks.launching.build import FOLDERS, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.code_version import code_version
-from vkcompute.compat.triton.build import FOLDERS, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization

@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
-    ("jit", "tile"),
+    ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof"),

@@ -24,7 +24,7 @@ from unittest import mock
 
 import numpy as np
 
-from vkcompute.compat.triton import interpretation
+from vkcompute.blocks.launching import interpretation
 from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.function import Op, Push, walk
 from vkcompute.ir.types import element_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute.compat.triton.composites import all_leaf_names, assembled, flattened
+from vkcompute.blocks.launching.composites import all_leaf_names, assembled, flattened
 from vkcompute.compat.triton.tools.tensor_descriptor import TensorDescriptor
 
 N = 64
@@ -120,7 +120,7 @@ def test_arrays_of_a_tuple_that_overlap(gpu: vkcompute.Runtime, first: int, seco
 
 
 def test_an_empty_grid_needs_no_other_runtime(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.compat.triton.launcher.default_runtime", pytest.fail)
+    monkeypatch.setattr("vkcompute.blocks.launching.launcher.default_runtime", pytest.fail)
     assert exchanged[(0,)]((gpu.zeros(N), gpu.zeros(N)), (1, 2), BLOCK=16).done()
 
 
@@ -380,7 +380,7 @@ def test_plans_and_the_disk(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPa
     x, y, out = gpu.array(numbers(0)), gpu.array(numbers(1)), gpu.zeros(N)
     combined[(4,)]((x, (y, 5, None)), (3, 7), out, N, BLOCK=16)
     fresh = triton.JITFunction(combined.fn)
-    monkeypatch.setattr("vkcompute.compat.triton.launcher.specialize", None)
+    monkeypatch.setattr("vkcompute.blocks.launching.launcher.specialize", None)
     fresh[(4,)]((x, (y, 9, None)), (11, 13), out, N, BLOCK=16)
     np.testing.assert_array_equal(out.numpy(), numbers(0) * 11 + numbers(1) * 13 + 9)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):  # another form is another program

@@ -14,9 +14,9 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
-from vkcompute.compat.triton import libdevice
+from vkcompute.blocks.compiler.types import FLOAT8
+from vkcompute.blocks.language import libdevice
 from vkcompute.compat.triton.refused import REFUSED
-from vkcompute.compat.triton.types import FLOAT8
 
 PAGE = Path(__file__).parents[2] / "docs/blocks.md"
 

@@ -15,7 +15,7 @@ from runtimes import lacks, open_runtime
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute.compat.triton.table_memory import memory_of
+from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.core.lifetime import live_counts
 from vkcompute.runtime.memory import window
 

@@ -15,7 +15,7 @@ import pytest
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute.compat.triton import measuring
+from vkcompute.blocks.launching import measuring
 
 
 def test_the_fastest_configuration_is_measured_once_per_key(gpu: vkcompute.Runtime) -> None:
@@ -104,7 +104,7 @@ def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path
 def test_choices_for_numpy_arrays_are_kept_on_disk(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", lambda: gpu)
-    monkeypatch.setattr("vkcompute.compat.triton.launcher.default_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.blocks.launching.launcher.default_runtime", lambda: gpu)
     x, measured = np.ones(64, np.float32), list[str]()
     for _ in range(2):
         with pytest.warns(vkcompute.HostCopyWarning):

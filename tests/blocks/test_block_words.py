@@ -14,7 +14,7 @@ import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as language
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
-from vkcompute.compat.triton.functions import REMEDIES
+from vkcompute.blocks.compiler.functions import REMEDIES
 
 
 @triton.jit

@@ -10,8 +10,8 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, MissingFeature
+from vkcompute.blocks.compiler.types import get_int_dtype
 from vkcompute.compat.triton import JITFunction
-from vkcompute.compat.triton.types import get_int_dtype
 
 N = 16
 X = np.random.default_rng(1).normal(size=N).astype(np.float32)

@@ -8,16 +8,16 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
+from vkcompute.blocks.compiler.functions import constexpr_function
+from vkcompute.blocks.launching.pointer_table import PointerTable
+from vkcompute.blocks.launching.program import JITFunction, jit
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
+from vkcompute.blocks.launching.tuning import Config, autotune, heuristics
 from vkcompute.compat.triton import backends, compiler, language, runtime, testing, tools
 from vkcompute.compat.triton.compiler import CompilationError
-from vkcompute.compat.triton.functions import constexpr_function
 from vkcompute.compat.triton.language import core, standard  # noqa: F401  # as attributes of the language
-from vkcompute.compat.triton.pointer_table import PointerTable
-from vkcompute.compat.triton.program import JITFunction, jit
-from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
 from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
-from vkcompute.compat.triton.tuning import Config, autotune, heuristics
 
 __all__ = [
     "CompilationError", "Config", "InterpreterError", "JITFunction", "OutOfResources", "PointerTable",

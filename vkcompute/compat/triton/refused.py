@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.compat.triton.block_compiler import BlockCompiler
-from vkcompute.compat.triton.functions import BlockFunction, block_function
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import BlockFunction, block_function
 from vkcompute.jit.frontend.source import UnsupportedError
 
 REFUSED = {

@@ -9,50 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.measuring import repeated
-
-
-def do_bench(
-    fn: Callable[[], Any],
-    warmup: float = 25,
-    rep: float = 100,
-    grad_to_none: Sequence[Any] | None = None,
-    quantiles: Sequence[float] | None = None,
-    return_mode: str = "mean",
-) -> Any:
-    """Returns the time of a call in milliseconds.
-
-    It is the device's time for the launches of the call. Without timestamps or launches, it is the time until all work
-    has completed, on the host's clock.
-
-    Args:
-        fn: launches work, and returns a `Future`, an array or None.
-        warmup, rep: milliseconds of calls before the measurement, and of those that are measured.
-        grad_to_none: objects whose attribute `grad` becomes None before each call.
-        quantiles: the quantiles to return, as numbers from 0 to 1; None for one number.
-        return_mode: "mean", "median", "min", "max", or "all" for a list.
-
-    Raises:
-        ValueError: an argument is wrong.
-    """
-    if return_mode not in ("mean", "median", "min", "max", "all"):
-        raise ValueError(f"return_mode is mean, median, min, max or all; got {return_mode!r}")
-    if warmup < 0 or rep < 0:
-        raise ValueError(f"warmup and rep are milliseconds, not negative; got {warmup} and {rep}")
-    if quantiles is not None and not all(0 <= each <= 1 for each in quantiles):
-        raise ValueError(f"quantiles are numbers from 0 to 1; got {quantiles}")
-
-    def before() -> None:
-        for each in grad_to_none or ():
-            each.grad = None
-
-    repeated(fn, 0, before, on_device=False)  # it compiles, and may open the device
-    repeated(fn, warmup, before, on_device=False)
-    times = repeated(fn, rep, before, on_device=True)
-    if quantiles is not None:
-        found = [float(each) for each in np.quantile(times, quantiles)]
-        return found[0] if len(found) == 1 else found
-    return times if return_mode == "all" else float(getattr(np, return_mode)(times))
+from vkcompute.blocks.launching.measuring import do_bench
 
 
 def do_bench_cudagraph(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.compiled import CompiledKernel
+from vkcompute.blocks.launching.compiled import CompiledKernel
 from vkcompute.compat.triton.compiler import errors
 from vkcompute.compat.triton.compiler.errors import CompilationError, OutOfResources
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import builtins
 
-from vkcompute.compat.triton import functions, libdevice, target_info, types
-from vkcompute.compat.triton import math as mathematics
-from vkcompute.compat.triton.block_pointers import (
+from vkcompute.blocks.compiler import functions, types
+from vkcompute.blocks.compiler.loop_range import LoopRange
+from vkcompute.blocks.compiler.types import DTYPES
+from vkcompute.blocks.language import libdevice
+from vkcompute.blocks.language import math as mathematics
+from vkcompute.blocks.language.block_pointers import (
     advance,
     load_tensor_descriptor,
     make_block_ptr,
     make_tensor_descriptor,
     store_tensor_descriptor,
 )
-from vkcompute.compat.triton.creation import (
+from vkcompute.blocks.language.creation import (
     MOST_ELEMENTS,
     arange,
     full,
@@ -24,7 +27,7 @@ from vkcompute.compat.triton.creation import (
     zeros,
     zeros_like,
 )
-from vkcompute.compat.triton.elementwise import (
+from vkcompute.blocks.language.elementwise import (
     PropagateNan,
     add,
     cast,
@@ -39,7 +42,7 @@ from vkcompute.compat.triton.elementwise import (
     sub,
     where,
 )
-from vkcompute.compat.triton.hints import (
+from vkcompute.blocks.language.hints import (
     assume,
     condition,
     debug_barrier,
@@ -51,10 +54,8 @@ from vkcompute.compat.triton.hints import (
     static_assert,
     static_print,
 )
-from vkcompute.compat.triton.joining import cat, interleave, join, split
-from vkcompute.compat.triton.language import extra, math
-from vkcompute.compat.triton.loop_range import LoopRange
-from vkcompute.compat.triton.math import (
+from vkcompute.blocks.language.joining import cat, interleave, join, split
+from vkcompute.blocks.language.math import (
     abs,
     cdiv,
     ceil,
@@ -73,7 +74,7 @@ from vkcompute.compat.triton.math import (
     sqrt_rn,
     umulhi,
 )
-from vkcompute.compat.triton.memory import (
+from vkcompute.blocks.language.memory import (
     atomic_add,
     atomic_and,
     atomic_cas,
@@ -87,9 +88,9 @@ from vkcompute.compat.triton.memory import (
     load,
     store,
 )
-from vkcompute.compat.triton.ordering import bitonic_merge, flip, gather, histogram, sort, topk
-from vkcompute.compat.triton.products import dot
-from vkcompute.compat.triton.random import (
+from vkcompute.blocks.language.ordering import bitonic_merge, flip, gather, histogram, sort, topk
+from vkcompute.blocks.language.products import dot
+from vkcompute.blocks.language.random import (
     pair_uniform_to_normal,
     philox,
     philox_impl,
@@ -101,7 +102,7 @@ from vkcompute.compat.triton.random import (
     randn4x,
     uint_to_uniform_float,
 )
-from vkcompute.compat.triton.reductions import (
+from vkcompute.blocks.language.reductions import (
     argmax,
     argmin,
     associative_scan,
@@ -115,8 +116,7 @@ from vkcompute.compat.triton.reductions import (
     sum,
     xor_sum,
 )
-from vkcompute.compat.triton.refused import atomic_poll, dot_scaled, inline_asm_elementwise
-from vkcompute.compat.triton.shapes import (
+from vkcompute.blocks.language.shapes import (
     broadcast,
     broadcast_to,
     expand_dims,
@@ -128,7 +128,9 @@ from vkcompute.compat.triton.shapes import (
     unsqueeze,
     view,
 )
-from vkcompute.compat.triton.types import DTYPES
+from vkcompute.compat.triton import target_info
+from vkcompute.compat.triton.language import extra, math
+from vkcompute.compat.triton.refused import atomic_poll, dot_scaled, inline_asm_elementwise
 from vkcompute.jit.frontend.values import Number
 
 __all__ = [
@@ -160,6 +162,7 @@ bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
 float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = map(types.Dtype, types.FLOAT8)
 pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor
+functions.PACKAGES.append("vkcompute.compat.triton")
 functions.REMEDIES.update(
     {name: f"tl.extra.libdevice.{name}" for name in libdevice.__all__ if name not in __all__}
     | {name: f"tl.{name}" for name in __all__ if name not in mathematics.__all__}  # of tl.math

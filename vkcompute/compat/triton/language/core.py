@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton import types
-from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.blocks.compiler import types
+from vkcompute.blocks.compiler.functions import constexpr_function
 from vkcompute.compat.triton.language import *  # noqa: F403
 from vkcompute.compat.triton.language import constexpr
 

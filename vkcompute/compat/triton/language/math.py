@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.math import *  # noqa: F403
+from vkcompute.blocks.language.math import *  # noqa: F403

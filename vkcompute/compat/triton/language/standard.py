@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.functions import constexpr_function
+from vkcompute.blocks.compiler.functions import constexpr_function
 from vkcompute.compat.triton.language import *  # noqa: F403
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.program import JITFunction
-from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
+from vkcompute.blocks.launching.program import JITFunction
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
+from vkcompute.blocks.launching.tuning import Autotuner, Config, Heuristics, autotune, heuristics
 from vkcompute.compat.triton.runtime import autotuner, driver, errors, jit
 from vkcompute.compat.triton.runtime.errors import InterpreterError, OutOfResources
-from vkcompute.compat.triton.tuning import Autotuner, Config, Heuristics, autotune, heuristics
 
 __all__ = [
     "Autotuner", "Config", "Heuristics", "InterpreterError", "JITFunction", "OutOfResources", "TensorWrapper",

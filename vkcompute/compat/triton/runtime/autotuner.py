@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from vkcompute.blocks.launching.tuning import Autotuner, Config, Heuristics, autotune, heuristics
 from vkcompute.compat.triton.runtime.errors import OutOfResources
-from vkcompute.compat.triton.tuning import Autotuner, Config, Heuristics, autotune, heuristics
 
 __all__ = ["Autotuner", "Config", "Heuristics", "OutOfResources", "autotune", "heuristics"]

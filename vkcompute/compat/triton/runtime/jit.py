@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.program import JITFunction, jit
-from vkcompute.compat.triton.reinterpretation import TensorWrapper, reinterpret
+from vkcompute.blocks.launching.program import JITFunction, jit
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
 
 __all__ = ["JITFunction", "TensorWrapper", "jit", "reinterpret"]

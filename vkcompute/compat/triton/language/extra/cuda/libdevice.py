@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from vkcompute.compat.triton.libdevice import *  # noqa: F403
+from vkcompute.blocks.language.libdevice import *  # noqa: F403

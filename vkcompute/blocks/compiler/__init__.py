@@ -1,0 +1,1 @@
+"""The compiler of block programs: its types, values, operators, and accesses to memory."""

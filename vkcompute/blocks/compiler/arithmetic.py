@@ -1,0 +1,402 @@
+"""Operators on scalars and blocks, with the promotion of Triton.
+
+The rules are those of `triton/language/semantic.py`. A Python number takes the type of the other operand unless its
+kind is a greater one (bool, integer, float). Of two types the wider wins, floats before integers, and of integers of
+one width the unsigned one. Integer division truncates, and the remainder has the sign of the dividend.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkcompute.blocks.compiler.types import (
+    OF_SCALAR,
+    POINTERS,
+    TYPES,
+    Address,
+    BlockPointer,
+    Descriptor,
+    Dtype,
+    Pointer,
+)
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
+from vkcompute.ir.function import Op, Push
+from vkcompute.ir.types import Type, element_of
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of, is_named
+from vkcompute.jit.frontend.values import describe as describe_python
+from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
+from vkcompute.tile.types import typed
+
+_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
+_SHIFTS = {"<<": "shl", ">>": "shr"}
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
+_CONSTANTS = bool, int, float
+
+
+class List(tuple[Any, ...]):
+    """A list in a program, which is immutable there."""
+
+    __slots__ = ()
+
+
+class BlockArithmetic(Compiler):
+    """Types and operators of scalars and blocks.
+
+    Attributes:
+        builder: of the function of blocks.
+    """
+
+    builder: Builder
+
+    # -- types --------------------------------------------------------------------------------------------------------
+
+    def element_type(self, value: Any) -> Scalar:
+        """Returns the type of the elements of a number or block."""
+        if isinstance(value, (Pointer, BlockPointer)):
+            raise UnsupportedError(f"this takes numbers; got {describe(value)}; load its elements, as tl.load(pointer)")
+        if isinstance(value, Descriptor):
+            raise UnsupportedError(f"this takes numbers; got {describe(value)}; load its elements, as x.load(offsets)")
+        if isinstance(value, Address):
+            raise UnsupportedError(
+                f"this takes numbers; got {describe(value)}; convert it, as address.to(tl.pointer_type(tl.float32)), "
+                "and add offsets to the pointer"
+            )
+        return element_of(self.kind(value).type)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        """Returns the shape of a value, () for a scalar."""
+        if isinstance(value, BlockPointer):
+            return value.block.shape
+        if isinstance(value, Pointer):
+            value = value.offset
+        return shape_of(value.kind.type) if isinstance(value, Number) else ()
+
+    def number(self, value: Value) -> Number:
+        """Returns a value with its type."""
+        return Number(value, Kind(value.type))  # type: ignore[arg-type]
+
+    def cast(self, value: Any, target: Type) -> Value:
+        """Converts a scalar or block; a scalar is repeated for the type of a block.
+
+        Raises:
+            UnsupportedError: an int constant does not fit.
+        """
+        element = element_of(target)
+        if isinstance(value, Number):
+            found = self.builder.cast(value.value, element)
+        else:
+            self.element_type(value)
+            if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
+                raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
+            found = self.builder.const(value, element)
+        return self.builder.broadcast(found, target.shape) if isinstance(target, Block) else found
+
+    def wrapped(self, value: Any, element: Scalar) -> Value:
+        """Converts a scalar or block; an int constant outside the range of an integer type wraps."""
+        if type(value) is int and element.kind in "iu" and not fits(value, element):
+            value &= (1 << element.bits) - 1
+            value -= (value >> element.bits - 1 << element.bits) if element.kind == "i" else 0
+        return self.cast(value, element)
+
+    def common_shape(self, *values: Any) -> tuple[int, ...]:
+        """Returns the shape to which values broadcast, as numpy's."""
+        shapes = [self.shape(value) for value in values]
+        try:
+            return tuple(int(n) for n in np.broadcast_shapes(*shapes))
+        except ValueError:
+            got = " and ".join(str(list(shape)) for shape in shapes if shape)
+            raise UnsupportedError(
+                f"blocks of shapes {got} do not broadcast; write x[:, None] to add an axis"
+            ) from None
+
+    def spread(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Repeats a scalar or block to a shape, with new axes in front."""
+        before = shape_of(value.type)
+        if before and len(before) < len(shape):
+            value = self.builder.reshape(value, (*[1] * (len(shape) - len(before)), *before))
+        return self.builder.broadcast(value, shape) if shape else value
+
+    def alike(self, element: Scalar, *values: Any) -> list[Value]:
+        """Converts values to a type, and repeats them to their common shape."""
+        shape = self.common_shape(*values)
+        return [self.spread(self.cast(value, element), shape) for value in values]
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        if isinstance(one, Pointer) and isinstance(other, Pointer):
+            if one.array is not other.array:
+                raise UnsupportedError(
+                    f"{describe(one)} on one path and to {other.array.name} on another, and a pointer is to one "
+                    "argument; load or store in each branch"
+                )
+            one, other = self._offsets_alike(one, other), self._offsets_alike(other, one)
+        if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
+            return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
+        if isinstance(one, Kind) and isinstance(other, Kind):
+            kinds = [each.type for each in (one, other)]
+            if kinds[0] is kinds[1]:
+                return Kind(one.type, one.weak and other.weak)
+            if any(isinstance(each, Block) for each in kinds):
+                raise UnsupportedError(
+                    f"{describe(one)} on one path and {describe(other)} on another; give it one shape and type, as by "
+                    "tl.zeros(shape, dtype) and x.to(dtype)"
+                )
+        return super().joined(one, other)
+
+    def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
+        """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
+        kinds = [each.offset.type for each in (one, other) if isinstance(each.offset, Kind)]
+        if len(kinds) < 2 or element_of(kinds[1]) is not INT64:
+            return one
+        return one._replace(offset=Kind(typed(INT64, shape_of(kinds[0]))))  # type: ignore[arg-type]
+
+    def common_type(self, *values: Any, sign: str = "") -> Any:
+        """Returns the common type of the elements of two or more values."""
+        found, is_plain = self._own_type(values[0]), not isinstance(values[0], Number)
+        for value in values[1:]:
+            other, plain = self._own_type(value), not isinstance(value, Number)
+            found = self._promoted(found, is_plain, other, plain, sign)
+            is_plain = is_plain and plain
+        return Kind(found)
+
+    def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
+        """Converts numbers to their common type, and repeats them to their common shape."""
+        found = self.alike(self.common_type(*values).type, *values)
+        return Kind(found[0].type), found  # type: ignore[arg-type]
+
+    def element(self, values: tuple[Any, ...], index: Any) -> Any:
+        """Returns an item of a tuple. A dynamic index selects among numbers, or among tuples of them."""
+        if isinstance(index, Number):
+            if self.shape(index):
+                raise UnsupportedError(
+                    f"a tuple is indexed by a scalar; got {describe(index)}; write tl.gather of a block"
+                )
+            values = tuple([tuple(each) if isinstance(each, List) else each for each in values])
+            wrong = [each for each in values if not isinstance(each, (Number, *_CONSTANTS)) and not is_sequence(each)]
+            if wrong:
+                raise UnsupportedError(
+                    f"a variable selects numbers and blocks from a tuple; got {describe(wrong[0])} in it; index it by "
+                    f"constants, as in a loop over tl.static_range({len(values)})"
+                )
+        return super().element(values, index)
+
+    def _own_type(self, value: Any) -> Scalar:
+        if isinstance(value, Number):
+            return element_of(value.kind.type)
+        if type(value) not in _CONSTANTS:
+            return self.element_type(value)
+        return BOOL if type(value) is bool else FLOAT32 if type(value) is float else int_type_of(value)
+
+    def _promoted(self, one: Scalar, one_plain: bool, other: Scalar, other_plain: bool, sign: str) -> Scalar:
+        divides = sign in ("/", "%")
+        if one_plain != other_plain:
+            plain, typed = (one, other) if one_plain else (other, one)
+            if _RANKS[plain.kind] <= _RANKS[typed.kind]:
+                return FLOAT32 if typed.kind == "f" and typed.bits == 16 and divides else typed
+        if "f" in (one.kind, other.kind):
+            for wide in (FLOAT64, FLOAT32):
+                if wide in (one, other):
+                    return wide
+            if divides:
+                return FLOAT32
+            return FLOAT16 if FLOAT16 in (one, other) else BFLOAT16 if one is other else FLOAT32
+        if (
+            sign in ("//", "%")
+            and one.kind != other.kind
+            and "b" not in (one.kind, other.kind)
+            and not (one_plain or other_plain)
+        ):
+            raise UnsupportedError(
+                f"{sign} of {OF_SCALAR[one]} and {OF_SCALAR[other]}, one of them signed; write x.to(tl.uint32)"
+            )
+        widths = [1 if each is BOOL else each.bits for each in (one, other)]
+        if widths[0] == widths[1]:
+            return one if one.kind == "u" else other
+        return one if widths[0] > widths[1] else other
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        self._refuse_addresses(one, other)
+        if isinstance(one, Pointer) or isinstance(other, Pointer):
+            return self._moved(sign, one, other)
+        if not isinstance(one, Number) and not isinstance(other, Number):
+            return super().binary(sign, one, other)
+        if isinstance(one, tuple) or isinstance(other, tuple):
+            raise UnsupportedError(f"{sign} takes numbers; got {describe(one)} and {describe(other)}")
+        if sign in _SHIFTS:
+            return self._shifted(sign, one, other)
+        if sign not in _PLAIN:
+            remedy = "write tl.dot(a, b)" if sign == "@" else "write x * x, or tl.exp2(y * tl.log2(x))"
+            raise UnsupportedError(f"blocks have no {sign}; {remedy}")
+        kind = self.common_type(one, other, sign=sign)
+        sign = "&" if sign == "*" and kind.type is BOOL else sign
+        allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
+        self.demand_kind(allowed, kind, sign, one, other)
+        if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
+            raise UnsupportedError("division by zero; integers have no infinity: change the divisor")
+        target = FLOAT32 if sign == "/" and kind.type.kind != "f" else kind.type
+        return self.number(self.builder.compute(_PLAIN[sign], *self.alike(target, one, other)))
+
+    def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
+        """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
+        if kind.type.kind not in allowed:
+            got = " and ".join(map(describe, operands))
+            remedy = "; write | for bools, or x.to(tl.int32)" if sign == "+" and kind.type is BOOL else ""
+            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}{remedy}")
+
+    def _shifted(self, sign: str, one: Any, other: Any) -> Number:
+        kind = self.common_type(one, other)
+        self.demand_kind("iu", kind, sign, one, other)
+        signed = sign == ">>" and kind.type.kind == "u" and self.element_type(one).kind == "i"
+        operands = self.alike(kind.type, one, other)
+        if signed:  # the left operand says whether the shift keeps the sign
+            operands = [self.builder.bitcast(each, SCALARS[f"int{kind.type.bits}"]) for each in operands]
+        found = self.builder.compute(_SHIFTS[sign], *operands)
+        return self.number(self.builder.bitcast(found, kind.type))
+
+    def _refuse_addresses(self, *values: Any) -> None:
+        """Raises UnsupportedError for an address, which is a tuple inside of the compiler only."""
+        for each in values:
+            if isinstance(each, Address):
+                self.element_type(each)
+
+    def _moved(self, sign: str, one: Any, other: Any) -> Pointer:
+        """Adds an offset to a pointer, or subtracts it."""
+        pointer, offset = (one, other) if isinstance(one, Pointer) else (other, one)
+        if isinstance(offset, Pointer) or sign not in ("+", "-") or (sign == "-" and pointer is other):
+            raise UnsupportedError(
+                f"a pointer takes + and - of an offset; got {describe(one)} {sign} {describe(other)}"
+            )
+        if self.element_type(offset).kind not in "iub":
+            raise UnsupportedError(f"the offset of a pointer is an integer; got {describe(offset)}; write // for /")
+        if not self.shape(offset):
+            return pointer._replace(base=self.binary(sign, pointer.base, self.as_offset(offset)))
+        before = pointer.offset if pointer.offset is not None else 0
+        moved = self.binary(sign, before, self.as_offset(offset)) if before or sign == "-" else self.as_offset(offset)
+        return pointer._replace(offset=moved)
+
+    def as_offset(self, offset: Any) -> Any:
+        """Returns an offset as int32, or as int64 if it has 64 bits."""
+        if not isinstance(offset, Number):
+            return int(offset)
+        return self.number(self.cast(offset, self.offset_type(offset)))
+
+    def offset_type(self, *offsets: Any) -> Scalar:
+        """Returns the type in which offsets are added: int64 if one of them has 64 bits, else int32."""
+        kinds = [element_of(each.kind.type) for each in offsets if isinstance(each, Number)]
+        return INT64 if any(kind.bits == 64 for kind in kinds) else INT32
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        if sign in ("is", "is not") and isinstance(one, Dtype) and isinstance(other, Dtype):
+            return (one == other) == (sign == "is")
+        self._refuse_addresses(one, other)
+        numbers = isinstance(one, Number) or isinstance(other, Number)
+        if not numbers or sign not in _COMPARISONS:
+            return super().compare(sign, one, other)
+        for each in (one, other):
+            self.element_type(each)
+        kind = self.common_type(one, other)
+        target = INT32 if kind.type is BOOL and sign not in ("==", "!=") else kind.type
+        return self.number(self.builder.compute(_COMPARISONS[sign], *self.alike(target, one, other)))
+
+    def unary(self, sign: str, value: Any) -> Any:
+        """Returns `sign value`."""
+        if sign == "not" and self.is_block(value):
+            return self.compare("==", value, 0)
+        if not isinstance(value, Number) or sign == "not":
+            return super().unary(sign, value)
+        kind = self.kind(value)
+        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        if sign == "+":
+            return value
+        if sign == "-" and kind.type.kind == "u":
+            return self.binary("-", 0, value)
+        return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
+
+    def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
+        """Builds `first and second()` or `first or second()`; of blocks, from each element's truth.
+
+        A scalar takes a block behind it if that may be computed in any case.
+        """
+        if self.is_block(first) or (isinstance(first, Number) and cheap):
+            other = second()
+            if self.is_block(first) or self.is_block(other):
+                return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
+            return super()._connect(is_and, first, lambda: other, cheap, node)
+        return super()._connect(is_and, first, second, cheap, node)
+
+    def is_block(self, value: Any) -> bool:
+        """True for a block of several elements, which has no truth value."""
+        return isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n > 1
+
+    def truth(self, value: Any) -> Value | bool:
+        """Returns the truth of a scalar: a device value, or a constant."""
+        self._refuse_addresses(value)
+        if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
+            flat = self.builder.reshape(value.value, (1,))
+            value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])
+        if self.is_block(value):
+            raise UnsupportedError(
+                f"{describe(value)} has no truth value; combine conditions with & and |, choose with tl.where, or "
+                "reduce it, as tl.max(mask, 0)"
+            )
+        return super().truth(value)
+
+
+def is_sequence(value: Any) -> bool:
+    """True for a tuple or list of a program, as opposed to the named tuples of the compiler."""
+    return isinstance(value, tuple) and not isinstance(value, (*TYPES, *POINTERS))
+
+
+def describe_dynamic(*values: Any) -> str:
+    """Describes values that must be constants, for error messages, and names the arguments on which they depend."""
+    got = ", ".join(describe(each) for each in values if isinstance(each, Number)) or ", ".join(map(describe, values))
+    pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
+    visited = set[Value]()
+    for each in pending:
+        if each in visited:
+            continue
+        visited.add(each)
+        if isinstance(each, Push) and each.name.isidentifier():  # others are lengths and strides
+            names[each.name] = None
+        elif isinstance(each, Op) and each.operation.evaluate is not None:
+            pending += each.args
+        elif not isinstance(each, Constant):
+            return got
+    if not names:
+        return got
+    annotated = ", ".join(f"{name}: tl.constexpr" for name in names)
+    it = "it" if len(names) == 1 else "them"
+    return f"{got}, which depends on {' and '.join(names)}; annotate {it} as {annotated}"
+
+
+def describe(value: Any) -> str:
+    """Describes a value or its type, for error messages."""
+    if isinstance(value, Address):
+        return f"an address of {value.pointer.array.memory.name}"
+    if isinstance(value, Pointer):
+        return f"a pointer to {value.array.name}"
+    if isinstance(value, BlockPointer):
+        return f"a pointer to a block of {value.array.name}"
+    if isinstance(value, Descriptor):
+        return f"a descriptor of {value.array.name}"
+    if isinstance(value, TYPES):
+        return f"the type {value}"
+    if type(value) in (bool, int, float, str):
+        return repr(value)
+    if isinstance(value, List):
+        return f"a list of {len(value)}"
+    kind = value.kind if isinstance(value, Number) else value
+    if isinstance(kind, Kind) and isinstance(kind.type, Block):
+        return f"a block of {OF_SCALAR[kind.type.element]}{list(kind.type.shape)}"
+    return describe_python(value)

@@ -1,0 +1,485 @@
+"""The compiler of block programs: that of kernels in Python, with blocks and pointers among its values."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from types import FunctionType, ModuleType, NoneType
+from typing import Any
+
+from vkcompute import ir, tile
+from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
+from vkcompute.blocks.compiler.functions import (
+    DESCRIPTOR_METHODS,
+    METHODS,
+    PACKAGES,
+    REMEDIES,
+    STATEMENTS,
+    BlockFunction,
+    ConstexprFunction,
+)
+from vkcompute.blocks.compiler.loop_range import LoopRange
+from vkcompute.blocks.compiler.types import (
+    OF_SCALAR,
+    POINTERS,
+    TYPES,
+    Address,
+    BlockPointer,
+    BlockType,
+    Constexpr,
+    Descriptor,
+    Dtype,
+    Pointer,
+    PointerType,
+)
+from vkcompute.errors import KernelError
+from vkcompute.jit.frontend.captured import suggestion
+from vkcompute.jit.frontend.desugaring import BUILTIN
+from vkcompute.jit.frontend.expressions import EXPRESSIONS
+from vkcompute.jit.frontend.intrinsics import folded
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
+from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static, made_tuple
+
+
+class Method:
+    """A method of a value, to be called."""
+
+    def __init__(self, function: BlockFunction, owner: Any) -> None:
+        self.function, self.owner = function, owner
+
+
+class BlockCompiler(BlockArithmetic):
+    """Compiles block programs."""
+
+    def __init__(self, function: ir.Function) -> None:
+        super().__init__(function, ir.FLOAT32)
+        self.builder = tile.Builder(function)
+
+    def value(self, node: ast.expr) -> Any:
+        """Evaluates an expression.
+
+        Raises:
+            KernelError: block programs do not support it.
+        """
+        handler = _EXPRESSIONS.get(type(node))
+        found = super().value(node) if handler is None else self.located(partial(handler, self), node)
+        return found.value if isinstance(found, Constexpr) else found
+
+    def place(self) -> KernelError:
+        """Returns an error at the current place, with "\\0" for its message."""
+        return self.error(self.node, "\0")
+
+    def _list(self, node: ast.List) -> tuple[Any, ...]:
+        """Returns a list, as a tuple."""
+        return List([item for each in node.elts for item in self.unpacked(each)])
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
+        """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
+        if len(node.generators) != 1:
+            raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
+        (each,), found = node.generators, []
+        names = {name.id for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+        before = {name: self.env[name] for name in names if name in self.env}
+        for item in self._items(each.iter):
+            self.store_to(each.target, item)
+            if all(map(self._holds, each.ifs)):
+                found.append(self.value(node.elt))
+        self.env = {name: value for name, value in self.env.items() if name not in names} | before
+        return (List if isinstance(node, ast.ListComp) else tuple)(found)
+
+    def _holds(self, test: ast.expr) -> bool:
+        """Returns the value of a condition of a comprehension."""
+        found = self.value(test)
+        truth = self.truth(found)
+        if not isinstance(truth, bool):
+            raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(found)}")
+        return truth
+
+    def _items(self, node: ast.expr) -> tuple[Any, ...]:
+        """Returns the items of a tuple or of a constant range."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
+            args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
+            if all(type(each) is int for each in args):
+                return tuple(range(*args))
+            raise UnsupportedError(f"a range that is unrolled has constants; got {describe_dynamic(*args)}")
+        found = self.value(node)
+        if not is_sequence(found):
+            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(found)}")
+        return tuple(found)
+
+    def _f_string(self, node: ast.JoinedStr) -> str:
+        """Returns an f-string, whose values are constants."""
+        parts = [self.located(self._field, each) if isinstance(each, ast.FormattedValue) else self.value(each)
+                 for each in node.values]  # fmt: skip
+        return "".join(parts)
+
+    def _field(self, node: ast.FormattedValue) -> str:
+        value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
+        if not is_static(value) or isinstance(value, POINTERS):
+            raise UnsupportedError(
+                f"an f-string has values known at compile time; got {describe(value)}; print numbers behind a text, as "
+                'tl.device_print("x", x)'
+            )
+        if node.conversion >= 0:
+            value = _CONVERSIONS[chr(node.conversion)](value)
+        try:
+            return format(value, spec)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None
+
+    # -- attributes and subscripts ------------------------------------------------------------------------------------
+
+    def _block_attribute(self, node: ast.Attribute) -> Any:
+        base, name = self.value(node.value), node.attr
+        if name == "value" and type(base) in (bool, int, float, str, NoneType, Dtype):  # the constant of a constexpr
+            return base
+        if isinstance(base, Number):
+            return self._of_block(base, name)
+        if isinstance(base, POINTERS):
+            return self._of_pointer(base, name)
+        if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
+            return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
+        if isinstance(base, TYPES):
+            found = getattr(base, name, None)
+            if found is None or name.startswith("_"):
+                scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
+                raise UnsupportedError(f"{base} has no attribute {name}{scalar}")
+            return found
+        if isinstance(base, ModuleType) and base.__name__.startswith(tuple(PACKAGES)) and not hasattr(base, name):
+            self._refuse_name(base, node)
+        if is_sequence(base) and not is_named(type(base)):
+            kind, (left, right) = ("list", "[]") if isinstance(base, List) else ("tuple", "()")
+            longer = f"{left}*{ast.unparse(node.value)}, value{right}"
+            raise UnsupportedError(
+                f"{describe(base)} has no attribute {name}; its length is known at compile time: make another {kind}, "
+                f"as {longer}"
+            )
+        if isinstance(base, PLAIN) and not isinstance(base, Enum):
+            raise UnsupportedError(
+                f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)"
+            )
+        return self.attribute(base, node)
+
+    def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
+        """Raises UnsupportedError for a name that a module of the language lacks, with the replacement."""
+        name, path = node.attr, ast.unparse(node.value) or module.__name__.rpartition(".")[2]
+        instead = REMEDIES.get(name)
+        near = suggestion(name, getattr(module, "__all__", dir(module))) if instead is None else f"; write {instead}"
+        raise UnsupportedError(f"{path} has no attribute {name}{near}")
+
+    def _of_pointer(self, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
+        if isinstance(base, Address):
+            has: dict[str, Any] = {"dtype": OF_SCALAR[ir.INT64], "type": OF_SCALAR[ir.INT64], "shape": ()}
+            has |= {each: Method(METHODS[each], base) for each in ("to", "cast")}
+        elif isinstance(base, Descriptor):
+            has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
+            has |= {"dtype": OF_SCALAR[base.array.element]}
+            has |= {each: Method(function, base) for each, function in DESCRIPTOR_METHODS.items()}
+        else:
+            kind, shape = PointerType(OF_SCALAR[base.array.element]), self.shape(base)
+            whole = BlockType(kind, shape) if shape and isinstance(base, Pointer) else kind
+            has = {"dtype": kind, "type": whole, "shape": shape}
+            has |= {each: Method(METHODS[each], base) for each in METHODS if each in _OF_POINTERS}
+            if name == "T":
+                return METHODS["trans"].expand(self, [base], {})
+        if name not in has:
+            raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {', '.join(has)}")
+        return has[name]
+
+    def _of_block(self, base: Number, name: str) -> Any:
+        dtype, shape = OF_SCALAR[self.element_type(base)], self.shape(base)
+        if name in ("dtype", "type"):
+            return BlockType(dtype, shape) if shape and name == "type" else dtype
+        if name == "shape":
+            return shape
+        if name == "numel":
+            return base.value.type.n if isinstance(base.value.type, tile.Block) else 1
+        if name == "T":
+            return METHODS["trans"].expand(self, [base], {})
+        if name in METHODS:
+            return Method(METHODS[name], base)
+        raise UnsupportedError(
+            f"{describe(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}"
+        )
+
+    def _block_subscript(self, node: ast.Subscript) -> Any:
+        base = self.value(node.value)
+        if isinstance(base, Number):
+            return self._with_axes(base, self.value(node.slice), "a block", "use masks and tl.where")
+        if isinstance(base, Pointer):
+            offset = self.number(self.cast(base.offset or 0, self.offset_type(base.offset)))
+            remedy = "write tl.load(pointer + offsets)"
+            return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
+        if isinstance(base, tuple) and not is_sequence(base):
+            remedy = "; write x.load(offsets)" if isinstance(base, Descriptor) else ""
+            raise UnsupportedError(f"{describe(base)} has no elements{remedy}")
+        return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
+
+    def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
+        """Inserts axes of length 1 where the index has None."""
+        entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
+        found: list[int] = []
+        for each in entries:
+            if each is None:
+                found.append(1)
+            elif isinstance(each, slice) and each == slice(None) and shape:
+                found.append(shape.pop(0))
+            else:
+                raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(each)}; {remedy}")
+        return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
+
+    def as_block(self, base: Number) -> Any:
+        return base.value if self.shape(base) else self.builder.full(base.value, (1,))
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _block_call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        args = [item for each in node.args for item in self.unpacked(each)]
+        if any(each.arg is None for each in node.keywords):
+            raise UnsupportedError("not supported in block programs: unpacking with **; name each argument")
+        named = {each.arg or "": self.value(each.value) for each in node.keywords}
+        function = STATEMENTS["print"] if function is print else function
+        if isinstance(function, Method):
+            args, function = [function.owner, *args], function.function
+        if isinstance(function, BlockFunction):
+            with self.builder.at(_Place(self, node)):
+                return function.expand(self, args, named)
+        if isinstance(function, ConstexprFunction):
+            return self._at_compile_time(function, args, named)
+        if isinstance(definition := getattr(function, "definition", None), Definition):
+            self.sources[definition.function] = definition.source
+            return self.inline(definition.function, args, named, node)
+        if isinstance(function, FunctionType):
+            return self.inline(function, args, named, node)
+        if isinstance(getattr(function, "__self__", None), TYPES) or function in (PointerType, BlockType):
+            return function(*args, **named)
+        if isinstance(function, type) and is_named(function):
+            return made_tuple(function, args, named)
+        if function is Constexpr and len(args) == 1 and is_static(args[0]):
+            return args[0]
+        if function in (getattr, hasattr, isinstance) and not named:
+            return self._introspected(function, args)
+        return self._python(function, args, named, ast.unparse(node.func))
+
+    def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
+        """Calls a function of constants."""
+        for each in (*args, *named.values()):
+            if not is_static(each):
+                instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
+                rule = f"{function.__name__} is computed at compile time, from constants"
+                raise UnsupportedError(f"{rule}; got {describe_dynamic(each)}{instead}")
+        return folded(partial(function, **named), args)
+
+    def _introspected(self, function: Any, args: list[Any]) -> Any:
+        """Calls getattr, hasattr or isinstance at compile time."""
+        value, what, *default = args
+        if function is isinstance:
+            kind = Number if isinstance(value, Number) else type(value)
+            return any(each is kind for each in (what if isinstance(what, tuple) else (what,)))
+        node = ast.copy_location(ast.Attribute(_Known(value), str(what), ast.Load()), self.node)
+        ast.copy_location(node.value, self.node)
+        try:
+            found = self.value(node)
+        except (KernelError, UnsupportedError):
+            if function is hasattr:
+                return False
+            if default:
+                return default[0]
+            raise
+        return True if function is hasattr else found
+
+    def called(self, function: Any, args: list[Any]) -> Any:
+        """Calls a function of the block language or of a program, at the place of the current call."""
+        if isinstance(function, BlockFunction):
+            return function.expand(self, args, {})
+        definition = getattr(function, "definition", None)
+        if isinstance(definition, Definition):
+            self.sources[definition.function] = definition.source
+            function = definition.function
+        if not isinstance(function, FunctionType):
+            name = getattr(function, "__name__", None) or describe(function)
+            raise UnsupportedError(
+                f"elements are combined by a function made by triton.jit; got {name}; write one of its arguments, as "
+                "def larger(a, b): return tl.maximum(a, b)"
+            )
+        return self.inline(function, args, {}, self.node)
+
+    def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
+        """Calls a function of Python on constants; min and max take scalars and blocks, too."""
+        if function in (min, max) and len(args) > 1 and not is_static(tuple(args)):
+            kind = self.common_type(*args)
+            found, *rest = self.alike(kind.type, *args)
+            for each in rest:
+                found = self.builder.compute(function.__name__, found, each)
+            return self.number(found)
+        if function is len and name.startswith(BUILTIN) and not is_sequence(args[0]):  # a loop over it
+            raise self._not_iterated(args[0])
+        if function in (len, tuple, list) and len(args) == 1 and not named:
+            return self._of_tuple(function, args[0])
+        if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
+            return folded(function, args)
+        if function in _CONSTANT_FUNCTIONS:
+            raise UnsupportedError(f"{name} takes constants in block programs; use functions of tl and x.to(dtype)")
+        raise UnsupportedError(
+            f"{name} cannot be called in a block program; call functions of tl, those made by triton.jit, and "
+            "functions written in Python"
+        )
+
+    def _of_tuple(self, function: Any, value: Any) -> Any:
+        """Calls len, tuple or list, whose result is a tuple, too."""
+        if not is_sequence(value) and not (function is len and isinstance(value, str)):
+            raise UnsupportedError(
+                f"{function.__name__} takes a tuple; got {describe(value)}; the lengths of a block are x.shape"
+            )
+        return len(value) if function is len else (List if function is list else tuple)(value)
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def unsupported(self, node: ast.AST) -> Any:
+        """Raises the error for an expression or statement that is not supported."""
+        raise UnsupportedError(f"not supported in block programs: {_UNSUPPORTED.get(type(node), type(node).__name__)}")
+
+    def _assignable(self, target: ast.Subscript) -> Any:
+        """Raises UnsupportedError: no value of a program has elements to assign."""
+        base, name = self.value(target.value), ast.unparse(target.value)
+        remedy = f"assign {name} as a whole"
+        if isinstance(base, Descriptor):
+            remedy = f"write {name}.store(offsets, value)"
+        elif isinstance(base, (Pointer, BlockPointer)):
+            remedy = f"write tl.store({name if isinstance(base, BlockPointer) else f'{name} + offsets'}, value)"
+        elif self.is_block(base):
+            remedy = f"write {name} = tl.where(condition, value, {name})"
+        elif is_sequence(base):
+            remedy = f"make another {'list' if isinstance(base, List) else 'tuple'}"
+        raise UnsupportedError(f"the elements of {describe(base)} cannot be assigned; {remedy}")
+
+    def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
+        """Returns the value of an annotated variable, which is a constant for tl.constexpr."""
+        if kind is not Constexpr:
+            return value
+        if not is_static(value):
+            raise UnsupportedError(f"a constexpr is known at compile time; got {describe_dynamic(value)}")
+        return value
+
+    def _assert(self, node: ast.Assert) -> None:
+        values = [self.value(each) for each in (node.test, node.msg) if each is not None]
+        with self.builder.at(_Place(self, node)):
+            STATEMENTS["assert"].expand(self, values, {})
+
+    def statement(self, node: ast.stmt) -> None:
+        """Compiles a statement; loops over tl.static_range are unrolled."""
+        if isinstance(node, ast.Assert):
+            self.located(self._assert, node)
+            return
+        function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
+        if isinstance(function, LoopRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
+            self.located(self._unroll, node)
+        else:
+            super().statement(node)
+
+    def _unroll(self, node: ast.For) -> None:
+        if any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(node)):
+            raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
+        call = node.iter
+        args = self._bounds(call)
+        wrong = [each for each in args if type(each) is not int]
+        if wrong:
+            raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {describe_dynamic(*wrong)}")
+        if not isinstance(node.target, ast.Name):
+            raise UnsupportedError("a for loop over a range has one variable")
+        for each in range(*args):
+            self.env[node.target.id] = each
+            self._block(node.body)
+
+    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
+        """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
+        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(function, LoopRange):
+            return self.counted(self._bounds(node))
+        if function not in (range, *LOOP_CALLS):
+            raise self._not_iterated(self.value(node))
+        return super()._range(node)
+
+    def _not_iterated(self, value: Any) -> UnsupportedError:
+        """Returns the error for a loop over a value that is not a sequence, or over a call that returns one."""
+        remedy = ""
+        if self.is_block(value):
+            remedy = "; a block is computed as a whole: leave the loop out"
+        elif is_sequence(value):
+            remedy = "; assign it to a variable before the loop"
+        elif isinstance(value, list):
+            remedy = " from outside, which may change; make it a tuple"
+        elif isinstance(value, (int, Number)) and self.element_type(value).kind in "iu":
+            remedy = "; write range(n)"
+        return UnsupportedError(
+            "a for loop iterates over range(…), tl.range(…), tl.static_range(…), enumerate(…), zip(…), a tuple or a "
+            f"list; got {describe(value)}{remedy}"
+        )
+
+    def _bounds(self, node: Any) -> list[Any]:
+        """Evaluates the arguments of tl.range or tl.static_range."""
+        args = [item for each in node.args for item in self.unpacked(each)]
+        named = {each.arg or "**": self.value(each.value) for each in node.keywords}
+        bounds: list[Any] = self.value(node.func).bounds(args, named)
+        return bounds
+
+
+class _Known(ast.expr):
+    """An expression whose value is known."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__()
+        self.found = found
+
+
+def _evaluated(node: Any, base: Any) -> Any:
+    """Returns a copy of an attribute or subscript whose operand is replaced by its value, to evaluate it once."""
+    known = ast.copy_location(_Known(base), node)
+    fields = {name: getattr(node, name) for name in node._fields} | {"value": known}
+    return ast.copy_location(type(node)(**fields), node)
+
+
+class _Place:
+    """A place in the source, whose error is made only if it is needed."""
+
+    def __init__(self, compiler: BlockCompiler, node: ast.AST) -> None:
+        self._compiler, self._node, self._frames = compiler, node, list(compiler.frames)
+
+    def __str__(self) -> str:
+        """The error at this place, with "\\0" for its message."""
+        compiler = self._compiler
+        before, compiler.frames = compiler.frames, self._frames
+        try:
+            return str(compiler.error(self._node, "\0"))
+        finally:
+            compiler.frames = before
+
+
+_OF_POINTERS = (
+    "store",
+    "advance",
+    "to",
+    *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
+    *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
+)
+_UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+"""Functions of values of f-strings, by the letter behind "!"."""
+_CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
+_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
+    ast.Attribute: BlockCompiler._block_attribute,
+    ast.Subscript: BlockCompiler._block_subscript,
+    ast.Call: BlockCompiler._block_call,
+    ast.List: BlockCompiler._list,
+    ast.ListComp: BlockCompiler._comprehension,
+    ast.GeneratorExp: BlockCompiler._comprehension,
+    ast.JoinedStr: BlockCompiler._f_string,
+    ast.BinOp: BlockCompiler._binary,  # on lists, too, which are tuples here
+    _Known: lambda _, node: node.found,
+}

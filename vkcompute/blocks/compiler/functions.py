@@ -1,0 +1,113 @@
+"""Functions of the block language: each is expanded by the compiler where a program calls it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from vkcompute.errors import IrError, KernelError
+from vkcompute.jit.frontend.binding import bind
+from vkcompute.jit.frontend.source import UnsupportedError
+
+METHODS: dict[str, BlockFunction] = {}
+"""Functions that are also methods of blocks, by name."""
+STATEMENTS: dict[str, BlockFunction] = {}
+"""Functions in place of Python's `print` and `assert`."""
+DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
+"""Methods of tensor descriptors, by name."""
+PACKAGES = ["vkcompute.blocks.language"]
+"""Packages whose modules hold functions of the block language. A package that gives them other names adds its own."""
+
+REMEDIES: dict[str, str] = {
+    "all": "tl.min(x, axis) of bools",
+    "any": "tl.max(x, axis) of bools",
+    "concatenate": "tl.cat(x, y)",
+    "logical_and": "x & y",
+    "logical_or": "x | y",
+    "matmul": "tl.dot(x, y)",
+    "mean": "tl.sum(x, axis) / n",
+    "ones": "tl.full(shape, 1, dtype)",
+    "prod": "tl.reduce(x, axis, product) with a function of two numbers",
+    "stack": "tl.join(x, y)",
+    "transpose": "tl.permute(x, order)",
+}
+"""Replacements for names of NumPy and PyTorch, and for names of the language in another module of it."""
+
+
+class BlockFunction:
+    """A function of the block language.
+
+    Args:
+        emit: builds the call, given the compiler and the arguments.
+    """
+
+    __name__: str
+
+    def __init__(self, emit: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, emit)
+        parameters = list(inspect.signature(emit).parameters.values())[1:]  # without the compiler
+        self.__signature__ = inspect.Signature(parameters)
+        self.emit = emit
+
+    def expand(self, compiler: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """Builds a call.
+
+        Raises:
+            UnsupportedError: the arguments do not fit.
+        """
+        try:
+            bound = bind(self.__signature__, args, named)
+        except TypeError as error:
+            raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+        try:
+            return self.emit(compiler, *bound.args, **bound.kwargs)
+        except IrError as error:
+            raise UnsupportedError(f"tl.{self.__name__}: {error}") from None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call outside of a program."""
+        raise KernelError(
+            f"tl.{self.__name__} has a value in a function that triton.jit compiles; it was called outside of one"
+        )
+
+    def __repr__(self) -> str:
+        return f"<function tl.{self.__name__}>"
+
+
+def block_function(emit: Callable[..., Any]) -> BlockFunction:
+    """Makes a function of the block language from one that builds its calls."""
+    return BlockFunction(emit)
+
+
+def method(function: BlockFunction) -> BlockFunction:
+    """Makes a function also a method of blocks."""
+    METHODS[function.__name__] = function
+    return function
+
+
+class ConstexprFunction:
+    """A function that Python computes: programs call it on constants, at compile time.
+
+    Attributes:
+        fn: the function.
+    """
+
+    __name__: str
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Calls the function."""
+        return self.fn(*args, **named)
+
+    def __repr__(self) -> str:
+        return f"<constexpr function {self.__name__}>"
+
+
+def constexpr_function(function: Callable[..., Any]) -> ConstexprFunction:
+    """Makes a function one that Python computes where programs call it, on constants."""
+    return ConstexprFunction(function)

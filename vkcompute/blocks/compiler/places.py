@@ -1,0 +1,291 @@
+"""Elements of arrays that a program accesses: those at a pointer, and those of a block of a strided array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.types import (
+    OF_SCALAR,
+    BlockPointer,
+    Descriptor,
+    Entry,
+    Pointer,
+    TableValue,
+    WindowsValue,
+)
+from vkcompute.ir import BOOL, INT32, UINT32, UINT64, Memory, Scalar, Value
+from vkcompute.ir.atomics import ATOMICS
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN
+from vkcompute.jit.frontend.report import escaped
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.tile import shape_of
+
+_PADDINGS = {None: 0, "": 0, "zero": 0, "nan": float("nan")}
+
+
+class Places(NamedTuple):
+    """Elements of an array.
+
+    Attributes:
+        offsets: their offsets, a block or a scalar.
+        mask: True for those that are accessed; None for all.
+        window: index of the window that has the elements, for an array of a table.
+    """
+
+    array: ArrayValue
+    offsets: Value
+    mask: Value | None = None
+    window: Value | None = None
+
+
+def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Places:
+    """Returns the elements at a pointer where the mask is True.
+
+    Raises:
+        UnsupportedError: the value is no pointer, or the mask has another shape.
+    """
+    if not isinstance(pointer, Pointer):
+        raise UnsupportedError(f"this takes a pointer, as x_ptr + offsets; got {describe(pointer)}")
+    if isinstance(pointer.array, TableValue):
+        name = pointer.array.name
+        raise UnsupportedError(
+            f"{name} is a table of pointers, whose addresses a program only loads; load one, as tl.load({name} + g)"
+        )
+    offsets = offsets_of(c, pointer)
+    places = Places(pointer.array, offsets, mask_of(c, mask, shape_of(offsets.type), what))
+    return _inside(c, places, pointer.entry)
+
+
+def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
+    """Returns the offsets of the elements at a pointer, int32 or int64."""
+    kind = c.offset_type(pointer.base, pointer.offset)
+    base = c.cast(pointer.base, kind)
+    if pointer.offset is None:
+        return base
+    if not isinstance(pointer.base, Number) and pointer.base == 0:
+        return c.cast(pointer.offset, kind)
+    return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), c.cast(pointer.offset, kind))
+
+
+def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
+    """Returns a mask of this shape; None if it is True for all elements.
+
+    Raises:
+        UnsupportedError: it has another shape, or is not of bools.
+    """
+    if mask is None or mask is True:
+        return None
+    if isinstance(mask, Number) and c.element_type(mask) is not BOOL:
+        raise UnsupportedError(f"a mask is a block of bools, as offsets < n; got {describe(mask)}")
+    return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
+
+
+def _repeated(c: BlockArithmetic, value: Value, shape: tuple[int, ...], what: str) -> Value:
+    before = shape_of(value.type)
+    try:
+        alike = np.broadcast_shapes(before, shape) == shape
+    except ValueError:
+        alike = False
+    if not alike:
+        raise UnsupportedError(f"the {what} has the shape of the pointer, {list(shape)}; got {list(before)}")
+    return c.spread(value, shape)
+
+
+# -- arrays of tables -------------------------------------------------------------------------------------------------
+
+
+def in_bounds(c: BlockCompiler, index: Value, length: Value) -> Value:
+    """Returns a mask: True for indices from 0 to below a length, an int32."""
+    b, unsigned = c.builder, UINT64 if element_of(index.type).bits == 64 else UINT32
+    return b.compute("lt", b.bitcast(index, unsigned), b.full(b.cast(length, unsigned), shape_of(index.type)))
+
+
+def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *values: Value) -> None:
+    """Fails the launch with a message where a condition is False. Without checks, only the interpreter does so.
+
+    Args:
+        message: format string of the values.
+    """
+    b, shape = c.builder, shape_of(holds.type)
+    fails = b.compute("not", holds)
+    fails = fails if mask is None else b.compute("and", mask, fails)
+    first = 3 + len(shape)  # behind the program and the index of the element
+    text = message.format(*[f"{{{first + at}}}" for at in range(len(values))])
+    place = escaped(str(c.place())).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
+    b.report(place, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
+
+
+def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
+    """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
+    if entry is None:
+        return _checked(c, places) if c.check_bounds else places
+    b, (array, offsets, mask, _) = c.builder, places
+    shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
+    number, start, length = (each.value for each in entry[:3])
+    inside = in_bounds(c, offsets, length)
+    message = f"accesses element {{}} of array {{}} of {array.memory.name}, which has {{}}"
+    demand(c, inside, mask, f"{message}; mask it, as mask=offsets < n", offsets, number, length)
+    found = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
+    return Places(array, found, inside if mask is None else b.compute("and", mask, inside), window)
+
+
+def _checked(c: BlockCompiler, places: Places) -> Places:
+    """Demands that elements are in the array. Those out of bounds are not accessed."""
+    b, (array, offsets, mask, window) = c.builder, places
+    shape, kind = shape_of(offsets.type), element_of(offsets.type)
+
+    def parameter(source: int) -> Value:
+        return b.full(b.cast(c.parameter(array, source), kind), shape)
+
+    index = b.compute("sub", offsets, parameter(OFFSET)) if array.strided else offsets
+    lowest = parameter(LOWEST) if array.strided else b.full(b.const(0, kind), shape)
+    inside = in_bounds(c, b.compute("sub", index, lowest), c.parameter(array, SPAN))
+    last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
+    message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
+    demand(c, inside, mask, message, index, lowest, last)
+    return Places(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
+
+
+# -- blocks of strided arrays ------------------------------------------------------------------------------------------
+
+
+def sequence(values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
+    """Returns a tuple of numbers, one per axis."""
+    found = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+    if n is not None and len(found) != n:
+        raise UnsupportedError(f"{what} has a number per axis of the block, {n}; got {len(found)}")
+    return found
+
+
+def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
+    """Returns a tuple of scalar ints, int32 or int64 on the device."""
+    found = sequence(values, what, n)
+    for each in found:
+        if c.shape(each) or c.element_type(each).kind not in "iu":
+            raise UnsupportedError(f"{what} is a tuple of integers; got {describe(each)}")
+    return tuple([c.as_offset(each) for each in found])
+
+
+def checked_axes(pointer: BlockPointer, boundary_check: Any) -> tuple[int, ...]:
+    """Returns the axes along which the bounds of a block pointer are checked."""
+    axes, n = sequence(boundary_check or (), "boundary_check"), len(pointer.offsets)
+    for each in axes:
+        if type(each) is not int or not 0 <= each < n:
+            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {describe(each)}")
+    return axes
+
+
+def padding_of(pointer: BlockPointer | Descriptor, option: Any) -> float:
+    """Returns the value of elements out of bounds.
+
+    Raises:
+        UnsupportedError: the option is none, or integers have none.
+    """
+    if option not in _PADDINGS:
+        raise UnsupportedError(f"padding_option is 'zero' or 'nan'; got {option!r}")
+    if option == "nan" and pointer.array.element.kind != "f":
+        raise UnsupportedError(f"padding_option 'nan' takes floats; got {describe(pointer)}")
+    return _PADDINGS[option]
+
+
+def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequence[int], rows: Any = None) -> Places:
+    """Returns the places of a block at offsets, and the mask of those within the bounds of the checked axes.
+
+    Args:
+        rows: the indices along the first axis; None for adjacent ones.
+    """
+    b, lengths = c.builder, pointer.block.shape
+    if rows is not None:
+        lengths = (*c.shape(rows), *lengths[1:])
+    kind = c.offset_type(pointer.base, *pointer.strides, *pointer.shape, *offsets, rows)
+    found: Value = b.full(c.cast(pointer.base, kind), lengths)
+    masks: list[Value] = []
+    for axis, n in enumerate(lengths):
+        along = tuple([n if each == axis else 1 for each in range(len(lengths))])
+        if axis == 0 and rows is not None:
+            index = b.reshape(c.cast(rows, kind), along)
+        else:
+            first = b.full(c.cast(offsets[axis], kind), (n,))
+            index = b.reshape(b.compute("add", first, b.cast(b.arange(0, n), kind)), along)
+        step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], kind), along))
+        found = b.compute("add", found, b.broadcast(step, lengths))
+        if axis in checked:
+            end = b.full(c.cast(pointer.shape[axis], kind), along)
+            at_least = b.compute("ge", index, b.full(b.const(0, kind), along))
+            inside = b.compute("and", at_least, b.compute("lt", index, end))
+            masks.append(b.broadcast(inside, lengths))
+    mask = reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None
+    return _inside(c, Places(pointer.array, found, mask), pointer.entry)
+
+
+# -- accesses ---------------------------------------------------------------------------------------------------------
+
+
+def _access(c: BlockArithmetic, places: Places, access: Callable[[Memory], Value | None]) -> Value | None:
+    """Builds an access to the memory of elements: of those of a table, in a branch for each window."""
+    array = places.array
+    if isinstance(array, WindowsValue) and places.window is not None:
+        return c.builder.switch(places.window, array.windows, access)
+    return access(array.memory)
+
+
+def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
+    """Loads elements; `other` where the mask is False."""
+    array, filled = places.array, None
+    if places.mask is not None:
+        filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
+        filled = _converted(c, filled, array.memory.element)
+    found = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
+    assert found is not None, "a load has a result"
+    return c.number(_converted(c, found, array.element))
+
+
+def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
+    """Stores elements."""
+    array = places.array
+    numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
+    c.mark_written(array)
+    stored = _converted(c, numbers, array.memory.element)
+    _access(c, places, lambda memory: c.builder.store_block(memory, places.offsets, stored, places.mask))
+
+
+def _converted(c: BlockArithmetic, value: Value, kind: Scalar) -> Value:
+    """Converts between the type of elements and that of memory: bools are bytes, others have the same bits."""
+    return (c.builder.cast if BOOL in (element_of(value.type), kind) else c.builder.bitcast)(value, kind)
+
+
+def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, ...]) -> Number:
+    """Combines elements atomically; returns those before."""
+    array, shape = places.array, shape_of(places.offsets.type)
+    _check_atomic(name, array)
+    if array.memory.element is not array.element:
+        raise UnsupportedError(
+            f"atomic {name.replace('_', ' ')} takes elements of the array's own type; {array.name} points to "
+            f"{OF_SCALAR[array.element]}; use an array of float32"
+        )
+    numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
+    c.mark_written(array, assigned=False)
+    found = _access(
+        c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask)
+    )
+    assert found is not None, "an atomic operation has a result"
+    return c.number(found)
+
+
+def _check_atomic(name: str, array: ArrayValue) -> None:
+    """Raises UnsupportedError if the elements have no such atomic operation."""
+    kind, has = array.element, f"{array.name} has {OF_SCALAR[array.element]}"
+    if kind.kind == "b":
+        raise UnsupportedError(f"atomic {name.replace('_', ' ')} takes numbers; {has}; use an array of int32")
+    if name in ATOMICS and not ATOMICS[name].takes(kind):
+        raise UnsupportedError(
+            f"atomic {name} takes integers; {has}; pass its bits, as triton.reinterpret(x, tl.int{kind.bits})"
+        )

@@ -1,0 +1,261 @@
+"""Functions of the block language on each element."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function, method
+from vkcompute.blocks.compiler.places import offsets_of
+from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of
+from vkcompute.blocks.language.addresses import pointed
+from vkcompute.ir import BOOL, UINT32, UINT64, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+from vkcompute.tile import shape_of
+
+
+@method
+@block_function
+def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
+    """Converts the elements, or reinterprets their bits."""
+    if fp_downcast_rounding not in (None, "rtne"):
+        raise UnsupportedError(
+            f"conversions round to nearest even, fp_downcast_rounding='rtne'; got {fp_downcast_rounding!r}"
+        )
+    if isinstance(input, Address):
+        return pointed(input, dtype)
+    if isinstance(input, Pointer):
+        return _repointed(input, dtype)
+    kind = scalar_of(dtype)
+    if not isinstance(input, Number):
+        return c.number(c.cast(input, kind))
+    return c.number(c.builder.bitcast(input.value, kind) if bitcast else c.builder.cast(input.value, kind))
+
+
+def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
+    """Returns a pointer to the same bits, as another type of the same size."""
+    if not isinstance(dtype, PointerType):
+        raise UnsupportedError(f"{describe(pointer)} becomes a tl.pointer_type; got {dtype}")
+    before, element = pointer.array.element, dtype.element_ty.scalar_type
+    if (BOOL in (before, element) and before is not element) or before.bits != element.bits:
+        raise UnsupportedError(
+            f"elements of a pointer keep their size; got {OF_SCALAR[before]} and {OF_SCALAR[element]}"
+        )
+    return pointer._replace(array=replace(pointer.array, element=element))
+
+
+cast = block_function(to.emit)
+cast.__name__ = "cast"
+method(cast)
+
+
+@block_function
+def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition is True, else `y`; both are computed."""
+    if isinstance(x, Pointer) and isinstance(y, Pointer):
+        return _chosen(c, condition, x, y)
+    kind = c.common_type(x, y)
+    shape = c.common_shape(condition, x, y)
+    one, other = (c.spread(c.cast(each, kind.type), shape) for each in (x, y))
+    chosen = c.spread(c.cast(condition, BOOL), shape)
+    return c.number(c.builder.select(chosen, one, other))
+
+
+def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer:
+    """Returns the pointers of `x` where the condition is True, else those of `y`."""
+    if x.array is not y.array:
+        raise UnsupportedError(
+            f"a block of pointers is to one array; got {describe(x)} and {describe(y)}; choose loaded numbers"
+        )
+    if x.entry != y.entry:
+        raise UnsupportedError(
+            f"a block of pointers is to one array; got pointers to two arrays of {x.array.memory.name}; choose the "
+            "index, as tl.load(table_ptr + tl.where(condition, i, j))"
+        )
+    offset = where.emit(c, condition, *[c.number(offsets_of(c, each)) for each in (x, y)])
+    return x._replace(base=0, offset=offset) if c.shape(offset) else x._replace(base=offset, offset=None)
+
+
+def _extreme(c: BlockCompiler, code: str, x: Any, y: Any, propagate_nan: Any) -> Number:
+    kind = c.common_type(x, y)
+    one, other = c.alike(kind.type, x, y)
+    b = c.builder
+    if kind.type.kind == "b":
+        return c.number(b.compute("or" if code == "max" else "and", one, other))
+    if kind.type.kind != "f":
+        return c.number(b.compute(code, one, other))
+    before = b.compute("gt" if code == "max" else "lt", one, other)
+    before = b.compute("or", before, b.compute("isnan", one if propagate_nan else other))
+    return c.number(b.select(before, one, other))
+
+
+class PropagateNan:
+    """Treatment of NaN by `tl.maximum` and others: NONE ignores it where the other operand is a number."""
+
+    NONE = 0
+    ALL = 1
+
+
+@block_function
+def maximum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The greater of two elements; where one is NaN the other, or NaN with PropagateNan.ALL."""
+    return _extreme(c, "max", x, y, propagate_nan)
+
+
+@block_function
+def minimum(c: BlockCompiler, x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The lesser of two elements; where one is NaN the other, or NaN with PropagateNan.ALL."""
+    return _extreme(c, "min", x, y, propagate_nan)
+
+
+@block_function
+def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+    """The elements limited to a range."""
+    return _extreme(c, "min", _extreme(c, "max", x, min, propagate_nan), max, propagate_nan)
+
+
+def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
+    kind = c.common_type(*values)
+    if kind.type.kind != "f":
+        got = " and ".join(map(describe, values))
+        raise UnsupportedError(f"tl.{name} takes floats; got {got}; convert, as x.to(tl.float32)")
+    return c.alike(kind.type, *values)
+
+
+def real_function(name: str, code: str = "", n: int = 1, *, is_method: bool = True) -> Any:
+    """Makes a function of floats, an operation of `ir/`, which is also a method if it has one operand."""
+    if n == 1:
+
+        def emit(c: BlockCompiler, x: Any) -> Any:
+            return c.number(c.builder.compute(code or name, *_floats(c, name, x)))
+
+    else:
+
+        def emit(c: BlockCompiler, x: Any, y: Any) -> Any:  # type: ignore[misc]
+            return c.number(c.builder.compute(code or name, *_floats(c, name, x, y)))
+
+    emit.__name__, emit.__doc__ = name, f"{name} of floats."
+    found = block_function(emit)
+    return method(found) if n == 1 and is_method else found
+
+
+@method
+@block_function
+def abs(c: BlockCompiler, x: Any) -> Any:
+    """The absolute value."""
+    value = c.cast(x, c.element_type(x))
+    return c.number(value if element_of(value.type).kind in "ub" else c.builder.compute("abs", value))
+
+
+@block_function
+def fma(c: BlockCompiler, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, rounded once where the device can."""
+    return c.number(c.builder.compute("fma", *_floats(c, "fma", x, y, z)))
+
+
+@method
+@block_function
+def sigmoid(c: BlockCompiler, x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    (value,) = _floats(c, "sigmoid", x)
+    powers = c.number(c.builder.compute("exp", c.builder.compute("neg", value)))
+    return c.binary("/", 1.0, c.binary("+", 1.0, powers))
+
+
+@block_function
+def cdiv(c: BlockCompiler, x: Any, div: Any) -> Any:
+    """x / div rounded up, for x >= 0 and div > 0."""
+    if not isinstance(x, Number) and not isinstance(div, Number):
+        return -(-x // div)
+    return c.binary("//", c.binary("+", x, c.binary("-", div, 1)), div)
+
+
+@block_function
+def fdiv(c: BlockCompiler, x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> Any:
+    """x / y of floats."""
+    one, other = _floats(c, "fdiv", x, y)
+    return c.number(c.builder.compute("div", one, other))
+
+
+@block_function
+def div_rn(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """x / y, rounded to nearest even."""
+    return c.binary("/", x, y)
+
+
+@block_function
+def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """The upper half of the product of two integers of 32 or 64 bits, as unsigned ones."""
+    kind = c.common_type(x, y)
+    if kind.type.kind not in "iu" or kind.type.bits < 32:
+        raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {describe(x)} and {describe(y)}")
+    b, unsigned = c.builder, UINT32 if kind.type.bits == 32 else UINT64
+    one, other = (b.bitcast(each, unsigned) for each in c.alike(kind.type, x, y))
+    high = b.compute("mul_high", one, other) if unsigned is UINT32 else _upper_words(c, one, other)
+    return c.number(b.bitcast(high, kind.type))
+
+
+def _upper_words(c: BlockCompiler, one: Value, other: Value) -> Value:
+    """Returns the upper halves of products of uint64, by the four products of their 32-bit halves."""
+    b, shape = c.builder, shape_of(one.type)
+    half, mask = (b.full(b.const(number, UINT64), shape) for number in (32, 0xFFFFFFFF))
+
+    def low(value: Value) -> Value:
+        return b.compute("and", value, mask)
+
+    def high(value: Value) -> Value:
+        return b.compute("shr", value, half)
+
+    def total(*values: Value) -> Value:
+        return reduce(partial(b.compute, "add"), values)
+
+    pairs = [(i, j) for i in (low(one), high(one)) for j in (low(other), high(other))]
+    lowest, inner, outer, highest = (b.compute("mul", i, j) for i, j in pairs)
+    carry = high(total(high(lowest), low(inner), low(outer)))
+    return total(highest, high(inner), high(outer), carry)
+
+
+def _logical(name: str, sign: str) -> None:
+    def emit(c: BlockCompiler, input: Any, other: Any) -> Any:
+        if BOOL is not c.element_type(input) or BOOL is not c.element_type(other):
+            raise UnsupportedError(f"{name} takes int1; got {describe(input)} and {describe(other)}; write x != 0")
+        return c.binary(sign, input, other)
+
+    emit.__name__, emit.__doc__ = name, f"x {sign} y of bools."
+    method(block_function(emit))
+
+
+_logical("logical_and", "&")
+_logical("logical_or", "|")
+
+
+def _operator(name: str, sign: str) -> Any:
+    def emit(c: BlockCompiler, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+        return c.binary(sign, x, y)
+
+    emit.__name__, emit.__doc__ = name, f"x {sign} y."
+    return block_function(emit)
+
+
+add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "*")
+
+
+@block_function
+def expect_zero(c: BlockCompiler, x: Any, mask: Any) -> Any:
+    """Returns its operand; the hint has no effect."""
+    return x
+
+
+@block_function
+def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+    """Calls a function of scalars without control flow on the elements of blocks."""
+    if pack != 1:
+        raise UnsupportedError(f"pack is 1; got {pack}; an invocation's elements are the compiler's choice")
+    shape = c.common_shape(*args)
+    blocks = [c.number(c.spread(c.cast(each, c.common_type(each).type), shape)) for each in args]
+    return c.called(scalar_fn, blocks)

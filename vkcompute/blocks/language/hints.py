@@ -1,0 +1,112 @@
+"""Hints to the compiler, checks and messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
+from vkcompute.blocks.compiler.types import Pointer
+from vkcompute.ir import BOOL, Constant, Scalar
+from vkcompute.ir.function import Op
+from vkcompute.jit.frontend.report import escaped
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+
+
+def _hint(name: str) -> Any:
+    def emit(c: BlockCompiler, input: Any, values: Any = None) -> Any:
+        return input
+
+    emit.__name__, emit.__doc__ = name, "Returns its operand; the hint is not needed here."
+    return block_function(emit)
+
+
+multiple_of, max_contiguous, max_constancy = (
+    _hint(name) for name in ("multiple_of", "max_contiguous", "max_constancy")
+)
+
+
+@block_function
+def assume(c: BlockCompiler, cond: Any) -> None:
+    """States a condition. That a scalar is not negative helps to find adjacent offsets behind a remainder."""
+    comparison = cond.value if isinstance(cond, Number) else None
+    if isinstance(comparison, Op) and comparison.code in ("ge", "gt"):
+        value, least = comparison.args
+        if not isinstance(least, Constant):
+            return
+        if isinstance(value.type, Scalar) and value.type.kind == "i" and int(least.value) >= 0:
+            c.builder.assume_natural(value)
+
+
+@block_function
+def condition(c: BlockCompiler, arg1: Any, disable_licm: Any = False) -> Any:
+    """Returns the condition of a while loop; the hint has no effect."""
+    return arg1
+
+
+@block_function
+def debug_barrier(c: BlockCompiler) -> None:
+    """Orders the accesses of a program, which they are anyway."""
+
+
+@block_function
+def static_assert(c: BlockCompiler, cond: Any, msg: Any = "") -> None:
+    """Raises an error at compile time if a constant condition is False."""
+    if isinstance(cond, Number):
+        raise UnsupportedError(
+            f"tl.static_assert takes a condition known at compile time; got {describe_dynamic(cond)}"
+        )
+    if not cond:
+        raise UnsupportedError(f"static assertion failed{': ' if msg else ''}{msg}")
+
+
+@block_function
+def static_print(
+    c: BlockCompiler, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
+) -> None:
+    """Prints constants, and the types of other values, at compile time."""
+    shown = [describe(each) if isinstance(each, (Number, Pointer)) else each for each in values]
+    print(*shown, sep=sep, end=end, file=file, flush=flush)
+
+
+def _labels(c: BlockCompiler, values: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    """Returns the shape of the values that a report has. Raises UnsupportedError for a value that is no number."""
+    for each in values:
+        if isinstance(each, (str, tuple)) or each is None:
+            raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {describe(each)}")
+    return c.common_shape(*values) if values else ()
+
+
+@block_function
+def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) -> None:
+    """Prints a text and numbers, of blocks each element with its index, when the launch has completed."""
+    if not isinstance(prefix, str):
+        raise UnsupportedError(f"tl.device_print takes a text first; got {describe(prefix)}")
+    shapes = [_labels(c, (each,), "device_print") for each in args]
+    for at, (each, shape) in enumerate(zip(args, shapes, strict=True)):
+        index = ", ".join(f"{{{3 + axis}}}" for axis in range(len(shape)))
+        operand = f" (operand {at})" if len(args) > 1 else ""
+        number = f"{{{3 + len(shape)}{':#x' if hex else ''}}}"
+        text = f"pid ({{0}}, {{1}}, {{2}}) idx ({index}) {escaped(prefix)}{operand} {number}\n"
+        c.builder.report(text, [c.cast(each, c.element_type(each))])
+    if not args:
+        c.builder.report(f"pid ({{0}}, {{1}}, {{2}}) {escaped(prefix)}\n", [])
+
+
+@block_function
+def device_assert(c: BlockCompiler, cond: Any, msg: Any = "", mask: Any = None) -> None:
+    """Fails the launch where a condition is False, if TRITON_DEBUG=1, triton.jit(debug=True), or interpreted."""
+    if not isinstance(msg, str):
+        raise UnsupportedError(f"the message of tl.device_assert is a text; got {describe(msg)}")
+    shape = c.common_shape(cond, *(() if mask is None else (mask,)))
+    wrong = c.spread(c.builder.compute("not", c.cast(cond, BOOL)), shape)
+    if mask is not None:
+        wrong = c.builder.compute("and", wrong, c.spread(c.cast(mask, BOOL), shape))
+    element = f" at element ({', '.join(f'{{{3 + axis}}}' for axis in range(len(shape)))})" if shape else ""
+    message = f"assertion failed{': ' if msg else ''}{escaped(msg)} in program ({{0}}, {{1}}, {{2}}){element}"
+    c.builder.report(escaped(str(c.place())).replace("\0", message), [wrong], wrong, fails=True)
+
+
+STATEMENTS |= {"print": device_print, "assert": device_assert}

@@ -1,0 +1,83 @@
+"""Functions of the block language that join blocks, and split them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function, method
+from vkcompute.blocks.language.shapes import as_block, checked_axis
+from vkcompute.ir import INT32, Value
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+
+
+def is_second(c: BlockCompiler, shape: tuple[int, ...], bit: int) -> Value:
+    """Returns for each element True if a bit of its number, in row-major order, is 1."""
+    b, n_below = c.builder, 1 << bit
+    n = 1
+    for each in shape:
+        n *= each
+    which = b.reshape(b.arange(0, 2), (1, 2, 1))
+    which = b.reshape(b.broadcast(which, (n // (2 * n_below), 2, n_below)), shape)
+    return b.compute("ne", which, b.full(b.const(0, INT32), shape))
+
+
+@block_function
+def join(c: BlockCompiler, a: Any, b: Any) -> Any:
+    """Two blocks along a new last axis of length 2; scalars become a block of 2."""
+    kind, shape = c.common_type(a, b), c.common_shape(a, b)
+    parts = []
+    for each in (a, b):
+        value = c.spread(c.cast(each, kind.type), shape)
+        part = c.builder.reshape(value, (*shape, 1)) if shape else c.builder.full(value, (1,))
+        parts.append(c.builder.broadcast(part, (*shape, 2)))
+    return c.number(c.builder.select(is_second(c, (*shape, 2), 0), parts[1], parts[0]))
+
+
+@method
+@block_function
+def split(c: BlockCompiler, a: Any) -> Any:
+    """The two blocks of which a block consists along its last axis, of length 2; scalars of a block of 2."""
+    shape = c.shape(a)
+    if not shape or shape[-1] != 2:
+        raise UnsupportedError(f"tl.split takes a block whose last axis has length 2; got {describe(a)}")
+    return tuple([chosen(c, a.value, len(shape) - 1, at) for at in range(2)])
+
+
+def chosen(c: BlockCompiler, value: Value, axis: int, at: int) -> Number:
+    """Returns the first (0) or last (1) elements along an axis, which is removed."""
+    (found,) = c.builder.reduce([value], axis, lambda *pair: [*pair[at]], ordered=True)
+    return c.number(found)
+
+
+@block_function
+def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> Any:
+    """Two blocks of one shape, one after the other along an axis; `can_reorder` has no effect."""
+    shape = c.shape(input)
+    if not shape or shape != c.shape(other):
+        raise UnsupportedError(f"tl.cat takes two blocks of one shape; got {describe(input)} and {describe(other)}")
+    axis, n = checked_axis(c, input, dim), len(shape)
+    order = [*range(axis), n, *range(axis, n)]
+    joined = c.builder.permute(join.emit(c, input, other).value, tuple(order))
+    return c.number(c.builder.reshape(joined, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])))
+
+
+@block_function
+def interleave(c: BlockCompiler, a: Any, b: Any) -> Any:
+    """The elements of two blocks in turn along the last axis."""
+    found = join.emit(c, a, b)
+    shape = c.shape(found)
+    return found if len(shape) == 1 else c.number(c.builder.reshape(found.value, (*shape[:-2], 2 * shape[-2])))
+
+
+@method
+@block_function
+def item(c: BlockCompiler, input: Any) -> Any:
+    """The element of a block that has one, as a scalar."""
+    value = as_block(c, input)
+    n = value.type.n  # type: ignore[union-attr]
+    if n != 1:
+        raise UnsupportedError(f"this takes a block of one element; got {describe(input)}")
+    return chosen(c, c.builder.reshape(value, (1,)), 0, 0) if c.shape(input) else input

@@ -1,0 +1,190 @@
+"""Functions of `tl.extra.libdevice`: those of CUDA's library that devices of Vulkan have."""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from math import pi
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function
+from vkcompute.blocks.language.elementwise import abs, div_rn, fma, real_function
+from vkcompute.blocks.language.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
+from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.tile import shape_of
+
+__all__ = [
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "brev", "cbrt", "ceil", "clz", "copysign",
+    "cos", "cosh", "cospi", "div_rn", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fast_dividef", "fast_expf",
+    "fast_logf", "ffs", "finitef", "floor", "fma", "fmod", "hypot", "isfinited", "isinf", "isnan", "lgamma", "llrint",
+    "llround", "log", "log10", "log1p", "log2", "nearbyint", "popc", "pow", "rint", "round", "rsqrt", "signbit", "sin",
+    "sinh", "sinpi", "sqrt", "sqrt_rn", "tan", "tanh", "tgamma", "trunc",
+]  # fmt: skip
+
+acos, acosh, asin, asinh = (real_function(name, is_method=False) for name in ("acos", "acosh", "asin", "asinh"))
+atan, atanh, sinh, cosh = (real_function(name, is_method=False) for name in ("atan", "atanh", "sinh", "cosh"))
+tan, tanh, cbrt, erfc = (real_function(name, is_method=False) for name in ("tan", "tanh", "cbrt", "erfc"))
+expm1, log10, log1p, lgamma = (real_function(name, is_method=False) for name in ("expm1", "log10", "log1p", "lgamma"))
+tgamma, trunc = real_function("tgamma", "gamma", is_method=False), real_function("trunc", is_method=False)
+rint, nearbyint = (real_function(name, "round", is_method=False) for name in ("rint", "nearbyint"))
+isnan, isinf = (real_function(name, is_method=False) for name in ("isnan", "isinf"))
+atan2, hypot, fmod = real_function("atan2", n=2), real_function("hypot", n=2), real_function("fmod", "rem", n=2)
+pow = real_function("pow", n=2)
+fast_dividef, fast_expf, fast_logf = fdiv, exp, log  # as accurate as the others
+
+
+class _Floats:
+    """Builds expressions of blocks of floats of one shape and type."""
+
+    def __init__(self, c: BlockCompiler, like: Value) -> None:
+        self.b, self.kind, self.shape = c.builder, element_of(like.type), shape_of(like.type)
+
+    def __call__(self, code: str, *operands: Any) -> Value:
+        """Applies an operation of `ir/` to blocks and constants."""
+        return self.b.compute(code, *[each if isinstance(each, Value) else self.full(each) for each in operands])
+
+    def full(self, number: float) -> Value:
+        """Returns a block whose elements are all one constant."""
+        return self.b.full(self.b.const(number, self.kind), self.shape)
+
+
+def _float(c: BlockCompiler, x: Any, name: str) -> tuple[Value, _Floats]:
+    kind = c.element_type(x)
+    if kind.kind != "f":
+        raise UnsupportedError(f"libdevice.{name} takes floats; got {describe(x)}; convert, as x.to(tl.float32)")
+    value = c.cast(x, kind)
+    return value, _Floats(c, value)
+
+
+@block_function
+def exp10(c: BlockCompiler, x: Any) -> Any:
+    """10 to the power of x."""
+    value, f = _float(c, x, "exp10")
+    return c.number(f("pow", 10.0, value))
+
+
+def _rounded(c: BlockCompiler, x: Any, name: str) -> Value:
+    value, f = _float(c, x, name)
+    whole = f("trunc", value)
+    is_far = f("ge", f("abs", f("sub", value, whole)), 0.5)  # the difference is exact
+    return f.b.select(is_far, f("add", whole, f("sign", value)), whole)
+
+
+@block_function
+def round(c: BlockCompiler, x: Any) -> Any:
+    """The nearest whole number; halves are rounded away from zero."""
+    return c.number(_rounded(c, x, "round"))
+
+
+@block_function
+def llround(c: BlockCompiler, x: Any) -> Any:
+    """The nearest whole number as int64; halves are rounded away from zero."""
+    return c.number(c.builder.cast(_rounded(c, x, "llround"), INT64))
+
+
+@block_function
+def llrint(c: BlockCompiler, x: Any) -> Any:
+    """The nearest whole number as int64; halves are rounded to even."""
+    value, f = _float(c, x, "llrint")
+    return c.number(c.builder.cast(f("round", value), INT64))
+
+
+@block_function
+def finitef(c: BlockCompiler, x: Any) -> Any:
+    """False for NaN and infinities."""
+    value, f = _float(c, x, "finitef")
+    return c.number(f("not", f("or", f("isnan", value), f("isinf", value))))
+
+
+isfinited = block_function(finitef.emit)
+isfinited.__name__ = "isfinited"
+
+
+def _is_negative(c: BlockCompiler, value: Value) -> Value:
+    """Returns True where the sign bit is set, as that of -0.0."""
+    b, wide = c.builder, value if element_of(value.type).bits >= 32 else c.builder.cast(value, FLOAT32)
+    bits = b.bitcast(wide, INT64 if element_of(wide.type).bits == 64 else INT32)
+    return b.compute("lt", bits, b.full(b.const(0, element_of(bits.type)), shape_of(bits.type)))
+
+
+@block_function
+def signbit(c: BlockCompiler, x: Any) -> Any:
+    """The sign bit as int32: 1 for negative numbers and -0.0."""
+    return c.number(c.builder.cast(_is_negative(c, _float(c, x, "signbit")[0]), INT32))
+
+
+@block_function
+def copysign(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """x with the sign of y."""
+    for each in (x, y):
+        _float(c, each, "copysign")
+    one, other = c.alike(c.common_type(x, y).type, x, y)
+    differ = c.builder.compute("ne", _is_negative(c, one), _is_negative(c, other))
+    return c.number(c.builder.select(differ, c.builder.compute("neg", one), one))
+
+
+def _of_half_turns(name: str, word: str, first: int) -> Any:
+    def emit(c: BlockCompiler, x: Any) -> Any:
+        value, f = _float(c, x, name)
+        whole = f("mul", f("floor", f("mul", value, 0.5)), 2.0)
+        value = f.b.select(f("gt", f("abs", value), 1e4), f("sub", value, whole), value)  # twice it may be infinite
+        n = f("round", f("mul", value, 2.0))  # quarter turns
+        angle = f("mul", f("sub", value, f("mul", n, 0.5)), pi)
+        n = f("sub", n, f("mul", f("floor", f("mul", n, 0.25)), 4.0))  # modulo 4, exactly
+        n = f("add", n, float(first))
+        is_odd = f("or", f("eq", n, 1.0), f("eq", n, 3.0))
+        found = f.b.select(is_odd, f("cos", angle), f("sin", angle))
+        is_lower = f("or", f("eq", n, 2.0), f("eq", n, 3.0))
+        return c.number(f.b.select(is_lower, f("neg", found), found))
+
+    emit.__name__, emit.__doc__ = name, f"The {word} of pi * x; angles are reduced exactly."
+    return block_function(emit)
+
+
+sinpi, cospi = _of_half_turns("sinpi", "sine", 0), _of_half_turns("cospi", "cosine", 1)
+
+
+def _word(c: BlockCompiler, x: Any, name: str) -> Value:
+    kind = c.element_type(x)
+    if kind.kind not in "iu" or kind.bits != 32:
+        raise UnsupportedError(f"libdevice.{name} takes integers of 32 bits; got {describe(x)}")
+    return c.builder.bitcast(c.cast(x, kind), UINT32)
+
+
+@block_function
+def brev(c: BlockCompiler, x: Any) -> Any:
+    """The bits in reverse order."""
+    return c.number(c.builder.bitcast(c.builder.compute("bit_reverse", _word(c, x, "brev")), c.element_type(x)))
+
+
+@block_function
+def clz(c: BlockCompiler, x: Any) -> Any:
+    """The number of zeros above the highest bit, 32 for 0."""
+    b, word = c.builder, _word(c, x, "clz")
+    highest = b.cast(b.compute("find_msb", word), INT32)  # -1 for 0
+    return c.number(b.compute("sub", b.full(b.const(31, INT32), shape_of(word.type)), highest))
+
+
+@block_function
+def ffs(c: BlockCompiler, x: Any) -> Any:
+    """The position of the lowest bit, from 1; 0 for 0."""
+    b, word = c.builder, _word(c, x, "ffs")
+    lowest = b.cast(b.compute("find_lsb", word), INT32)
+    return c.number(b.compute("add", lowest, b.full(b.const(1, INT32), shape_of(word.type))))
+
+
+@block_function
+def popc(c: BlockCompiler, x: Any) -> Any:
+    """The number of bits that are 1, int32."""
+    b, kind = c.builder, c.element_type(x)
+    if kind.kind not in "iu" or kind.bits < 32:
+        raise UnsupportedError(f"libdevice.popc takes integers of 32 or 64 bits; got {describe(x)}")
+    value = c.cast(x, kind)
+    words = [b.cast(value, UINT32)]
+    if kind.bits == 64:
+        words.append(b.cast(b.compute("shr", value, b.full(b.const(32, kind), shape_of(value.type))), UINT32))
+    counts = [b.cast(b.compute("bit_count", word), INT32) for word in words]
+    return c.number(reduce(partial(b.compute, "add"), counts))

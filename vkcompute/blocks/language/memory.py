@@ -1,0 +1,127 @@
+"""Loads, stores and atomic operations of the block language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function, method
+from vkcompute.blocks.compiler.places import (
+    atomic_at,
+    checked_axes,
+    loaded,
+    padding_of,
+    pointer_places,
+    stored_at,
+    window,
+)
+from vkcompute.blocks.compiler.types import BlockPointer, Pointer, TableValue
+from vkcompute.blocks.language.addresses import address_at
+from vkcompute.blocks.language.choices import check_choices
+from vkcompute.jit.frontend.source import UnsupportedError
+
+
+def _only_hints(pointer: Any, **given: Any) -> None:
+    for name, value in given.items():
+        if value not in (None, "", (), False):
+            raise UnsupportedError(
+                f"{name} takes a pointer made by tl.make_block_ptr; got {describe(pointer)}; use a mask"
+            )
+
+
+def _unmasked(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UnsupportedError(f"a block pointer takes boundary_check in place of {name}")
+
+
+@block_function
+def load(
+    c: BlockCompiler,
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = "",
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+) -> Any:
+    """The elements at a pointer, where the mask is True; `other`, or 0, elsewhere. Hints have no effect."""
+    check_choices(cache_modifier=cache_modifier or "", eviction_policy=eviction_policy or "")
+    if isinstance(pointer, BlockPointer):
+        _unmasked(mask=mask, other=other)
+        padding = padding_of(pointer, padding_option)
+        return loaded(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), padding)
+    _only_hints(pointer, boundary_check=boundary_check, padding_option=padding_option)
+    if isinstance(pointer, Pointer) and isinstance(pointer.array, TableValue):
+        return address_at(c, pointer, pointer.array, mask, other)
+    return loaded(c, pointer_places(c, pointer, mask, "load"), 0 if other is None else other)
+
+
+@method
+@block_function
+def store(
+    c: BlockCompiler,
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+) -> None:
+    """Writes elements at a pointer, where the mask is True. Hints have no effect."""
+    check_choices(cache_modifier=cache_modifier or "", eviction_policy=eviction_policy or "")
+    if isinstance(pointer, BlockPointer):
+        _unmasked(mask=mask)
+        stored_at(c, window(c, pointer, pointer.offsets, checked_axes(pointer, boundary_check)), value)
+        return
+    _only_hints(pointer, boundary_check=boundary_check)
+    stored_at(c, pointer_places(c, pointer, mask, "store"), value)
+
+
+def _atomic_function(name: str, code: str, what: str) -> Any:
+    def emit(c: BlockCompiler, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+        check_choices(sem=sem, scope=scope)
+        return atomic_at(c, code, pointer_places(c, pointer, mask, "atomic operation"), (val,))
+
+    emit.__name__, emit.__doc__ = f"atomic_{name}", f"{what} at a pointer, atomically; returns the elements before."
+    return method(block_function(emit))
+
+
+atomic_add = _atomic_function("add", "add", "Adds to the elements")
+atomic_max = _atomic_function("max", "max", "Takes the maximum of the elements")
+atomic_min = _atomic_function("min", "min", "Takes the minimum of the elements")
+atomic_and = _atomic_function("and", "and", "Takes the bitwise and of the elements")
+atomic_or = _atomic_function("or", "or", "Takes the bitwise or of the elements")
+atomic_xor = _atomic_function("xor", "xor", "Takes the bitwise exclusive or of the elements")
+atomic_xchg = _atomic_function("xchg", "exchange", "Replaces the elements")
+
+
+@method
+@block_function
+def atomic_cas(c: BlockCompiler, pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
+    """Replaces the elements at a pointer that have the bits of `cmp`, atomically; returns the elements before."""
+    check_choices(sem=sem, scope=scope)
+    return atomic_at(c, "compare_exchange", pointer_places(c, pointer, None, "atomic operation"), (cmp, val))
+
+
+@method
+@block_function
+def atomic_load(c: BlockCompiler, pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """The elements at a pointer, read atomically."""
+    check_choices(sem=sem, scope=scope)
+    places = pointer_places(c, pointer, mask, "atomic operation")
+    is_float = places.array.element.kind == "f"
+    return atomic_at(c, "add" if is_float else "or", places, (-0.0 if is_float else 0,))
+
+
+@method
+@block_function
+def atomic_store(
+    c: BlockCompiler, pointer: Any, value: Any, mask: Any = None, sem: Any = None, scope: Any = None
+) -> None:
+    """Writes elements at a pointer, atomically."""
+    check_choices(sem=sem, scope=scope)
+    atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))

@@ -1,0 +1,158 @@
+"""Functions of the block language that sort blocks, reverse them, and count or choose elements by value.
+
+K. E. Batcher: Sorting networks and their applications. AFIPS 1968.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.functions import block_function, method
+from vkcompute.blocks.language.joining import chosen, is_second
+from vkcompute.blocks.language.shapes import checked_axis
+from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, UINT32, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.tile import shape_of
+from vkcompute.tile.layout import axis_bits, log2
+
+
+def _last_axis(c: BlockCompiler, x: Any, dim: Any, name: str) -> tuple[int, ...]:
+    """Returns the shape of a block. Raises UnsupportedError unless the axis is its last one."""
+    shape = c.shape(x)
+    if not shape or dim not in (None, -1, len(shape) - 1):
+        raise UnsupportedError(
+            f"tl.{name} sorts along the last axis of a block; got {describe(x)} and dim={describe_dynamic(dim)}"
+        )
+    return shape
+
+
+# -- sorting ----------------------------------------------------------------------------------------------------------
+
+
+def _keys(c: BlockCompiler, value: Value) -> Value:
+    """Returns integers with the order of the elements, of at least 32 bits; NaN is the greatest.
+
+    Where a float is negative, all bits but the sign's are inverted.
+    """
+    b, kind = c.builder, element_of(value.type)
+    if kind.kind != "f":
+        wide = INT32 if kind.bits < 32 or kind is BOOL else kind
+        return b.cast(value, wide)
+    value = b.cast(value, FLOAT32) if kind.bits < 32 else value
+    nan = b.full(b.const(float("nan"), element_of(value.type)), shape_of(value.type))
+    value = b.select(b.compute("isnan", value), nan, value)  # of one sign
+    return _mirrored_negatives(c, b.bitcast(value, INT64 if kind.bits == 64 else INT32))
+
+
+def _mirrored_negatives(c: BlockCompiler, bits: Value) -> Value:
+    b, kind, shape = c.builder, element_of(bits.type), shape_of(bits.type)
+    sign = b.compute("shr", bits, b.full(b.const(kind.bits - 1, kind), shape))
+    others = b.full(b.const((1 << kind.bits - 1) - 1, kind), shape)
+    return b.compute("xor", bits, b.compute("and", sign, others))
+
+
+def _of_keys(c: BlockCompiler, keys: Value, kind: Scalar) -> Value:
+    """Returns the elements of keys."""
+    if kind.kind != "f":
+        return c.builder.cast(keys, kind)
+    wide = kind if kind.bits >= 32 else FLOAT32
+    return c.builder.cast(c.builder.bitcast(_mirrored_negatives(c, keys), wide), kind)
+
+
+def _merged(c: BlockCompiler, keys: Value, stage: int, *, descending: bool, alternating: bool) -> Value:
+    """Sorts runs of 2**stage that rise and then fall; alternating runs are sorted in opposite directions."""
+    b, shape = c.builder, shape_of(keys.type)
+    for bit in reversed(range(stage)):
+        other = b.mirror(keys, 1 << bit)
+        takes_greater = is_second(c, shape, bit)
+        if alternating:
+            takes_greater = b.compute("ne", takes_greater, is_second(c, shape, stage))
+        pair = b.compute("min", keys, other), b.compute("max", keys, other)
+        keys = b.select(takes_greater, *(pair if descending else pair[::-1]))
+    return keys
+
+
+def _sorted(c: BlockCompiler, value: Value, *, descending: bool) -> Value:
+    shape = shape_of(value.type)
+    keys, n = _keys(c, value), log2(shape[-1])
+    for stage in range(1, n + 1):
+        keys = _merged(c, keys, stage, descending=descending, alternating=stage < n)
+    return _of_keys(c, keys, element_of(value.type))
+
+
+@method
+@block_function
+def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> Any:
+    """The elements in order along the last axis; NaN is greater than all numbers."""
+    _last_axis(c, x, dim, "sort")
+    return c.number(_sorted(c, x.value, descending=bool(descending)))
+
+
+@block_function
+def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = True) -> Any:
+    """The k greatest elements along the last axis, in descending order, or the k least in ascending order."""
+    shape = _last_axis(c, x, dim, "topk")
+    if type(k) is not int or k < 1 or k & (k - 1) or k > shape[-1]:
+        raise UnsupportedError(
+            f"k is a power of two, at most the length of the axis, {shape[-1]}; got {describe_dynamic(k)}"
+        )
+    found = _sorted(c, x.value, descending=bool(descending))
+    rows = c.builder.reshape(found, (*shape[:-1], shape[-1] // k, k))
+    return chosen(c, rows, len(shape) - 1, 0)
+
+
+@block_function
+def bitonic_merge(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> Any:
+    """The elements in order along the last axis, along which they rise and then fall."""
+    shape = _last_axis(c, x, dim, "bitonic_merge")
+    keys = _merged(c, _keys(c, x.value), log2(shape[-1]), descending=bool(descending), alternating=False)
+    return c.number(_of_keys(c, keys, element_of(x.value.type)))
+
+
+@method
+@block_function
+def flip(c: BlockCompiler, x: Any, dim: Any = None) -> Any:
+    """The elements in reverse order along an axis, the last one by default."""
+    at = checked_axis(c, x, -1 if dim is None else dim)
+    kind = c.element_type(x)
+    value = c.builder.cast(x.value, INT32) if kind is BOOL else x.value
+    mask = sum(1 << bit for bit in axis_bits(c.shape(x), at))
+    return c.number(c.builder.cast(c.builder.mirror(value, mask), kind))
+
+
+# -- by value ---------------------------------------------------------------------------------------------------------
+
+
+@method
+@block_function
+def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:
+    """The elements at indices along an axis, as numpy.take_along_axis; the shapes differ along the axis only."""
+    shape, wanted, at = c.shape(src), c.shape(index), checked_axis(c, src, axis)
+    if (*shape[:at], *shape[at + 1 :]) != (*wanted[:at], *wanted[at + 1 :]) or len(wanted) != len(shape):
+        raise UnsupportedError(f"shapes differ along the axis {axis} only; got {describe(src)} and {describe(index)}")
+    if c.element_type(index).kind not in "iu":
+        raise UnsupportedError(f"indices are integers; got {describe(index)}")
+    kind = c.element_type(src)
+    value = c.builder.cast(src.value, INT32) if kind is BOOL else src.value
+    found = c.builder.gather(value, c.builder.cast(index.value, INT32), at)
+    return c.number(c.builder.cast(found, kind))
+
+
+@method
+@block_function
+def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> Any:
+    """The number of elements of each value from 0 to before `num_bins`, int32; other elements do not count."""
+    shape = c.shape(input)
+    if len(shape) != 1 or c.element_type(input).kind not in "iu":
+        raise UnsupportedError(f"tl.histogram takes a block of integers with one axis; got {describe(input)}")
+    if type(num_bins) is not int or num_bins < 1 or num_bins & (num_bins - 1):
+        raise UnsupportedError(f"num_bins is a power of two known at compile time; got {describe_dynamic(num_bins)}")
+    value, b, kind = input.value, c.builder, c.element_type(input)
+    if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
+        value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))
+        value = b.compute("max", value, b.full(b.const(-1, kind), shape)) if kind.kind == "i" else value
+    taken = None if mask is None else c.spread(c.cast(mask, BOOL), shape)
+    return c.number(b.histogram(b.cast(value, INT32), num_bins, taken))

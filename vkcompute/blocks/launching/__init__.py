@@ -1,0 +1,1 @@
+"""Launches of block programs: arguments, specializations, tuning, and interpretation on the host."""

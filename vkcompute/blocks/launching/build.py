@@ -1,0 +1,304 @@
+"""Compiles block programs for the types of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute import ir, tile
+from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
+from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
+from vkcompute.errors import KernelError
+from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
+from vkcompute.ir.function import Push
+from vkcompute.jit.compilation.build import CompileOptions, optimized
+from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
+from vkcompute.jit.frontend.memory import OFFSET
+from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.tile import BFLOAT16
+from vkcompute.tile.brain_floats import widen
+from vkcompute.tile.overlaps import Overlaps, relevant
+from vkcompute.tile.registers import ADJACENT
+from vkcompute.tile.simplification import remove_invariants
+
+DIVISOR = 16
+"""The divisor of ints that programs are specialized for, as in Triton."""
+FOLDERS = Path(tile.__file__).parent, Path(__file__).parent.parent
+"""Folders of the compiler of block programs, beside those of the compiler of kernels."""
+
+
+class ArrayType(NamedTuple):
+    """An array argument in a signature.
+
+    Attributes:
+        character: of its dtype.
+        is_view: True if it has an offset that is a push constant.
+        is_wide: True if wide accesses fit it.
+        element: the name of the dtype as which its bits are taken; None for its own.
+    """
+
+    character: str
+    is_view: bool
+    is_wide: bool
+    element: str | None = None
+
+
+class TableType(NamedTuple):
+    """A table of pointers in a signature.
+
+    Attributes:
+        character: of the arrays' dtype.
+        element: the name of the dtype as which their bits are taken; None for their own.
+        n_windows: the number of windows over them.
+        is_wide: True if wide accesses fit them.
+    """
+
+    character: str
+    element: str | None
+    n_windows: int
+    is_wide: bool
+
+    @property
+    def unit(self) -> int:
+        """The number of elements by which the table counts indices in a window."""
+        return ADJACENT if self.is_wide else 1
+
+
+class IntType(NamedTuple):
+    """A Python int in a signature.
+
+    Attributes:
+        name: of its dtype.
+        divisor: `DIVISOR` or 1.
+    """
+
+    name: str
+    divisor: int
+
+
+class BlockOptions(NamedTuple):
+    """Options of a block program's compilation.
+
+    Attributes:
+        n_warps: invocations of a workgroup are at most 32 times as many.
+        target: for layouts and lowering.
+        compilation: of the kernel in `ir/`.
+        overlaps: the arrays that have bytes in common.
+        asserts: True to check the conditions of `tl.device_assert`.
+    """
+
+    n_warps: int
+    target: tile.Target
+    compilation: CompileOptions
+    overlaps: Overlaps = ()
+    asserts: bool = False
+
+    def compiled_with(self, **options: Any) -> BlockOptions:
+        """Returns these options with other `CompileOptions`."""
+        return self._replace(compilation=self.compilation._replace(**options))
+
+
+class Built(NamedTuple):
+    """A block program in the form of `tile/`.
+
+    Attributes:
+        memories: of the array arguments, by position; then of the windows of tables, at positions after all arguments.
+        numbers: push constants of the others, by position.
+        wide: the memories that wide accesses fit.
+        n_arguments: the number of positions of arguments.
+    """
+
+    compiler: BlockCompiler
+    memories: dict[int, Memory]
+    numbers: dict[int, Push]
+    divisors: dict[Any, int]
+    wide: list[Memory]
+    n_arguments: int
+
+    @property
+    def windows(self) -> list[int]:
+        """Indices of the windows among the memories."""
+        return [index for index, at in enumerate(self.memories) if at >= self.n_arguments]
+
+
+def build(
+    definition: Definition,
+    constants: Mapping[int, Any],
+    signature: Mapping[int, Any],
+    options: BlockOptions | None = None,
+    forms: Forms | None = None,
+) -> Built:
+    """Builds a program for constants and types, both by the position of the argument.
+
+    Args:
+        options: those of lowering, or None for all targets.
+        forms: those of the arguments, if some are composite. Positions are then those of the leaves.
+
+    Raises:
+        KernelError: the function does something that block programs do not support.
+    """
+    code = definition.function.__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    names = parameters if forms is None else all_leaf_names(parameters, forms)
+    compiler = BlockCompiler(ir.Function(definition.function.__name__))
+    compiler.check_bounds = options is not None and options.compilation.check_bounds
+    built = Built(compiler, {}, {}, {}, [], len(names))
+    given = {**constants, **_arguments(built, names, signature)}
+    args = [given[at] for at in range(len(names))]
+    try:
+        args = args if forms is None else assembled(compiler, parameters, forms, args)
+        compiler.run(definition.function, definition.source, dict(zip(parameters, args, strict=True)))
+    except UnsupportedError as error:
+        raise definition.error(error) from None
+    except RecursionError:
+        raise definition.source.too_deep() from None
+    matrices = () if options is None else options.target.matrices
+    has_matrices = any(each.operand == BFLOAT16.name for each in matrices)
+    widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
+    return built
+
+
+def _arguments(built: Built, names: Sequence[str], signature: Mapping[int, Any]) -> dict[int, Any]:
+    """Declares the arguments of a signature; returns their values in the program, by position."""
+    args: dict[int, Any] = {}
+    for at, kind in signature.items():
+        if not isinstance(kind, (ArrayType, TableType)):
+            args[at] = _number(built, names[at], at, kind)
+    for at, kind in signature.items():
+        if isinstance(kind, ArrayType):
+            args[at] = _pointer(built, names[at], at, kind)
+        elif isinstance(kind, TableType):
+            built.memories[at] = built.compiler.function.buffer(names[at], INT32)
+    for at, kind in signature.items():
+        if isinstance(kind, TableType):
+            args[at] = _table(built, names[at], at, kind)
+    return args
+
+
+def _number(built: Built, name: str, at: int, kind: Any) -> Number:
+    """Returns the number of an argument, which is passed with at least 32 bits."""
+    compiler, target = built.compiler, _element(kind)
+    stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
+    push = built.numbers[at] = compiler.function.push(name, stored)
+    if isinstance(kind, IntType):
+        built.divisors[push] = kind.divisor
+    return compiler.number(compiler.builder.cast(push, target))
+
+
+def _element(kind: Any) -> ir.Scalar:
+    """Returns the type of a number in a signature."""
+    if isinstance(kind, (IntType, str)):
+        return DTYPES[kind.name if isinstance(kind, IntType) else kind].scalar_type
+    return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
+
+
+def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tuple[Memory, ir.Scalar]:
+    """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
+    element = SCALARS[np.dtype(kind.character).name]
+    seen = element if kind.element is None else DTYPES[kind.element].scalar_type
+    if BOOL not in (element, seen) and seen is not BFLOAT16:
+        element = seen
+    memory = built.memories[at] = built.compiler.function.buffer(name, UINT8 if element is BOOL else element)
+    if kind.is_wide:
+        built.wide.append(memory)
+    return memory, seen
+
+
+def _table(built: Built, name: str, at: int, kind: TableType) -> Pointer:
+    """Returns the pointer to a table, whose windows follow all arguments."""
+    first = built.n_arguments + len(built.windows)
+    declared = [_memory(built, name, first + k, kind) for k in range(kind.n_windows)]
+    windows = tuple([memory for memory, _ in declared])
+    target = WindowsValue(f"an array of {name}", at, declared[0][1], 1, windows[0], windows=windows)
+    return Pointer(TableValue(name, at, INT64, 1, built.memories[at], target=target, unit=kind.unit), 0)
+
+
+def _pointer(built: Built, name: str, at: int, kind: ArrayType) -> Pointer:
+    compiler, (memory, seen) = built.compiler, _memory(built, name, at, kind)
+    array = ArrayValue(name, at, seen, 1, memory, strided=kind.is_view)
+    if not kind.is_view:
+        return Pointer(array, 0)
+    first = compiler.builder.bitcast(compiler.parameter(array, OFFSET), INT32)
+    return Pointer(array, compiler.number(first))
+
+
+def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile.Lowered:
+    """Lowers a program to a kernel in `ir/`, optimized.
+
+    Raises:
+        KernelError: an operation needs more than the device has.
+    """
+    function = built.compiler.function
+    overlapping, aliased = relevant(function, options.overlaps)
+    try:
+        found = tile.lower(
+            function,
+            options.target,
+            n_warps=options.n_warps,
+            divisors=built.divisors,
+            wide=built.wide,
+            overlapping=overlapping,
+            aliased=aliased,
+            asserts=options.asserts,
+        )
+    except UnsupportedError as error:
+        if error.place is not None:
+            raise KernelError(str(error.place).replace("\0", str(error))) from None
+        raise definition.source.error(definition.source.tree, error) from None
+    made = optimized(found.function, options.compilation)
+    if made.array_bindings is not None and found.aliases:  # packed arrays cannot be bound once more
+        return lowered(definition, built._replace(wide=[]), options)
+    if made.array_bindings is not None and built.windows:
+        most = options.compilation.target.max_storage_buffers
+        raise definition.source.error(
+            definition.source.tree,
+            UnsupportedError(
+                f"its arrays and tables of pointers take more than the {most} bindings of the device; a table takes "
+                "one, and one per block of memory with arrays of it; pass fewer tables, or parts of one array"
+            ),
+        )
+    return found._replace(function=made)
+
+
+def specialize(
+    definition: Definition,
+    constants: Mapping[int, Any],
+    signature: Mapping[int, Any],
+    options: BlockOptions,
+    forms: Forms | None = None,
+) -> Specialization:
+    """Compiles a program, as `build`.
+
+    Raises:
+        KernelError: the function does something that block programs do not support.
+    """
+    built = build(definition, constants, signature, options, forms)
+    try:
+        kernel = lowered(definition, built, options)
+        in_words = ir.in_words(kernel.function, options.compilation.target)
+        module = ir.lower(kernel.function, options.compilation.target)
+    except RecursionError:
+        raise definition.source.too_deep() from None
+    compiler, arrays = built.compiler, list(built.memories)
+    bound = *range(len(arrays)), *kernel.aliases
+    scalars = [(at, TRUTH if signature[at] in (bool, np.bool_) else VALUE) for at in built.numbers]
+    pushes = (*scalars, *compiler.extents)
+    return Specialization(
+        module,
+        compiler.captured.all(),
+        iterations_of(kernel.function),
+        pushes,
+        local_size=kernel.function.local_size,
+        features=tuple(sorted(ir.float_atomics(kernel.function))),
+        strided=tuple([(arrays.index(at), n) for n, (at, what) in enumerate(pushes) if what == OFFSET]),
+        aliases=kernel.aliases,
+        sites=kernel.sites,
+        array_bindings=kernel.function.array_bindings,
+        in_words=in_words,
+        windows=tuple([at for at, index in enumerate(bound) if index in built.windows]),
+    )

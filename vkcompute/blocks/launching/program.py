@@ -1,0 +1,178 @@
+"""`triton.jit`: block programs in Python."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from vkcompute.blocks.launching import interpretation
+from vkcompute.blocks.launching.arguments import Parameters
+from vkcompute.blocks.launching.compiled import CompiledKernel
+from vkcompute.blocks.launching.launched import Launched
+from vkcompute.errors import hides_calls
+from vkcompute.jit.frontend.source import definition_of
+
+if TYPE_CHECKING:
+    from vkcompute.blocks.launching.launcher import BlockLauncher
+    from vkcompute.jit.launching.spilling_kernel import SpillingKernel
+    from vkcompute.jit.simulator.launch import Done
+    from vkcompute.runtime.launching.kernel import Kernel
+
+__tracebackhide__ = hides_calls
+
+_SWITCHES = "TRITON_INTERPRET", "VKCOMPUTE_SIMULATE"
+_ON = "1", "true", "yes", "on"
+
+
+def is_interpreting() -> bool:
+    """True if an environment variable asks for interpreted launches."""
+    return any(os.environ.get(switch, "").lower() in _ON for switch in _SWITCHES)
+
+
+class JITFunction(Launched):
+    """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
+
+    Attributes:
+        fn: the function.
+        definition: the function and its source.
+        signature: its parameters, as `inspect` has them.
+        parameters: its parameters, of which some are constants.
+    """
+
+    def __init__(
+        self,
+        function: FunctionType,
+        *,
+        debug: bool = False,
+        do_not_specialize: Iterable[str | int] = (),
+        do_not_specialize_on_alignment: Iterable[str | int] = (),
+    ) -> None:
+        self._debug = debug
+        functools.update_wrapper(self, function)
+        self.fn, self.definition = function, definition_of(function, "a block program")
+        self.signature = self.definition.signature
+        self.parameters = Parameters(
+            function.__name__,
+            self.signature,
+            unspecialized=do_not_specialize,
+            unaligned=do_not_specialize_on_alignment,
+        )
+        self.arg_names = self.parameters.names
+
+    @cached_property
+    def launcher(self) -> BlockLauncher:
+        """Its launches. It loads the driver's package."""
+        from vkcompute.blocks.launching.launcher import BlockLauncher  # not at import: it loads the driver
+
+        return BlockLauncher(self.definition, self.parameters, debug=self._debug)
+
+    @cached_property
+    def _launch(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
+        """Its launches: on the device, or interpreted, as the environment says at the first one."""
+        if is_interpreting():
+            return partial(interpretation.run, self.definition, self.parameters)
+        return self.launcher
+
+    def run(self, *args: Any, grid: Any, **named: Any) -> Any:
+        """Launches the program; returns a `Future`, which has completed with an empty grid, or interpreted.
+
+        With `warmup=True` it only compiles, as the method does, unless the program has a parameter of this name.
+        """
+        if "warmup" in named and "warmup" not in self.arg_names and named.pop("warmup"):
+            return self.warmup(*args, grid=grid, **named)
+        return self._launch(grid, args, named)
+
+    def kernel(self, *args: Any, grid: Any, **named: Any) -> Kernel | SpillingKernel:
+        """Returns the kernel that a launch would run, for its statistics and assembly."""
+        return self.launcher.compiled(grid, args, named)[0]
+
+    def warmup(self, *args: Any, grid: Any, **named: Any) -> CompiledKernel:
+        """Compiles the program for these arguments, without a launch; `compiled[grid](…)` of the result launches it."""
+        return CompiledKernel(self, grid, args, named)
+
+    @property
+    def interpret(self) -> Interpretation:
+        """The program run by numpy, with bounds checked: `program.interpret[grid](…)`.
+
+        With TRITON_INTERPRET=1 or VKCOMPUTE_SIMULATE=1 at its first launch, all are.
+        """
+        return Interpretation(self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call outside of a program."""
+        raise RuntimeError(
+            f"{self.__name__} is launched on a grid, as {self.__name__}[grid](…); other programs call it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<block program {self.__name__}>"
+
+
+class Interpretation:
+    """Interpreted launches of a program, on NumPy arrays (without a driver) or arrays."""
+
+    def __init__(self, program: JITFunction) -> None:
+        self._program = program
+
+    def __getitem__(self, grid: Any) -> Callable[..., Done]:
+        """Returns a function that runs the program on a grid."""
+        return partial(self._run, grid)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Raises the error for a call without a grid."""
+        name = self._program.__name__
+        raise RuntimeError(f"{name} is interpreted on a grid; write {name}.interpret[grid](…)")
+
+    def _run(self, grid: Any, *args: Any, **named: Any) -> Done:
+        return interpretation.run(self._program.definition, self._program.parameters, grid, args, named)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Any = None,
+    launch_metadata: Any = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Makes a block program of a Python function, which is launched on a grid:
+
+        @triton.jit
+        def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            mask = offsets < n
+            tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask) + tl.load(y_ptr + offsets, mask), mask)
+
+        add[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=1024)
+
+    Arguments are arrays, whose pointers the program gets, NumPy arrays, PyTorch's tensors of the host, tables of
+    pointers, tensor descriptors, numbers, None, and tuples of these.
+
+    Args:
+        debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.
+        do_not_specialize: names or indices of ints for which no program is compiled anew: 1 is no constant, and
+            multiples of 16 are not known to be such.
+        do_not_specialize_on_alignment: those of ints whose multiples of 16 are not known to be such.
+        version, repr, launch_metadata, noinline: have no effect.
+
+    Raises:
+        ValueError: there is no such parameter.
+        KernelError: there is no source; or, at a launch, the program does something that is not supported.
+    """
+    options: dict[str, Any] = {
+        "debug": bool(debug),
+        "do_not_specialize": do_not_specialize or (),
+        "do_not_specialize_on_alignment": do_not_specialize_on_alignment or (),
+    }
+    if function is None:
+        return partial(jit, **options)
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"triton.jit takes a function written in Python; got {type(function).__name__}")
+    return JITFunction(function, **options)

@@ -1,0 +1,92 @@
+"""Tables of pointers on a device: where each array is in the windows that a launch binds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vkcompute.blocks.language.addresses import COLUMNS
+from vkcompute.blocks.launching.build import TableType
+from vkcompute.blocks.launching.pointer_table import PointerTable
+from vkcompute.jit.compilation.arguments import kind_of_array
+from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.memory.array import Array, alias, empty
+from vkcompute.runtime.memory.window import Window, windows_over
+from vkcompute.runtime.scheduling.current import paused
+from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.tile.program import is_wide
+from vkcompute.tile.registers import ADJACENT
+
+
+class TableMemory(NamedTuple):
+    """The arrays that a launch binds for a table of pointers.
+
+    Attributes:
+        rows: of int32 for each array: its first element in units of the type, its number of elements, its window.
+        windows: over the arrays of the table.
+        members: the arrays of the table.
+    """
+
+    rows: Array
+    windows: list[Window]
+    members: list[Array]
+    type: TableType
+
+
+def memory_of(table: PointerTable) -> TableMemory:
+    """Returns the memory of a table; makes it on first use.
+
+    Raises:
+        TypeError: it has arrays in host memory.
+        ValueError: they are on several devices, made by a graph that is recorded, or views whose first element is not
+            at their lowest address.
+    """
+    if table.memory is None:
+        with paused():  # it belongs to no graph
+            table.memory = _made(table)
+    found: TableMemory = table.memory
+    return found
+
+
+def _made(table: PointerTable) -> TableMemory:
+    arrays = table.arrays
+    for each in arrays:
+        _check(each)
+    if any(each.runtime is not arrays[0].runtime for each in arrays):
+        devices = dict.fromkeys(str(each.runtime.device) for each in arrays)
+        raise ValueError(f"the arrays of a table of pointers are on one runtime; got arrays on {', '.join(devices)}")
+    members = [alias(each) for each in arrays]
+    windows, places = windows_over(members)
+    fits = all(is_wide(each) and not place.start % ADJACENT for each, place in zip(members, places, strict=True))
+    element = None if table.element is None else table.element.name
+    kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), fits)
+    rows = np.zeros((len(arrays), COLUMNS), np.int32)
+    for row, each, (window, start) in zip(rows, members, places, strict=True):
+        row[:] = start // kind.unit, _n_elements(each), window
+    made = empty(arrays[0].runtime, rows.shape, rows.dtype)
+    made.write(rows)
+    return TableMemory(made, windows, members, kind)
+
+
+def _check(array: object) -> None:
+    if not isinstance(array, Array):
+        remedy = "pass its shards" if hasattr(array, "shards") else "copy it there, by runtime.array(data)"
+        raise TypeError(f"a launch takes tables of pointers to device arrays; got {type(array).__name__}; {remedy}")
+    if isinstance(array.buffer, Placeholder):
+        raise ValueError(
+            f"a table of pointers has arrays in memory; got {array.buffer.what}, which has memory only while the graph "
+            "runs; make the arrays and the table before the recording"
+        )
+    kind_of_array(array)  # raises for dtypes and sizes that kernels do not take
+    needs_strides(array)  # raises for elements that are not at multiples of their size
+    if array.offset % array.dtype.itemsize or any(step < 0 for step in array.strides) or array.shares_elements:
+        raise ValueError(
+            "an array in a table of pointers has its first element at its lowest address, and shares no elements; "
+            f"the strides of one are {array.strides}; pass a .copy()"
+        )
+
+
+def _n_elements(array: Array) -> int:
+    """Returns the number of elements from the first one of an array to its last one, including gaps."""
+    return int(array.span[2] - array.span[1]) // array.dtype.itemsize

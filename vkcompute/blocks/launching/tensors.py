@@ -1,0 +1,89 @@
+"""Arguments in host memory, NumPy's and PyTorch's: their memory as NumPy arrays, which a launch copies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkcompute.blocks.compiler.types import DTYPES
+from vkcompute.blocks.launching.composites import leaves_of
+from vkcompute.blocks.launching.pointer_table import PointerTable
+from vkcompute.blocks.launching.reinterpretation import TensorWrapper
+from vkcompute.runtime.memory.layout import extent
+
+
+def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns arguments with contiguous arrays in place of tensors and of views, which share the memory with them.
+
+    An array has the elements from the tensor's first one to the end of its memory, or to the view's last one. A program
+    computes the offsets of those that it accesses, by strides that it has as arguments.
+
+    Raises:
+        TypeError: a tensor is not in host memory, or is of a dtype that NumPy does not have.
+        ValueError: the first element of a view is not at its lowest address.
+    """
+    torch = sys.modules.get("torch")
+    found = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else span_of(arg) for arg in args]
+    if torch is None:
+        return tuple(found)
+    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in found])
+
+
+def span_of(view: Any) -> Any:
+    """Returns the memory from the first element of a view to its last one, as a contiguous array of one axis.
+
+    Raises:
+        ValueError: the first element is not at the lowest address, or the strides are no multiples of an element.
+    """
+    if not view.size:
+        return view
+    low, high = extent(view.shape, view.strides, view.itemsize)
+    if low or any(step % view.itemsize for step in view.strides):
+        raise ValueError(
+            "the pointer of a view points at its first element, and offsets count elements; the strides of an argument "
+            f"are {view.strides} bytes, those of its elements {view.itemsize}; pass a .copy()"
+        )
+    shape, strides = (high // view.itemsize,), (view.itemsize,)
+    if isinstance(view, np.ndarray):
+        return np.lib.stride_tricks.as_strided(view, shape, strides)
+    return type(view)(view.runtime, view.buffer, view.offset, shape, strides, view.dtype)
+
+
+def arrays_of(arg: Any) -> list[Any]:
+    """Returns the arrays of an argument, as `elements_of`: those of all its leaves, and of tables of pointers.
+
+    Raises:
+        TypeError: it has none.
+    """
+    groups = [each.arrays if isinstance(each, PointerTable) else (each,) for each in leaves_of(arg)]
+    found = [elements_of(each) for group in groups for each in group if _is_array(each)]
+    if not found:
+        raise TypeError(f"reset_to_zero and restore_value name arrays; got {arg!r}; leave its name out")
+    return found
+
+
+def _is_array(arg: Any) -> bool:
+    return hasattr(arg, "shape") and not isinstance(arg, np.generic)
+
+
+def elements_of(arg: Any) -> Any:
+    """Returns the array of an argument: of a wrapper, or of a tensor, as a NumPy array that shares its memory."""
+    arg = arg.base if isinstance(arg, TensorWrapper) else arg
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(arg, torch.Tensor):
+        return arg
+    return (arg.detach().view(torch.uint16) if arg.dtype == torch.bfloat16 else arg.detach()).numpy()
+
+
+def _memory_of(tensor: Any, torch: Any) -> Any:
+    if tensor.device.type != "cpu":
+        raise TypeError(f"tensors of the host are copied to the device; got one on {tensor.device}; pass tensor.cpu()")
+    start = tensor.storage_offset()
+    n = tensor.untyped_storage().nbytes() // tensor.element_size() - start
+    elements = tensor.detach().as_strided((n,), (1,), start)
+    if tensor.dtype == torch.bfloat16:
+        return TensorWrapper(elements.view(torch.uint16).numpy(), DTYPES["bfloat16"])
+    return elements.numpy()

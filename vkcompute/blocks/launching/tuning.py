@@ -1,0 +1,342 @@
+"""`triton.autotune` and `triton.heuristics`: constants that are measured, or computed from the arguments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkcompute import disk
+from vkcompute.blocks.compiler.types import Constexpr
+from vkcompute.blocks.launching import measuring
+from vkcompute.blocks.launching.build import FOLDERS
+from vkcompute.blocks.launching.composites import is_composite, leaves_of
+from vkcompute.blocks.launching.launched import Launched
+from vkcompute.blocks.launching.program import JITFunction, is_interpreting
+from vkcompute.blocks.launching.reinterpretation import unwrapped
+from vkcompute.blocks.launching.tensors import arrays_of
+from vkcompute.code_version import code_version
+from vkcompute.errors import VkComputeError
+from vkcompute.jit.compilation import fingerprint
+
+
+class Config:
+    """Constants and options of a launch.
+
+    Attributes:
+        kwargs: constants by name.
+        num_warps, num_stages, num_ctas, maxnreg: options of the launch.
+        pre_hook: is called with the arguments by name before each launch.
+
+    Raises:
+        ValueError: `ir_override` is not None.
+    """
+
+    def __init__(
+        self,
+        kwargs: Mapping[str, Any],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable[[dict[str, Any]], object] | None = None,
+        ir_override: str | None = None,
+    ) -> None:
+        if ir_override is not None:
+            raise ValueError("ir_override names a file of Triton's intermediate language; programs are compiled here")
+        self.kwargs, self.pre_hook = dict(kwargs), pre_hook
+        self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """Returns the constants and the options."""
+        options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
+        return {**self.kwargs, **options, **({} if self.maxnreg is None else {"maxnreg": self.maxnreg})}
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
+
+
+class Autotuner(Launched):
+    """A program whose constants are the fastest of several, measured once per key.
+
+    A choice is kept on disk for the device, its driver, the program, the configurations and the key. Integers of a key
+    stand for others of their size, so that few launches measure.
+
+    Attributes:
+        fn: the program.
+        best_config: that of the last launch.
+        cache: the fastest ones by key.
+        configs_timings: the medians in milliseconds of the last measurement.
+    """
+
+    def __init__(
+        self,
+        program: Launched,
+        configs: Sequence[Config],
+        key: Sequence[str],
+        *,
+        reset_to_zero: Sequence[str] = (),
+        restore_value: Sequence[str] = (),
+        prune: Mapping[str, Any] | None = None,
+        hooks: tuple[Callable[..., object] | None, Callable[..., object] | None] = (None, None),
+        bench: Callable[..., Any] | None = None,
+    ) -> None:
+        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
+        unknown = [name for name in (*key, *reset_to_zero, *restore_value) if name not in self.arg_names]
+        if unknown:
+            raise ValueError(f"{program.__name__} has no parameter {unknown[0]}; it has {', '.join(self.arg_names)}")
+        known = "early_config_prune", "perf_model", "top_k"
+        wrong = [name for name in prune or {} if name not in known]
+        if wrong:
+            raise ValueError(f"prune_configs_by has {', '.join(known)}; got {wrong[0]}")
+        self.configs, self._key = list(configs) or [Config({})], list(key)
+        self._reset, self._restore, self._prune = list(reset_to_zero), list(restore_value), dict(prune or {})
+        self._hooks, self._do_bench = hooks, bench or partial(measuring.do_bench, warmup=5, rep=20)
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.configs_timings: dict[Config, float] = {}
+        self.best_config: Config | None = None
+
+    def run(self, *args: Any, grid: Any, **named: Any) -> Any:
+        """Launches the program with the fastest constants; the first launch of a key measures them."""
+        if len(self.configs) == 1:
+            return self._launched(self.configs[0], args, grid, named)
+        given = self.by_name(args, named)
+        key = *[bucket(given.get(name)) for name in self._key], *_dtypes(given.values())
+        if key not in self.cache:
+            configs = self._pruned(given, named)
+            self.cache[key] = configs[0] if len(configs) == 1 else self._chosen(key, configs, given, args, grid, named)
+        return self._launched(self.cache[key], args, grid, named)
+
+    def _launched(self, config: Config, args: tuple[Any, ...], grid: Any, named: dict[str, Any]) -> Any:
+        """Launches the program with the constants of a configuration.
+
+        Raises:
+            ValueError: the caller gives one of them, too.
+        """
+        self.best_config = config
+        if twice := config.kwargs.keys() & named.keys():
+            raise ValueError(f"{self.__name__} is tuned over {min(twice)}, which the launch gives, too; leave it out")
+        if config.pre_hook is not None:
+            config.pre_hook({**self.by_name(args, named), **config.all_kwargs()})
+        return self.fn.run(*args, grid=grid, **named, **config.all_kwargs())
+
+    def _pruned(self, given: dict[str, Any], named: dict[str, Any]) -> list[Config]:
+        """Returns the configurations to measure.
+
+        Raises:
+            ValueError: none is left, or `top_k` is no number of them.
+        """
+        configs, early, model = self.configs, self._prune.get("early_config_prune"), self._prune.get("perf_model")
+        if early is not None:
+            positional = {name: value for name, value in given.items() if name not in named}
+            configs = list(early(configs, positional, **named))
+        if not configs:
+            raise ValueError(f"early_config_prune of {self.__name__} returns at least one configuration; got none")
+        if model is None:
+            return configs
+        top = self._prune.get("top_k", 1.0)
+        if not isinstance(top, int) and not (isinstance(top, float) and top <= 1):
+            raise ValueError(f"top_k is a number of configurations, or a float up to 1; got {top!r}")
+        n = max(int(len(configs) * top), 1) if isinstance(top, float) else top
+        if n >= len(configs):
+            return configs
+        return sorted(configs, key=lambda config: model(**{**given, **config.all_kwargs()}))[:n]
+
+    # -- measurements -------------------------------------------------------------------------------------------------
+
+    def _chosen(
+        self,
+        key: tuple[Any, ...],
+        configs: Sequence[Config],
+        given: dict[str, Any],
+        args: tuple[Any, ...],
+        grid: Any,
+        named: dict[str, Any],
+    ) -> Config:
+        """Returns the fastest configuration: from the disk, or measured."""
+        if is_interpreting():
+            return configs[0]
+        path = self._entry(key, configs, given)
+        stored = None if path is None else disk.read_cached(path)
+        known = {repr(config): config for config in configs}
+        if stored is not None and stored.decode() in known:
+            return known[stored.decode()]
+        found = self._fastest(configs, given, args, grid, named)
+        if path is not None:
+            disk.keep_cached(path, repr(found).encode())
+        return found
+
+    def _entry(self, key: tuple[Any, ...], configs: Sequence[Config], given: dict[str, Any]) -> Path | None:
+        """Returns the file of a choice; None if something on which it depends has no text."""
+        program: Any = self.fn
+        while not isinstance(program, JITFunction):
+            program = program.fn
+        texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
+        if None in texts or len({*map(repr, configs)}) < len(configs):
+            return None
+        leaves, _ = unwrapped([leaf for value in given.values() for leaf in leaves_of(value)])
+        runtime = next((leaf.runtime for leaf in leaves if hasattr(leaf, "runtime")), None)
+        if runtime is None:
+            from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
+
+            runtime = default_runtime()
+        physical = runtime.device.physical
+        parts = *texts, physical.name, physical.driver, physical.driver_version, *map(repr, (*configs, *key))
+        return disk.cache_folder() / "tuning" / hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+    def _fastest(
+        self, configs: Sequence[Config], given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
+    ) -> Config:
+        """Measures all configurations; those that the device cannot run are left out.
+
+        Raises:
+            VkComputeError: the device runs none of them; the error is that of the last.
+        """
+        times: dict[Config, float] = {}
+        failure: VkComputeError | None = None
+        for config in configs:
+            measured = self._time(partial(self._measured, config, given, args, grid, named))
+            if isinstance(measured, VkComputeError):
+                failure = measured
+            else:
+                times[config] = measured
+        self._prepared(given, reset_only=True)
+        if not times and failure is not None:
+            raise failure
+        self.configs_timings = times
+        return min(times, key=lambda config: times[config])
+
+    def _time(self, launch: Callable[[], Any]) -> float | VkComputeError:
+        """Returns the median time of a launch, or the error that it raises."""
+        try:
+            found = self._do_bench(launch, quantiles=(0.5,))
+        except VkComputeError as error:
+            return error
+        return float(found[0] if isinstance(found, (tuple, list)) else found)
+
+    def _prepared(self, given: dict[str, Any], *, reset_only: bool = False) -> dict[str, Any]:
+        """Prepares the arguments for a measured launch; returns what `_restored` writes back."""
+        if self._hooks[0] is not None:
+            self._hooks[0](given, reset_only=reset_only)
+            return {}
+        for name in self._reset:
+            if given.get(name) is not None:
+                for each in arrays_of(given[name]):
+                    each.fill(0)
+        names = () if reset_only or self._hooks[1] is not None else self._restore
+        kept = [name for name in names if given.get(name) is not None]
+        return {name: [np.array(each) for each in arrays_of(given[name])] for name in kept}
+
+    def _measured(
+        self, config: Config, given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
+    ) -> Any:
+        """Launches the program once, and leaves the arrays as they are to be."""
+        every = {**given, **config.all_kwargs()}
+        failure: Exception | None = None
+        kept = self._prepared(every)
+        try:
+            return self._launched(config, args, grid, named)
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            for name, values in kept.items():
+                for each, value in zip(arrays_of(given[name]), values, strict=True):
+                    each[...] = value
+            if self._hooks[1] is not None:
+                self._hooks[1](every, exception=failure)
+
+
+def bucket(value: Any) -> Any:
+    """Returns the class of a value of a key, per which configurations are measured.
+
+    An integer is in a class with those of as many bits that are multiples of 16, or are not, as it is. The class of an
+    array is its dtype, and that of a composite argument those of its leaves.
+    """
+    if type(value) is int and not -16 <= value <= 16:
+        return "about", (1 << value.bit_length()) * (1 if value > 0 else -1), value % 16 == 0
+    if is_composite(value):
+        return tuple(map(bucket, leaves_of(value)))
+    if hasattr(value, "dtype") and not isinstance(value, np.generic):
+        return str(value.dtype)
+    return value.value if isinstance(value, Constexpr) else value
+
+
+def _dtypes(values: Iterable[Any]) -> list[str]:
+    """Returns the dtypes of arguments and of the leaves of composite ones."""
+    found = []
+    for value in values:
+        if hasattr(value, "dtype"):
+            found.append(str(value.dtype))
+        elif is_composite(value):
+            found += _dtypes(leaves_of(value))
+    return found
+
+
+class Heuristics(Launched):
+    """A program some of whose constants are functions of the other arguments.
+
+    Attributes:
+        fn: the program.
+    """
+
+    def __init__(self, program: Launched, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
+        self._values = dict(values)
+
+    def run(self, *args: Any, grid: Any, **named: Any) -> Any:
+        """Launches the program with the computed constants."""
+        for name, value in self._values.items():
+            named[name] = value(self.by_name(args, named))
+        return self.fn.run(*args, grid=grid, **named)
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Callable[..., object] | None = None,
+    post_hook: Callable[..., object] | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = True,
+) -> Callable[[Launched], Autotuner]:
+    """Decorates a program: the fastest of several configurations is chosen for each value of the key.
+
+    Args:
+        configs: the configurations.
+        key: names of arguments. Another size of an integer measures again, and so do other dtypes.
+        prune_configs_by: "early_config_prune", a function of the configurations, the positional arguments by name and
+            the named ones; "perf_model", a function of all arguments that estimates times, of which `top_k` are kept.
+        reset_to_zero, restore_value: arrays that are zeroed before, or restored after, each measured launch.
+        pre_hook, post_hook: are called instead, with the arguments by name, and `reset_only` or `exception`.
+        warmup, rep: milliseconds of the measurement of a configuration.
+        do_bench: measures a launch, as `triton.testing.do_bench` does.
+        use_cuda_graph, cache_results: have no effect.
+    """
+    bench = do_bench
+    if bench is None and (warmup is not None or rep is not None):
+        bench = partial(measuring.do_bench, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
+    return lambda program: Autotuner(
+        program,
+        configs,
+        key,
+        reset_to_zero=reset_to_zero or (),
+        restore_value=restore_value or (),
+        prune=prune_configs_by,
+        hooks=(pre_hook, post_hook),
+        bench=bench,
+    )
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launched], Heuristics]:
+    """Decorates a program: constants are functions of the arguments by name."""
+    return lambda program: Heuristics(program, values)
