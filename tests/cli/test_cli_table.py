@@ -169,6 +169,7 @@ WRONG_CELLS = {
     "too many in every row": ("a,t\n1,2,3\n3,4,5\n", "line 2 (row 1) has 3 cells; the header has 2"),
     "one cell": ("a,b,t\n1,2,x\n#\n", "line 3 (row 2) has 1 cell; the header has 3"),
     "a quote without end, ignored": ('a,note,t\n1,2,x\n3,"4,y\n5,6,x\n', "line 3: not CSV: a quote is not closed"),
+    "a quote without end, ignored, last": ('a,t,note\n1,x,2\n3,y,"4\n5,x,6\n', "line 3: not CSV: a quote is"),
     "a label with NUL": ("a,t\n1,x\n1,x\0\n", "line 3"),
     "a quote without end": ('a,b,t\n1,2,x\n3,"4,y\n5,6,x\n', "line 3: not CSV"),
 }
@@ -179,7 +180,7 @@ def test_a_wrong_cell_is_named_by_line_and_column(write: Write, case: str) -> No
     text, says = WRONG_CELLS[case]
     path = write(text)
     with pytest.raises(DataError) as caught:
-        table.read(path, target="t", ignore=["note"] if ",note," in text else [])
+        table.read(path, target="t", ignore=["note"] if ",note" in text else [])
     assert f"{path}, " in str(caught.value)
     assert says in str(caught.value)
 

@@ -133,6 +133,8 @@ class Model:
             return self._fma(*args)
         if code in ("mul", "div", "add", "sub") and args[0].dtype == np.float32:
             return self._flushed(interpreter.compute(code, [self._flushed(each) for each in args]), code == "div")
+        if code in ("eq", "ne", "lt", "le", "gt", "ge") and args[0].dtype == np.float32:
+            args = [self._flushed(each) for each in args]
         if code in ("sqrt", "rsqrt"):
             return self._flushed(interpreter.compute(code, [self._flushed(args[0])]), True)
         return interpreter.compute(code, args, attribute)

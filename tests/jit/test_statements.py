@@ -14,6 +14,7 @@ N = 8
 K = np.array([3, -7, 0, 12, 5, 1, 2, 40], np.int32)
 F = np.array([0.5, -1.5, 2, 3.25, 0, 8, -4, 1], np.float32)
 ADD, SCALE, LARGE = 1, 2, -3
+SEVEN = np.int32(7)
 
 
 @vc.kernel
@@ -38,6 +39,10 @@ def assigned_in_expressions(k, f, out, real):
     real[i, 1] = (y := 2) if last else (z := k[i] // 2) + z + 0.5
     real[i, 2] = y
     out[i, 6] = (a := np.int32(7)) + a
+    b = k[i]
+    if b > 2:
+        out[i, 7] = (b := SEVEN) + 1
+    out[i, 6] += b
 
 
 @vc.kernel

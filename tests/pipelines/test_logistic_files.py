@@ -157,6 +157,7 @@ class Bomb:
 OTHERS: dict[str, tuple[bytes, str]] = {
     "not an archive": (b"coef,1,2\n", "damaged one"),
     "an array": ((lambda s: (np.save(s, X), s.getvalue())[1])(io.BytesIO()), "damaged one: File is not a zip file"),
+    "a directory beyond the archive": (SAVED[:-6] + b"\0\0\0\x7f" + SAVED[-2:], "damaged one"),
     "another archive": (archive(header=None), "'header' is missing"),
     "another format": (
         archive(header=header(format="vkcompute.Other 9")),

@@ -50,6 +50,13 @@ def add_to(x: Any, out: Any) -> None:
         out[i] = out[i] + x[i]
 
 
+@vc.kernel
+def difference(x: Any, y: Any, z: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i] - y[i] - z[i]
+
+
 def filled(gpu: vc.Runtime, n: int) -> list[vc.Array]:
     return [gpu.array(np.full(N, i, np.float32)) for i in range(n)]
 
@@ -154,7 +161,8 @@ def test_repeated_launches_that_bind_an_array_twice(small: vc.Runtime) -> None:
         for at in range(9):
             added[(N // 1024,)](arrays[at], arrays[at + 1], BLOCK=1024)  # wide accesses have bindings of their own
             add_to(arrays[at], arrays[at])
-            expected[at] = 2 * (expected[at] + expected[at + 1])
+            difference(arrays[at + 1], arrays[at], arrays[at], arrays[at])
+            expected[at] = expected[at + 1] - 4 * (expected[at] + expected[at + 1])
     assert [x.numpy().tolist() for x in arrays] == [[each] * N for each in expected]
 
 

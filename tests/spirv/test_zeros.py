@@ -107,6 +107,18 @@ def test_numbers_and_vectors(
     same(out.numpy()[8:16], expected)
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+def test_negative_zeros_that_are_specialization_constants(gpu: vc.Runtime, dtype: str) -> None:
+    if lacks(gpu, dtype, in_shaders=True):
+        pytest.skip(f"the device lacks {dtype}")
+    kind, vector = KINDS[dtype]
+    declaration = f"layout(constant_id = 0) const {kind} minus = {kind}(-0.0); const {kind} zero = {kind}(0);"
+    source = SOURCE.format(kind=kind, vector=vector, expression="x + minus", declaration=declaration)
+    x, out = SPECIAL.astype(dtype), gpu.zeros(24, dtype)
+    gpu.kernel(glsl(source, target="vulkan1.2"))(gpu.array(x), out, grid=1)
+    same(out.numpy()[:8], x)
+
+
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_loops_that_the_driver_unrolls(gpu: vc.Runtime, tmp_path: Path, *, everywhere: bool) -> None:
     spirv = glsl(LOOPS)
