@@ -19,7 +19,8 @@ PACKAGE = ROOT / "vkcompute"
 # The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "dtypes", "disk", "child_process", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
+    ("errors", "dtypes", "disk", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
+    ("child_process",),
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),

@@ -110,7 +110,7 @@ def run(
     finally:
         _kill(process)
     for reader in readers:
-        reader.join(_GRACE_S)
+        reader.join(_TICK_S)
     output, errors = [*[bytes(reader.content) for reader in readers], b""][:2]
     return Finished(process.returncode if process.returncode is not None else -1, output, errors, problem)
 

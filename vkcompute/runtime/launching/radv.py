@@ -50,16 +50,18 @@ Outcome = Compilation | VkComputeError
 
 def compile_on(device: CompilerDevice, shaders: Iterable[Shader]) -> Iterator[Outcome]:
     """Compiles shaders on a device that tells how; the errors are those of `Kernel.statistics` and `Runtime.kernel`."""
-    for name, spirv, constants in shaders:
-        try:
-            program = load(spirv, name=name)
-            special = specialize(name, program.interface.spec_constants, constants)
-            compiled = CompiledProgram(device, program, special)
-            yield Compilation(compiled.statistics(), compiled.assembly())
-        except VkComputeError as error:
-            yield error
-        except (ValueError, TypeError) as error:
-            yield MissingFeature(str(error))
+    return (_outcome(device, *shader) for shader in shaders)
+
+
+def _outcome(device: CompilerDevice, name: str, spirv: bytes, constants: Mapping[int | str, Any]) -> Outcome:
+    try:
+        program = load(spirv, name=name)
+        compiled = CompiledProgram(device, program, specialize(name, program.interface.spec_constants, constants))
+        return Compilation(compiled.statistics(), compiled.assembly())
+    except VkComputeError as error:
+        return error
+    except (ValueError, TypeError) as error:
+        return MissingFeature(str(error))
 
 
 def compile_for(family: str, shaders: Sequence[Shader]) -> list[Compilation]:
