@@ -68,7 +68,7 @@ def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     found = _other_language(unit.files[MAIN].text) or parse(log)
     broken = [item for item in found if _include_failure(unit.failures, item)]
     found = broken or found  # a missing include causes further errors: show the cause only
-    name = unit.files[MAIN].name
+    name = _name(unit.files[MAIN])
     if not found:
         return CompileError(f"{name}: {compiler} failed without naming an error; its output:\n{log.strip()[-2000:]}")
     shown = [_show(unit, item) for item in found[:MAX_SHOWN]]
@@ -97,8 +97,8 @@ def _show(unit: TranslationUnit, item: Diagnostic) -> str:
     file = unit.files.get(item.file, SourceFile(str(item.file), ""))
     message = _include_failure(unit.failures, item) or item.message
     if item.line == 0:
-        return f"{file.name}: {message}"
-    head = f"{file.name}:{item.line}:" + (f"{item.column}:" if item.column else "") + f" {message}"
+        return f"{_name(file)}: {message}"
+    head = f"{_name(file)}:{item.line}:" + (f"{item.column}:" if item.column else "") + f" {message}"
     lines = file.text.split("\n")
     if item.line > len(lines) or not lines[item.line - 1].strip():
         return head
@@ -108,6 +108,11 @@ def _show(unit: TranslationUnit, item: Diagnostic) -> str:
         return f"{head}\n    {source}"
     indent = re.sub(r"[^\t]", " ", source[: column - 1])  # keep tabs, to align the caret
     return f"{head}\n    {source}\n    {indent}^"
+
+
+def _name(file: SourceFile) -> str:
+    """The name of a file on one line, so that it cannot pass for an error of its own."""
+    return "\\n".join(file.name.splitlines())
 
 
 def _column_of_token(source: str, message: str) -> int:
