@@ -20,9 +20,10 @@ _SHADERC = re.compile(r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)? error: (?P<message
 _CONTINUED = re.compile(r"(?:[^\s:]+:)?\s{4,}(\S.*)")  # the linker lists undefined names on lines of their own
 _SUMMARY = re.compile(r"\d+ (?:compilation errors?|errors?)\b.*|.*: compilation terminated\s*")
 _TOKEN = re.compile(r"'([^']+)' :")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_METAL = "[["  # of its attributes, after which `kernel void` is not OpenCL's
 _OTHER_LANGUAGES = {
-    re.compile(r"\b(?:__kernel|__global|kernel\s+void(?!.*\[\[))\b", re.DOTALL): (
+    re.compile(r"\b(?:__kernel|__global|kernel\s+void)\b"): (
         "OpenCL C",
         "gl_GlobalInvocationID is its get_global_id, and a buffer block its __global pointer",
     ),
@@ -72,6 +73,8 @@ def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     if not found:
         return CompileError(f"{name}: {compiler} failed without naming an error; its output:\n{log.strip()[-2000:]}")
     shown = [_show(unit, item) for item in found[:MAX_SHOWN]]
+    if broken:  # the preprocessor has this error, whatever the compiler
+        compiler = str(_include_failure(unit.failures, broken[0])).partition(":")[0].partition("; ")[0]
     if len(found) > MAX_SHOWN:
         shown.append(f"... and {len(found) - MAX_SHOWN} more")
     return CompileError(f"{name} does not compile ({compiler}):\n" + "\n".join(shown))
@@ -82,7 +85,7 @@ def _other_language(text: str) -> list[Diagnostic]:
     code = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for words, (language, in_glsl) in _OTHER_LANGUAGES.items():
         match = words.search(code)
-        if match is not None:
+        if match is not None and not (match[0].startswith("kernel") and _METAL in code):
             before = code[: match.start()]
             message = f"this is {language}, not GLSL, which has no {match[0]}; {in_glsl}; or write a Python kernel"
             return [Diagnostic(MAIN, before.count("\n") + 1, len(before) - before.rfind("\n"), message)]
