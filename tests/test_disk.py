@@ -465,6 +465,17 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     assert files(tmp_path) == {"pipe"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "link"])
+def test_an_open_file_is_not_replaced(tmp_path: Path, name: str) -> None:
+    with open(tmp_path / "out", "wb") as file:
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        with pytest.raises(ValueError, match="is an open file of a process; name the file itself"):
+            disk.write_atomic(tmp_path / name.format(file.fileno()), b"content")
+        file.write(b"of its holder")
+    assert (tmp_path / "out").read_bytes() == b"of its holder"
+
+
 def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")  # without a name, as of a write

@@ -53,6 +53,8 @@ configurations of block programs.
 _ENTRY_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}\.bin")
 _NO_HOME = Path("~")
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+_OPEN_FILES = re.compile(r"/proc/\d+/(task/\d+/)?fd|/dev/fd")
+_MAX_LINKS = 40  # of Linux
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 _warned = False
@@ -146,11 +148,21 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None) -> Iterator
 
 
 def require_regular(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError if `path` exists and is no regular file, which `replacing` would replace."""
+    """Raises ValueError if `path` exists and is no regular file, which `replacing` would replace.
+
+    A name of an open file, as /dev/stdout, is none: its holder would keep the file that was replaced.
+    """
     if os.path.isdir(path):
         raise ValueError(f"{os.fspath(path)} is a folder; name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{os.fspath(path)} is a device or a pipe; outputs must be regular files")
+    link = os.path.abspath(path)
+    for _ in range(_MAX_LINKS):
+        if _OPEN_FILES.fullmatch(os.path.realpath(os.path.dirname(link))):
+            raise ValueError(f"{os.fspath(path)} is an open file of a process; name the file itself")
+        if not os.path.islink(link):
+            return
+        link = os.path.join(os.path.dirname(link), os.readlink(link))
 
 
 def reserve(file: BinaryIO, nbytes: int) -> None:

@@ -38,7 +38,7 @@ def test_a_second_compile_starts_no_program(options: dict[str, Any], monkeypatch
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a program was started")
 
-    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     assert glsl(TEXT, **options) == first
 
 
