@@ -20,7 +20,7 @@ PACKAGE = ROOT / "vkcompute"
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "dtypes", "disk", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
-    ("child_process",),
+    ("child_process", "slow_work"),
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),

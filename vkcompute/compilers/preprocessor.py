@@ -25,8 +25,8 @@ _MARKER = "vkcompute_include_error_"
 _MAX_NBYTES = 16 << 20
 _MAX_DEPTH = 100
 
-# The time of each pattern grows with the text's length, not with its square: no two parts can take the same characters,
-# and what begins like a comment or a string is one, though it may not end.
+# The time of each pattern grows with the text's length, not with its square. No two parts of it can match the same
+# characters, and a comment or a string may lack its end.
 # Matches comments and strings too, so that directives inside of them are skipped.
 _TOKEN = re.compile(
     r"""/\*.*?(?:\*/|\Z) | //(?:\\\n|[^\n])* | "(?:\\.|[^"\\\n])*"?

@@ -23,6 +23,7 @@ from vkcompute.runtime.launching.compiled_program import CompiledProgram
 from vkcompute.runtime.launching.program import load
 from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.launching.statistics import KernelStatistics
+from vkcompute.slow_work import announced
 
 _FAMILIES = "vega10, navi10 or navi21"
 _LIMITS = Limits(timeout_s=600, output_nbytes=256 << 20)
@@ -103,7 +104,8 @@ def _outcomes_of_a_process(family: str, shaders: Sequence[Shader]) -> tuple[list
     """Compiles shaders up to one that ends the compiler; returns their outcomes, and how it ended."""
     environ = {name: value for name, value in os.environ.items() if name not in DRIVER_SELECTORS}
     environ |= {"RADV_FORCE_FAMILY": family}
-    done = run_python(main, limits=_LIMITS, data=pickle.dumps(list(shaders)), environ=environ)
+    with announced(f"compiling {', '.join(shader.name for shader in shaders)} for {family}"):
+        done = run_python(main, limits=_LIMITS, data=pickle.dumps(list(shaders)), environ=environ)
     said = done.errors.decode(errors="replace")
     if "Unknown family" in said:
         raise ValueError(_unknown(family))
