@@ -95,7 +95,7 @@ def _silence_at_the_end() -> Iterator[None]:
 def _valid_modules(_silence_at_the_end: None) -> Iterator[None]:
     """Fail the last test for a kernel in the cache that spirv-val rejects: examples and pages leave theirs there."""
     yield
-    entries = Path(os.environ["VKCOMPUTE_CACHE_DIR"]).glob("python/*")
+    entries = Path(os.environ["VKCOMPUTE_CACHE_DIR"]).glob("vkcompute/python/*")
     for entry in filter(None, map(_cached, entries)):
         described, _, spirv = entry.partition(b"\n")
         if said := objection(spirv):

@@ -42,8 +42,8 @@ def files(folder: Path) -> set[str]:
         ("darwin", {"XDG_CACHE_HOME": "/x"}, "HOME/Library/Caches/vkcompute"),
         ("win32", {"LOCALAPPDATA": "/local"}, "/local/vkcompute"),
         ("win32", {}, "HOME/AppData/Local/vkcompute"),
-        ("win32", {"VKCOMPUTE_CACHE_DIR": "/own", "LOCALAPPDATA": "/local"}, "/own"),
-        ("linux", {"VKCOMPUTE_CACHE_DIR": "own", "XDG_CACHE_HOME": "/x"}, "own"),
+        ("win32", {"VKCOMPUTE_CACHE_DIR": "/own", "LOCALAPPDATA": "/local"}, "/own/vkcompute"),
+        ("linux", {"VKCOMPUTE_CACHE_DIR": "own", "XDG_CACHE_HOME": "/x"}, "own/vkcompute"),
     ],
 )
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch, platform: str, env: dict[str, str], expected: str) -> None:
@@ -56,6 +56,28 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, platform: str, env: dict[
     folder = disk.cache_folder()
     monkeypatch.undo()
     assert folder.as_posix() == expected
+
+
+@pytest.mark.usefixtures("not_warned")
+def test_without_a_home_directory_the_cache_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VKCOMPUTE_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.chdir(tmp_path)
+    entry = disk.cache_folder() / "python" / ("0" * 64)
+    disk.write_cached(entry, b"content")
+    assert disk.read_cached(entry) is None
+    assert disk.clear_cache() == disk.cache_entries() == []
+    with pytest.raises(PermissionError, match="names no home directory"):
+        disk.require_usable_cache()
+    assert files(tmp_path) == set()
+    assert "since ~ names no home directory; set VKCOMPUTE_CACHE_DIR to another folder" in caplog.text
 
 
 @given(content=st.binary(max_size=300))
@@ -86,6 +108,7 @@ def test_every_flipped_bit_is_discarded(tmp_path: Path) -> None:
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         assert disk.read_cached(path) is None, bit
+        assert path.exists() == (bit < 8 * len(disk.MAGIC)), "without its first bytes, it may be the user's"
     path.write_bytes(whole + b"\0")
     assert disk.read_cached(path) is None
 
@@ -183,9 +206,10 @@ def test_only_regular_files_of_the_user_are_entries(tmp_path: Path, kind: str, m
         path.chmod(0o666)
     assert disk.read_cached(path) is None
     monkeypatch.undo()
-    assert not os.path.lexists(path)
+    not_ours = kind in ("link", "pipe")
+    assert os.path.lexists(path) == not_ours
     disk.write_cached(path, b"new")
-    assert (disk.read_cached(path), disk.read_cached(other)) == (b"new", b"content")
+    assert (disk.read_cached(path), disk.read_cached(other)) == (None if not_ours else b"new", b"content")
 
 
 def test_a_folder_in_the_place_of_an_entry_is_no_error_when_written(tmp_path: Path) -> None:
@@ -194,12 +218,19 @@ def test_a_folder_in_the_place_of_an_entry_is_no_error_when_written(tmp_path: Pa
     assert disk.read_cached(tmp_path / "entry") is None
 
 
-def test_damage_is_logged_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "entry"
+@pytest.mark.usefixtures("not_warned")
+def test_a_file_of_another_program_is_neither_used_nor_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / ("0" * 64)
     path.write_bytes(b"what another program left here")
     with caplog.at_level(logging.DEBUG, "vkcompute.disk"):
         assert disk.read_cached(path) is None
     assert [(record.levelno, str(path) in record.message) for record in caplog.records] == [(logging.DEBUG, True)]
+    disk.keep_cached(path, b"content")
+    disk.prune(tmp_path, 0)
+    assert path.read_bytes() == b"what another program left here"
+    assert "a file of another program has its name" in caplog.text
 
 
 def test_a_folder_in_the_place_of_an_entry_reads_as_absent(tmp_path: Path) -> None:
@@ -332,37 +363,95 @@ def test_a_killed_writer_leaves_a_whole_entry(tmp_path: Path) -> None:
         assert disk.read_cached(path) in (b"a" * 1_000_000, b"b" * 1_000_000)
 
 
-def aged(path: Path, nbytes: int, age_s: float) -> None:
-    path.write_bytes(b"x" * nbytes)
+def aged(path: Path, content: bytes, age_s: float) -> Path:
+    path.write_bytes(content)
     then = time.time() - age_s
     os.utime(path, (then, then))
+    return path
 
 
-def test_prune_drops_the_oldest_first(tmp_path: Path) -> None:
-    for name, nbytes, age_s in (("new", 50, 1), ("old", 10, 300), ("middle", 45, 200), ("oldest", 5, 400)):
-        aged(tmp_path / name, nbytes, age_s)
+def test_prune_drops_the_oldest_entries_first_and_nothing_else(tmp_path: Path) -> None:
+    def entry(digit: str, nbytes: int, age_s: float) -> str:
+        return aged(tmp_path / (digit * 64), disk.MAGIC + b"x" * (nbytes - 8), age_s).name
+
+    new, old, middle, oldest = entry("a", 50, 1), entry("b", 10, 300), entry("c", 45, 200), entry("d", 9, 400)
     (tmp_path / "subfolder").mkdir()
-    aged(tmp_path / "subfolder" / "kept", 1000, 500)
-    disk.prune(tmp_path, 110)
-    assert files(tmp_path) == {"new", "old", "middle", "oldest", "subfolder"}
+    users = [
+        aged(tmp_path / name, content, 500)
+        for name, content in (
+            ("measurement.raw", b"x" * 1000),
+            ("e" * 64, b"x" * 1000),  # named after its digest
+            ("thesis.bin", disk.MAGIC + b"x" * 1000),
+            ("f" * 40, disk.MAGIC + b"x" * 1000),
+            (f"subfolder/{'a' * 64}", disk.MAGIC + b"x" * 1000),
+        )
+    ]
+    kept = {path.name for path in users[:-1]} | {"subfolder"}
+    disk.prune(tmp_path, 114)
+    assert files(tmp_path) == {new, old, middle, oldest} | kept
     disk.prune(tmp_path, 96)
-    assert files(tmp_path) == {"new", "middle", "subfolder"}  # 110 - 5 is still too much
+    assert files(tmp_path) == {new, middle} | kept  # 114 - 9 is still too much
     disk.prune(tmp_path, 0)
-    assert files(tmp_path) == {"subfolder"}
-    assert files(tmp_path / "subfolder") == {"kept"}
+    assert files(tmp_path) == kept
+    assert [len(path.read_bytes()) for path in users] == [1000, 1000, 1008, 1008, 1008]
 
 
+def test_prune_keeps_new_entries_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    for digit, age_s in (("a", -3e7), ("b", -2e7), ("c", 10), ("d", 5)):
+        aged(tmp_path / (digit * 64), disk.MAGIC + b"x" * 92, age_s)
+    disk.prune(tmp_path, 200)
+    assert files(tmp_path) == {"c" * 64, "d" * 64}
+
+
+KILLED = """
+import os, signal, sys
+from vkcompute import disk
+with disk.replacing(sys.argv[1]) as temporary:
+    temporary.write_bytes(b"half of the")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_what_killed_writers_left_is_deleted_and_a_live_one_is_spared(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "out.npy")], check=False)
+    left = files(tmp_path)
+    assert len(left) == 2
+    disk.remove_abandoned(tmp_path)
+    assert files(tmp_path) == left, "its writer may not have locked it yet"
     with disk.replacing(tmp_path / "live.npy") as live:
-        long_ago = time.time() - 7200
-        os.utime(live, (long_ago, long_ago))
-        aged(tmp_path / f"{disk._TEMPORARY_PREFIX}dead.npy", 10, 7200)
-        aged(tmp_path / f"{disk._TEMPORARY_PREFIX}new.npy", 10, 1)
-        aged(tmp_path / "other.npy", 10, 7200)
+        (marker,) = files(tmp_path) - left - {live.name}
+        for name in files(tmp_path):
+            os.utime(tmp_path / name, (1e9, 1e9))
         disk.remove_abandoned(tmp_path)
-        assert files(tmp_path) == {live.name, f"{disk._TEMPORARY_PREFIX}new.npy", "other.npy"}
-    assert "live.npy" in files(tmp_path)
+        assert files(tmp_path) == {live.name, marker}
     disk.remove_abandoned(tmp_path / "no folder")
+    assert files(tmp_path) == {"live.npy"}
+
+
+@pytest.mark.parametrize("clock_s", [7200, -7200])
+def test_files_of_the_user_are_no_temporary_ones(tmp_path: Path, clock_s: int) -> None:
+    digits = "0123456789abcdef"
+    mark = disk._MARK + f".writing-{digits}".encode()
+    users = {
+        ".writing-plan.txt": b"mine",
+        f".writing-{digits}": b"mine",
+        f".writing-{digits}.npy": b"mine",
+        ".writing-2.npy": b"mine",
+        ".vkcompute-writing-plan": disk._MARK + b".writing-2.npy",
+        f".vkcompute-writing-{digits}": b"mine, too",
+        f".vkcompute-writing-{digits[::-1]}": mark,  # of another
+        ".vkcompute-writing-00000000000000aa": disk._MARK + b".writing-00000000000000aa/../plan.txt",
+        "plan.txt": b"mine",
+    }
+    for name, content in users.items():
+        aged(tmp_path / name, content, clock_s)
+    disk.remove_abandoned(tmp_path)
+    disk.prune(tmp_path, 0)
+    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == users
+    aged(tmp_path / f".vkcompute-writing-{digits}", mark + b".npy", clock_s)
+    disk.remove_abandoned(tmp_path)
+    assert files(tmp_path) == users.keys() - {f".writing-{digits}.npy", f".vkcompute-writing-{digits}"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe")
@@ -376,6 +465,17 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     assert files(tmp_path) == {"pipe"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}", "link"])
+def test_an_open_file_is_not_replaced(tmp_path: Path, name: str) -> None:
+    with open(tmp_path / "out", "wb") as file:
+        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
+        with pytest.raises(ValueError, match="is an open file of a process; name the file itself"):
+            disk.write_atomic(tmp_path / name.format(file.fileno()), b"content")
+        file.write(b"of its holder")
+    assert (tmp_path / "out").read_bytes() == b"of its holder"
+
+
 def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")  # without a name, as of a write
@@ -383,13 +483,6 @@ def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path, monke
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match=r"No space left on device: '.*model\.npz'"):
         disk.write_atomic(tmp_path / "model.npz", b"content")
-
-
-def test_prune_removes_what_dead_writers_left_and_spares_live_ones(tmp_path: Path) -> None:
-    aged(tmp_path / f"{disk._TEMPORARY_PREFIX}dead", 10, 7200)
-    aged(tmp_path / f"{disk._TEMPORARY_PREFIX}live", 10, 1)
-    disk.prune(tmp_path, 0)
-    assert files(tmp_path) == {f"{disk._TEMPORARY_PREFIX}live"}
 
 
 def test_prune_of_no_folder_does_nothing(tmp_path: Path) -> None:

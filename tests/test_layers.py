@@ -17,6 +17,7 @@ pytestmark = pytest.mark.pure
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "dtypes", "disk", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
+    ("child_process", "slow_work"),
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),

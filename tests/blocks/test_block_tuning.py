@@ -94,7 +94,7 @@ def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path
     launch(other, x, 90)
     assert again == []
     assert other.best_config.kwargs == {"BLOCK": 64}
-    (file, *_) = (tmp_path / "tuning").iterdir()
+    (file, *_) = (tmp_path / "vkcompute" / "tuning").iterdir()
     file.write_bytes(b"damaged")
     launch(tuned(again), x, 100)
     launch(tuned(again), x, 64)

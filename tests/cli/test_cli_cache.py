@@ -20,12 +20,13 @@ Run = Callable[..., Done]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with two entries, in a folder with files of the user."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(folder))
+    folder = tmp_path / "cache" / "vkcompute"
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(folder.parent))
     disk.write_cached(folder / "python" / ("0" * 64), b"x" * 984)
     disk.write_cached(folder / "pipelines" / f"{'a' * 32}.bin", b"")
     (tmp_path / "mine").write_text("mine")
     (folder / "python" / "thesis.tex").write_text("mine")
+    (folder / "python" / ("2" * 64)).write_text("a file named after its digest")
     os.symlink(tmp_path / "mine", folder / "python" / ("1" * 64))
     return folder
 
@@ -39,10 +40,10 @@ def test_path_and_size(vk: Run, folder: Path) -> None:
     assert "dance" in vk("cache", "dance").error()
 
 
-def test_clear_deletes_entries_only(vk: Run, folder: Path) -> None:
+def test_clear_deletes_entries_only(vk: Run, folder: Path, tmp_path: Path) -> None:
     assert vk("cache", "clear").out == "deleted 2 entries, 1.0 KiB\n"
-    assert {path.name for path in folder.rglob("*")} == {"python", "thesis.tex", "1" * 64}
-    assert (folder.parent / "mine").read_text() == "mine"
+    assert {path.name for path in folder.rglob("*")} == {"python", "thesis.tex", "1" * 64, "2" * 64}
+    assert (tmp_path / "mine").read_text() == "mine"
     assert vk("cache", "size").out == "0 entries, 0 bytes\n"
 
 
@@ -58,4 +59,19 @@ def test_a_cache_of_compiled_kernels_is_deleted_with_its_folder(
     assert "python" in names <= {"pipelines", "python", "rewritten"}
     assert len(entries) == len([path for path in (tmp_path / "new").rglob("*") if path.is_file()])
     vk("cache", "clear")
-    assert not (tmp_path / "new").exists()
+    assert [*(tmp_path / "new").iterdir()] == []
+
+
+def test_a_folder_that_cannot_be_listed_is_no_empty_cache(
+    vk: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.write_cached(folder / "tuning" / ("3" * 64), b"x")
+    assert " tuning 1 entry, 41 bytes " in " ".join(vk("cache").out.split())
+
+    def refuse(path: os.PathLike[str]) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    for action in (["clear"], ["size"], []):
+        assert vk("cache", *action).error().endswith("glsl: Permission denied")
+    assert vk("cache", "path").out == f"{folder}\n"

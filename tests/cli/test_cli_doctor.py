@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from cli_done import Done
 
 import vkcompute
-from vkcompute.cli import checkup, doctor
+from vkcompute import child_process
+from vkcompute.child_process import Finished
+from vkcompute.cli import checkup, doctor, trial
+from vkcompute.cli import trials as trials_of_doctor
 from vkcompute.cli.checkup import FAILED, NOTE, OK
+from vkcompute.cli.trial import END
+from vkcompute.cli.trials import in_this_process
 
 Run = Callable[..., Done]
 CPU = {"index": 0, "name": "llvmpipe", "kind": "cpu", "usable": True, "vulkan": "1.3.0", "reasons": [], "lacks": []}
@@ -28,11 +35,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[checkup.Findi
     """The findings on a machine with these devices, on which computations end like this."""
 
     def findings(devices: list[Any], trials: list[Any] = EQUAL, status: int = 0, said: str = "") -> list[Any]:
-        def run(*arguments: str) -> CompletedProcess[str]:
-            lines, code = (trials, status) if arguments[2:] else ([{"layers": []}, *devices], 0)
-            return CompletedProcess(arguments, code, "".join(json.dumps(each) + "\n" for each in lines), said)
+        def run(_main: Any, name: str, *_: str, **__: Any) -> Finished:
+            lines, code = (trials, status) if name == "computations" else ([{"layers": []}, *devices], 0)
+            lines = [*lines, *[END] * (code == 0)]
+            return Finished(code, b"".join(json.dumps(line).encode() + b"\n" for line in lines), said.encode())
 
-        monkeypatch.setattr(checkup, "_python", run)
+        monkeypatch.setattr(trials_of_doctor, "run_python", run)
         return [*checkup.devices(), *checkup.computations()]
 
     return findings
@@ -116,7 +124,7 @@ def test_wrong_results_and_crashes_on_paper(machine: Callable[..., list[checkup.
     [*_, failed] = machine([GPU], wrong)
     assert (failed.mark, failed.text) == (FAILED, "reduction: the result differs from NumPy's")
     [*_, failed] = machine([GPU], EQUAL[:1], status=-11)
-    assert (failed.mark, failed.text) == (FAILED, "a computation failed: the process ended with status -11")
+    assert (failed.mark, failed.text) == (FAILED, "a computation failed: the process was ended by SIGSEGV")
     traceback = 'Traceback:\n  File "x.py"\n    call()\nvkcompute.errors.DeviceLost: it is lost\nin chunk 0\n'
     [*_, failed] = machine([GPU], EQUAL[:1], status=1, said=traceback)
     assert failed.text == "a computation failed: DeviceLost: it is lost"
@@ -133,8 +141,8 @@ def test_a_machine_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> None:
         raise OSError(f"{name}: cannot open shared object file")
 
-    monkeypatch.setattr(checkup.ctypes, "CDLL", fail)
-    [found] = checkup.loader()
+    monkeypatch.setattr(trial.ctypes, "CDLL", fail)
+    [found] = checkup.loader(in_this_process)
     assert found.mark == FAILED
     assert "apt install libvulkan1" in found.remedy
 
@@ -153,18 +161,18 @@ def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.pure
 def test_caches_that_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "cache"))
-    [found] = checkup.cache()
-    assert (found.mark, found.text) == (OK, f"{tmp_path / 'cache'}, writable, 0 bytes")
-    assert not [*(tmp_path / "cache").rglob("*.writing*")]
+    [found] = checkup.cache(in_this_process)
+    assert (found.mark, found.text) == (OK, f"{tmp_path / 'cache' / 'vkcompute'}, writable, 0 bytes")
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     (tmp_path / "file").touch()
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    [found] = checkup.cache()
+    [found] = checkup.cache(in_this_process)
     assert (found.mark, "is not used, so each process compiles anew: " in found.text) == (FAILED, True)
     if os.name == "posix":
         (tmp_path / "open").mkdir()
         (tmp_path / "open").chmod(0o777)
         monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "open"))
-        [found] = checkup.cache()
+        [found] = checkup.cache(in_this_process)
         assert (found.mark, "can be written by other users (mode 0777" in found.text) == (FAILED, True)
 
 
@@ -179,6 +187,129 @@ def test_a_check_that_cannot_go_on_has_failed(vk: Run, monkeypatch: pytest.Monke
     assert done.status == 2
     assert "FAILED closed          [Errno 13] Permission denied: '/root/x'\n" in done.out
     assert "ok     next            done\n" in done.out
+
+
+@pytest.mark.pure
+def test_a_check_that_fails_itself_leaves_json_and_the_others(vk: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong() -> Any:
+        yield checkup.Finding(OK, "first", "\x1b[31m")
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(doctor, "CHECKS", (wrong, lambda: [checkup.Finding(OK, "next", "done")]))
+    found = json.loads(vk("doctor", "--json").out)["findings"]
+    assert [each["subject"] for each in found] == ["first", "wrong", "next"]
+    assert found[1]["text"] == "the check itself fails: RecursionError: too deep"
+
+
+BEHAVIOUR = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void at_load(void) {
+    const char *does = getenv("TEST_BEHAVIOUR");
+    if (!strcmp(does, "aborts")) abort();
+    if (!strcmp(does, "exits")) _exit(0);
+    if (!strcmp(does, "prints")) write(1, "{driver: loaded}\\n", 17);
+    if (!strcmp(does, "writes")) for (;;) write(2, does, 6);
+    if (!strcmp(does, "hangs")) for (;;) pause();
+    if (!strcmp(does, "allocates")) for (;;) memset(malloc(1 << 24), 1, 1 << 24);
+}
+void *vk_icdGetInstanceProcAddr(void *instance, const char *name) { return 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def misbehaving(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a library, as a driver and as the loader, that does what TEST_BEHAVIOUR says."""
+    if sys.platform != "linux" or shutil.which("cc") is None:
+        pytest.skip("needs a C compiler on Linux")
+    folder = tmp_path_factory.mktemp("library")
+    command = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-o", str(folder / "libvulkan.so.1"), "-"]
+    subprocess.run(command, input=BEHAVIOUR, text=True, check=True)
+    (folder / "driver.json").write_text(json.dumps({"ICD": {"library_path": str(folder / "libvulkan.so.1")}}))
+    return folder
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("does", "problem"),
+    [
+        ("aborts", "the process was ended by SIGABRT"),
+        ("exits", "the process ended before it had answered, with status 0"),
+        ("prints", ""),
+        ("writes", "it wrote more than 64 KiB"),
+        ("hangs", "no answer within 0.5 s"),
+        ("allocates", "it took more than 200 MiB of memory"),
+    ],
+)
+def test_a_library_that_misbehaves(
+    misbehaving: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, does: str, problem: str
+) -> None:
+    monkeypatch.setenv("TEST_BEHAVIOUR", does)
+    monkeypatch.setattr(child_process, "_SILENT_S", 0.2)
+    monkeypatch.setattr(trials_of_doctor, "_TIME_S", 0.5 if does == "hangs" else 30)
+    monkeypatch.setattr(trials_of_doctor, "_OUTPUT_NBYTES", 1 << 16)
+    monkeypatch.setattr(trials_of_doctor, "_MEMORY_NBYTES", 200 << 20)
+    library = misbehaving / "libvulkan.so.1"
+    [driver] = checkup.manifests({"VK_DRIVER_FILES": str(misbehaving / "driver.json")})
+    assert driver.text == f"{misbehaving / 'driver.json'}" + (
+        f" names {library}, which fails when it is loaded: {problem}" if problem else f": {library}"
+    )
+    assert (f"waiting for the driver {library}, for at most 0.5 s" in caplog.messages) == (does == "hangs")
+    if does in ("aborts", "exits"):
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(misbehaving))
+        [loader] = checkup.loader()
+        assert (loader.mark, loader.text) == (FAILED, f"libvulkan.so.1 fails: {problem}")
+        assert "LD_LIBRARY_PATH" in loader.remedy
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(os.name != "posix", reason="makes pipes")
+def test_manifests_that_are_none(tmp_path: Path) -> None:
+    head = '{"ICD":{"library_path":'
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "good.jsn").write_text(head + '"libc.so.6"}}')
+    texts = {
+        "large": head + " " * (2 << 20) + '"x"}}',
+        "long": head + json.dumps("a" * 300_000) + "}}",
+        "nested": "[" * 200_000,
+        "nul": head + r'"a\u0000b"}}',
+        "surrogate": head + r'"a\ud800b"}}',
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    problems = {
+        Path(each.text.partition(" ")[0]).stem: each.text.partition(" ")[2]
+        for each in checkup.manifests({"VK_DRIVER_FILES": f"{tmp_path}:{tmp_path / 'good.jsn'}"})
+    }
+    assert problems["good"].startswith("is left out by the loader")
+    assert problems["pipe"] == "is a pipe or a device"
+    assert problems["large"] == "has more than 1,024 KiB, and is no driver manifest"
+    assert problems["nested"].startswith("is not JSON: maximum recursion depth exceeded")
+    for name in ("long", "nul", "surrogate"):
+        assert problems[name].startswith("names no library: its ICD.library_path is no path, 'a"), name
+        assert len(problems[name]) < 120
+
+
+@pytest.mark.pure
+def test_trials_run_this_package_and_nothing_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "vkcompute").mkdir()
+    for name in ("json", "ctypes", "random", "numpy", "sitecustomize", "vkcompute/__init__"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(ran)!r}, 'w')\nraise ImportError('not the real one')\n")
+    monkeypatch.chdir(tmp_path)
+    for first in ("", str(tmp_path)):  # of `python -c`, and of `python -m`
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [first, *sys.path])
+            [finding] = checkup.compilers()
+            assert "fails" not in finding.text
+    monkeypatch.setenv("VKCOMPUTE_GLSLC", "/bin/cat")
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "abc")
+    [finding] = checkup.compilers()
+    assert "the search for it fails: ValueError: VKCOMPUTE_GLSLC_TIMEOUT_S is a number of seconds" in finding.text
+    assert not ran.exists()
 
 
 @pytest.mark.pure
@@ -207,7 +338,7 @@ def test_a_library_that_is_no_driver(tmp_path: Path) -> None:
 @pytest.mark.pure
 def test_a_compiler_that_a_variable_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_GLSLC", "/nowhere")
-    [found] = checkup.compilers()
+    [found] = checkup.compilers(in_this_process)
     assert (found.mark, found.remedy) == (NOTE, "correct or unset VKCOMPUTE_GLSLC")
     assert found.text == "VKCOMPUTE_GLSLC='/nowhere' is no executable program"
 

@@ -103,6 +103,34 @@ def test_kernels_without_types_are_left_out(amd: Run, tmp_path: Path, monkeypatc
     assert "is left out: without arguments" in done.err
 
 
+ATOMIC = """
+import vkcompute as vc
+
+@vc.kernel
+def total(x: vc.float32[:], out: vc.float32[:]):
+    vc.atomic.add(out, 0, x[vc.global_id(0)])
+
+@vc.kernel
+def copied(x: vc.float32[:], out: vc.float32[:]):
+    out[vc.global_id(0)] = x[vc.global_id(0)]
+"""
+
+
+@pytest.mark.pure
+def test_a_kernel_that_ends_the_compiler_is_named_and_the_others_are_compiled(amd: Run, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(ATOMIC)
+    done = amd("kernels.py", "--assembly")
+    assert done.out.startswith("copied on "), "assembly has the name of its kernel"
+    assert "(RADV NAVI21):\n\n" in done.out
+    assert "buffer_store_dword" in done.out
+    if done.status:  # Mesa before 23 does not know the instruction
+        assert done.error().startswith("total: the compiler for navi21 ended with status -6: ")
+        total, copied = json.loads(amd("kernels.py", "--statistics", "--json").out)
+        assert (total["name"], copied["name"]) == ("total", "copied")
+        assert "status -6" in total["error"]
+        assert copied["registers"] > 0
+
+
 def test_the_device_in_use(vk: Run, gpu: vc.Runtime, tmp_path: Path) -> None:
     (tmp_path / "x.spv").write_bytes(vc.glsl(SHADER))
     done = vk("compile", "x.spv", "--statistics")

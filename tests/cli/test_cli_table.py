@@ -155,6 +155,11 @@ WRONG_CELLS = {
     "two numbers": ("a,b,t\n1,2 3,x\n", "line 2 (row 1), column 'b': '2 3' is not a number"),
     "NUL": ("a,b,t\n1,2,x\n1,\0,x\n", "line 3"),
     "decimal comma": ("a;b;t\n1;2,5;x\n", "'2,5' is not a number; write a decimal point"),
+    "thousands": (
+        'a,b,t\n1,"1,094",x\n',
+        "'1,094' is not a number; write 1094 if the comma separates thousands, or 1.094 if it is a decimal one",
+    ),
+    "millions": ('a,b,t\n1,"-1,234,567.5",x\n', "write -1234567.5 if the comma separates thousands"),
     "a long cell": ("a,b,t\n1," + "q" * 999 + ",x\n", "column 'b': '" + "q" * 40 + "...' is not a number"),
     "empty": ("a,b,t\n1,2,x\n3,,y\n", "line 3 (row 2), column 'b': the cell is empty"),
     "blank": ("a,b,t\n1,2,x\n  ,4,y\n", "line 3 (row 2), column 'a': the cell is empty"),

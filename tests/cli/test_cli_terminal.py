@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from cli_done import Done
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkcompute.cli import terminal
+from vkcompute.cli import checkup, doctor, terminal
 
 pytestmark = pytest.mark.pure
 
+ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e"
 WORDS = st.text(st.characters(codec="ascii", exclude_categories=["C", "Z"]), min_size=1, max_size=25)
 
 
@@ -70,3 +75,35 @@ def test_bytes_in_words(count: int, words: str) -> None:
 )
 def test_counts(number: int, noun: str, words: str) -> None:
     assert terminal.count(number, noun) == words
+
+
+def test_no_command_writes_control_sequences_that_are_not_its_own(
+    vk: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.comp").write_text(f"#version 450\nvoid main() {{ foo{ESCAPES}; }}\n")
+    (tmp_path / f"a\nb{ESCAPES}.comp").write_text("#version 450\nvoid main() { foo }\n")
+    (tmp_path / "kernel.py").write_text(f"raise ValueError({ESCAPES!r} + '\\nnext')\n")
+    (tmp_path / "data.csv").write_text(f"x,{ESCAPES}\n1,{ESCAPES}\n")
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / f"cache\n{ESCAPES}"))
+    finding = checkup.Finding("FAILED", *[f"{ESCAPES}\nok"] * 3)
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: [finding],))
+    commands = (
+        ["compile", "text.comp"],
+        ["compile", f"a\nb{ESCAPES}.comp"],
+        ["compile", "kernel.py", "--statistics", "--verbose"],
+        ["compile", "none.comp", "-D", ESCAPES],
+        ["cache"],
+        ["cache", "path"],
+        ["cache", ESCAPES],
+        ["doctor"],
+        ["doctor", "--json"],
+        ["multiply", f"{ESCAPES}.npy", "2", "-o", "out.npy"],
+        ["logreg", "train", "data.csv", "--target", "x"],
+        ["logreg", "predict", "data.csv", "--model", ESCAPES],
+        [ESCAPES],
+    )
+    for command in commands:
+        done = vk(*command)
+        assert all(c.isprintable() or c in "\n\t" for c in done.out + done.err), command
+        if "--verbose" not in command and command != ["compile", "text.comp"]:
+            assert not [line for line in (done.out + done.err).splitlines() if line.startswith(("b\\x1b", "ok\\x1b"))]

@@ -84,4 +84,4 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a cache for this test alone."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(folder))
-    return folder / "glsl"
+    return folder / "vkcompute" / "glsl"

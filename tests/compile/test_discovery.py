@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from vkcompute.compilers import discovery, shaderc
+from vkcompute.compilers import command_line, discovery, shaderc
 from vkcompute.errors import CompileError, NoCompiler
 from vkcompute.glsl import glsl
 
@@ -63,6 +63,24 @@ def test_the_order_of_the_search(fake: Fake, monkeypatch: pytest.MonkeyPatch, tm
     assert (discovery.find().path, discovery.find().name) == (str(tmp_path / "glslang-15"), "glslang")
     assert discovery.find("glslc").name == "glslc"  # the argument before the environment
     assert discovery.find(tmp_path / "fakes" / "glslangValidator").name == "glslang"
+
+
+def test_a_program_of_the_working_folder_is_no_compiler(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(name="glslc")
+    monkeypatch.chdir(tmp_path / "fakes")
+    monkeypatch.setenv("PATH", "")
+    for sdk in ("", str(tmp_path / "sdk")):
+        monkeypatch.setenv("VULKAN_SDK", sdk)
+        with pytest.raises(NoCompiler):
+            discovery.find()
+
+
+def test_messages_without_end(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "_MAX_LOG_NBYTES", 1 << 20)
+    with pytest.raises(CompileError, match="glslc wrote more than 1 MiB of messages and was stopped"):
+        glsl("void main() {}", compiler=fake("while :; do cat $0; done", name="glslc").path)
 
 
 def test_the_sdk_is_looked_into(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

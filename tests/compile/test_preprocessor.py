@@ -174,6 +174,14 @@ def test_a_guarded_circle_ends(tmp_path: Path, guard: str) -> None:
     assert list(places(unit)) == ["mark b", "mark a"]
 
 
+@pytest.mark.parametrize("banner", ["/" * 80, "// " * 400, "/* a */ " * 300, "//\n" * 300, " \n" * 300])
+def test_a_banner_before_a_circle_costs_no_time(tmp_path: Path, banner: str) -> None:
+    write(tmp_path, {"a": f'{banner}\n#include "a"\n', "b": f'{banner}\n#ifndef B\n#define B\n#include "b"\n#endif\n'})
+    (circle,) = unit_of('#include "a"', tmp_path).failures.values()
+    assert "circular include" in circle
+    assert unit_of('#include "b"', tmp_path).failures == {}
+
+
 def test_an_unguarded_circle_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"a": '#include "b"\n', "b": '#include "a"\n', "self": '#include "self"\n'})
     (circle,) = unit_of('#include "a"', tmp_path).failures.values()

@@ -79,7 +79,7 @@ def driver(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> Keeping:
 def folder(driver: Keeping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The empty folder that the cache is to be written to."""
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
-    return tmp_path / "pipelines"
+    return tmp_path / "vkcompute" / "pipelines"
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def damage_header(data: bytes, at: int) -> bytes:
 # What the file may hold: (whether its checksum is right, its content made of the good content).
 ENTRIES: dict[str, tuple[bool, Callable[[bytes], bytes]]] = {
     "nothing": (False, lambda data: b""),
-    "noise": (False, lambda data: os.urandom(1000)),
+    "noise": (False, lambda data: disk.MAGIC + os.urandom(1000)),
     "half": (False, lambda data: data[: len(data) // 2]),
     "a bit flipped": (False, lambda data: data[:-1] + bytes([data[-1] ^ 1])),
     "too short for a header": (True, lambda data: data[:31]),

@@ -85,7 +85,7 @@ class Program:
         return len(compiled), [float(each) for each in numbers.split()]
 
     def entries(self) -> list[Path]:
-        return sorted((self._folder / "cache" / "python").iterdir())
+        return sorted((self._folder / "cache" / "vkcompute" / "python").iterdir())
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def program() -> Program:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of rewritten modules, which is empty."""
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
-    return tmp_path / "rewritten"
+    return tmp_path / "vkcompute" / "rewritten"
 
 
 @pytest.fixture

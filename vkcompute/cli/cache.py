@@ -8,6 +8,7 @@ from itertools import groupby
 from vkcompute import disk
 from vkcompute.cli import terminal
 from vkcompute.cli.options import Commands, Parser
+from vkcompute.cli.stderr import one_line
 
 _ACTIONS = "path", "size", "clear"
 
@@ -16,7 +17,7 @@ def add_parser(commands: Commands) -> None:
     """Adds the command's parser."""
     text = (
         "Shows the folder with compiled shaders, kernels and pipelines, and their size; or only the path, or only the "
-        "size; or deletes them. They are compiled again when needed. VKCOMPUTE_CACHE_DIR sets the folder."
+        "size; or deletes them. They are compiled again when needed. The folder is vkcompute in VKCOMPUTE_CACHE_DIR."
     )
     parser: Parser = commands.add_parser("cache", help="show or delete compiled kernels", description=text)
     parser.add_argument("action", nargs="?", choices=_ACTIONS, metavar="ACTION", help="path, size or clear")
@@ -25,16 +26,16 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command."""
-    entries = disk.cache_entries()
     if args.action == "path":
-        terminal.write(str(disk.cache_folder()))
+        terminal.write(one_line(str(disk.cache_folder())))
     elif args.action == "size":
-        terminal.write(_size(entries))
+        terminal.write(_size(disk.cache_entries()))
     elif args.action == "clear":
         deleted = disk.clear_cache()
         terminal.write(f"deleted {_size(deleted)}")
     else:
-        terminal.write(str(disk.cache_folder()))
+        entries = disk.cache_entries()
+        terminal.write(one_line(str(disk.cache_folder())))
         rows = [(kind, _size(list(group))) for kind, group in groupby(entries, lambda entry: entry.path.parent.name)]
         terminal.write("\n".join(terminal.field(kind, size) for kind, size in [*rows, ("total", _size(entries))]))
     return 0

@@ -1,12 +1,12 @@
-"""The checks of `vkcompute doctor`: generators of findings, which need neither a loader nor a driver to run."""
+"""The checks of `vkcompute doctor`: generators of findings, which need neither a loader nor a driver to run.
+
+Whatever loads code or reads files that are not ours is a trial, in a process of its own with limits.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,26 +15,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from vkcompute import disk
 from vkcompute._version import __version__
 from vkcompute.cli import terminal
-from vkcompute.compilers import discovery
+from vkcompute.cli.trial import LOADERS, Record
+from vkcompute.cli.trials import Answer, Ask, in_a_process, in_this_process
 from vkcompute.core import cpu_fallback
-from vkcompute.core.manifests import SELECTED_BY, Manifest, find
-from vkcompute.errors import NoCompiler
+from vkcompute.core.manifests import SELECTED_BY
 
 OK, NOTE, FAILED = "ok", "note", "FAILED"
-_TIMEOUT_S = 120
-_TRIAL = "vkcompute.cli.trial"
 _LOADER_ERRORS = "ERROR", "[Vulkan Loader] ERROR"
 _DRIVER = "the GPU vendor's driver, or a software one (Debian and Ubuntu: `apt install mesa-vulkan-drivers`)"
-_NO_DRIVER = 3
-_LOAD = (
-    "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); "
-    "names = 'vk_icdGetInstanceProcAddr', 'vkGetInstanceProcAddr'; "
-    f"sys.exit(0 if any(hasattr(library, name) for name in names) else {_NO_DRIVER})"
-)
-_LOADERS = {"win32": ("vulkan-1.dll",), "darwin": ("libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib")}
 _VARIABLES = (
     *SELECTED_BY, "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LAYER_PATH",
     "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "VK_LOADER_LAYERS_DISABLE", "XDG_CONFIG_HOME",
@@ -79,31 +69,18 @@ def _package(name: str) -> Finding:
         return Finding(FAILED, name, "is not installed", f"pip install {name}")
 
 
-def loader() -> Iterator[Finding]:
+def loader(ask: Ask = in_a_process) -> Iterator[Finding]:
     """The Vulkan loader and its version."""
-    names = _LOADERS.get(sys.platform, ("libvulkan.so.1", "libvulkan.so"))
-    for name in names:
-        try:
-            library = ctypes.CDLL(name)
-            number = ctypes.c_uint32()
-            library.vkEnumerateInstanceVersion(ctypes.byref(number))
-        except (OSError, AttributeError):
-            continue
-        found = number.value
-        text = f"{_path_of(name)}, Vulkan {found >> 22}.{found >> 12 & 0x3FF}.{found & 0xFFF}"
-        yield Finding(OK, "loader", text)
-        return
-    remedy = "install it: `apt install libvulkan1`, `dnf install vulkan-loader`, `brew install vulkan-loader`, or with "
-    yield Finding(FAILED, "loader", f"none of {', '.join(names)} can be loaded", remedy + _DRIVER)
-
-
-def _path_of(name: str) -> str:
-    """Returns the file of a loaded library, where the system tells it."""
-    try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:
-        return name
-    return next((line.split()[-1] for line in lines if Path(line.split()[-1]).name.startswith(name)), name)
+    answer = ask("the Vulkan loader", "loader")
+    last = answer.records[-1] if answer.records else {}
+    if answer.problem:
+        remedy = "reinstall it; check LD_LIBRARY_PATH; VK_LOADER_LAYERS_DISABLE=~implicit~ leaves implicit layers out"
+        yield Finding(FAILED, "loader", f"{last.get('name', 'the loader')} fails: {answer.problem}", remedy)
+    elif "path" in last:
+        yield Finding(OK, "loader", f"{last['path']}, Vulkan {last['version']}")
+    else:
+        remedy = "install it: `apt install libvulkan1`, `dnf install vulkan-loader`, `brew install vulkan-loader`, or "
+        yield Finding(FAILED, "loader", f"none of {', '.join(LOADERS)} can be loaded", f"{remedy}with {_DRIVER}")
 
 
 def variables(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
@@ -126,39 +103,49 @@ def manifests(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """The drivers' manifests, and whether their libraries load."""
     name = next((name for name in SELECTED_BY if name in environ), "")
     given = f"correct or unset {name}" if name else ""
-    found = find(environ)
-    problems = [each.problem or _refusal(each) for each in found]
+    answer = in_a_process("the driver manifests", "manifests", environ=environ)
+    if answer.problem:
+        text = f"they cannot be read: {answer.problem}"
+        yield Finding(FAILED, "driver manifest", text, given or "check the folders of the manifests")
+    problems = [manifest["problem"] or _refusal(manifest["library"]) for manifest in answer.records]
     mark = FAILED if all(problems) else NOTE  # the loader takes the others
-    for each, problem in zip(found, problems, strict=True):
+    for manifest, problem in zip(answer.records, problems, strict=True):
         if problem:
             remedy = f"{given}, or correct the file" if given else "reinstall the driver, or remove the file"
-            yield Finding(mark, "driver manifest", f"{each.path} {problem}", remedy)
+            yield Finding(mark, "driver manifest", f"{manifest['path']} {problem}", remedy)
         else:
-            yield Finding(OK, "driver manifest", f"{each.path}: {each.library}")
-    if not found and sys.platform == "win32":
+            yield Finding(OK, "driver manifest", f"{manifest['path']}: {manifest['library']}")
+    if answer.records or answer.problem:
+        return
+    if sys.platform == "win32":
         yield Finding(NOTE, "driver manifest", "drivers are listed in the registry, which is not examined")
-    elif not found:
+    else:
         where = f"{name}={environ[name]} names none" if name else "there is none in the folders that the loader reads"
         yield Finding(FAILED, "driver manifest", where, given or _moved(environ) or f"install {_DRIVER}")
 
 
 def _moved(environ: Mapping[str, str]) -> str:
     """Returns the remedy for a variable that hides the folders of the manifests; empty if none does."""
-    usual = {each: environ[each] for each in environ if not each.startswith("XDG_")}
-    variable = next((each for each in _FOLDERS if environ.get(each)), "")
-    if not variable or find(environ) or not find(usual):
+
+    def names_drivers(environ: Mapping[str, str]) -> bool:
+        return bool(in_a_process("the driver manifests", "manifests", environ=environ).records)
+
+    usual = {name: value for name, value in environ.items() if not name.startswith("XDG_")}
+    variable = next((name for name in _FOLDERS if environ.get(name)), "")
+    if not variable or names_drivers(environ) or not names_drivers(usual):
         return ""
     return f"correct or unset {variable}, which names the folders of the driver manifests"
 
 
-def _refusal(manifest: Manifest) -> str:
+def _refusal(library: str) -> str:
     """Returns the reason why a driver's library cannot be loaded; empty if it can."""
-    done = _python("-c", _LOAD, manifest.library)
-    if done.returncode == 0:
-        return ""
-    if done.returncode == _NO_DRIVER:
-        return f"names {manifest.library}, which is no Vulkan driver"
-    return f"names a library that does not load: {_error_line(done.stderr) or f'status {done.returncode}'}"
+    answer = in_a_process(f"the driver {library}", "library", library)
+    if answer.problem:
+        return f"names {library}, which fails when it is loaded: {answer.problem}"
+    [loaded] = answer.records
+    if loaded["error"]:
+        return f"names a library that does not load: {loaded['error']}"
+    return "" if loaded["is_driver"] else f"names {library}, which is no Vulkan driver"
 
 
 def permissions(folder: Path = Path("/dev/dri")) -> Iterator[Finding]:
@@ -189,53 +176,51 @@ def containers(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     if inside and not {"all", "graphics"}.intersection(given.split(",")):
         remedy = "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics"
         yield Finding(FAILED, "container", "the NVIDIA runtime leaves its Vulkan driver out", remedy)
-    try:
-        ctypes.CDLL("libEGL.so.1")
-        yield Finding(OK, "libEGL", "is installed, which NVIDIA's Vulkan driver needs")
-    except OSError:
+    answer = in_a_process("libEGL", "library", "libEGL.so.1")
+    if answer.problem or answer.records[0]["error"]:
         remedy = "install it (Debian and Ubuntu: `apt install libegl1`)"
-        yield Finding(FAILED, "libEGL", "is missing, which NVIDIA's Vulkan driver needs", remedy)
+        what = f"fails when it is loaded ({answer.problem})" if answer.problem else "is missing"
+        yield Finding(FAILED, "libEGL", f"{what}, which NVIDIA's Vulkan driver needs", remedy)
+    else:
+        yield Finding(OK, "libEGL", "is installed, which NVIDIA's Vulkan driver needs")
 
 
-def compilers() -> Iterator[Finding]:
+def compilers(ask: Ask = in_a_process) -> Iterator[Finding]:
     """The GLSL compiler, which only kernels in GLSL need."""
     named = os.environ.get("VKCOMPUTE_GLSLC")
-    try:
-        yield Finding(OK, "GLSL compiler", discovery.find().path)
-    except NoCompiler as error:
-        text = str(error).partition(";")[0] if named else "none, which only kernels in GLSL need"
+    answer = ask("the GLSL compiler", "compiler")
+    if answer.problem:
+        remedy = "correct what this names, or set VKCOMPUTE_GLSLC to another compiler"
+        yield Finding(NOTE, "GLSL compiler", f"the search for it fails: {answer.problem}", remedy)
+    elif answer.records[0]["error"]:
+        text = answer.records[0]["error"] if named else "none, which only kernels in GLSL need"
         remedy = "correct or unset VKCOMPUTE_GLSLC" if named else "install one, as `apt install glslang-tools`"
         yield Finding(NOTE, "GLSL compiler", text, remedy)
+    else:
+        yield Finding(OK, "GLSL compiler", answer.records[0]["path"])
 
 
-def cache() -> Iterator[Finding]:
+def cache(ask: Ask = in_a_process) -> Iterator[Finding]:
     """The cache folder: its place and size, and whether it is used."""
-    folder = disk.cache_folder()
-    try:
-        disk.require_usable_cache()
-    except OSError as error:
-        at = "" if error.filename == str(folder) else f"{error.filename}: "
-        why = f"{at}{error.strerror}" if error.strerror else str(error)
+    answer = ask("the cache folder", "cache")
+    record: Record = answer.records[0] if answer.records else {"folder": "the cache", "error": answer.problem}
+    if record["error"]:
+        text = f"{record['folder']} is not used, so each process compiles anew: {record['error']}"
         remedy = "correct that, or set VKCOMPUTE_CACHE_DIR to another folder"
-        yield Finding(FAILED, "cache", f"{folder} is not used, so each process compiles anew: {why}", remedy)
-        return
-    size = sum(entry.nbytes for entry in disk.cache_entries())
-    yield Finding(OK, "cache", f"{folder}, writable, {terminal.nbytes(size)}")
+        yield Finding(FAILED, "cache", text, remedy)
+    else:
+        yield Finding(OK, "cache", f"{record['folder']}, writable, {terminal.nbytes(record['nbytes'])}")
 
 
 def devices() -> Iterator[Finding]:
     """The layers, the devices, and the one that is chosen."""
-    listing = _python("-m", _TRIAL)
-    said = [line.strip() for line in listing.stderr.splitlines() if line.startswith(_LOADER_ERRORS)]
+    listing = in_a_process("the list of devices", "devices")
+    said = [line.strip() for line in listing.said.splitlines() if line.startswith(_LOADER_ERRORS)]
     yield from [Finding(NOTE, "loader says", line) for line in dict.fromkeys(said)]
-    if listing.returncode:
-        text = _error_line(listing.stderr) or f"the process ended with status {listing.returncode}"
-        what, _, remedy = text.partition("; ")
-        is_own = what.startswith(("NoDevice: ", "NoVulkanLoader: "))
-        remedy = _moved(os.environ) or remedy if is_own else "correct what this names"
-        yield Finding(FAILED, "devices", what if is_own else text, remedy)
+    if listing.problem:
+        yield _no_devices(listing.problem)
         return
-    head, *found = _json_lines(listing.stdout)
+    head, *found = listing.records
     yield Finding(OK, "layers", ", ".join(head["layers"]) or "none")
     if not found:
         yield Finding(FAILED, "devices", "the drivers have none", f"install {_DRIVER}")
@@ -243,6 +228,14 @@ def devices() -> Iterator[Finding]:
         yield _device(device, "the only one" if len(found) == 1 else "no other comes before it")
     if found and not any(not device["reasons"] for device in found):
         yield Finding(FAILED, "choice", "no device is chosen", "correct or unset VKCOMPUTE_DEVICE")
+
+
+def _no_devices(problem: str) -> Finding:
+    what, _, remedy = problem.partition("; ")
+    if what.startswith(("NoDevice: ", "NoVulkanLoader: ")):
+        return Finding(FAILED, "devices", what, _moved(os.environ) or remedy)
+    remedy = "correct what this names, or name the manifests of good drivers by VK_DRIVER_FILES"
+    return Finding(FAILED, "devices", problem, remedy)
 
 
 def _device(device: Mapping[str, Any], why: str) -> Finding:
@@ -261,54 +254,29 @@ def _device(device: Mapping[str, Any], why: str) -> Finding:
 
 def computations() -> Iterator[Finding]:
     """Computations on each usable device, compared with NumPy."""
-    listing = _python("-m", _TRIAL)
-    for device in [each for each in _json_lines(listing.stdout) if each.get("usable")]:
-        yield from _trials(device["index"])
+    listing = in_a_process("the list of devices", "devices")
+    for index in [record["index"] for record in listing.records if record.get("usable")]:
+        yield from _computed(index, in_a_process(f"device {index}", "computations", str(index)))
 
 
-def _trials(index: int) -> Iterator[Finding]:
-    subject, done = f"device {index}", _python("-m", _TRIAL, str(index))
-    trials = list(_json_lines(done.stdout))
-    for trial in trials:
+def _computed(index: int, answer: Answer) -> Iterator[Finding]:
+    subject = f"device {index}"
+    for trial in answer.records:
         if not trial["equal"]:
             remedy = "update the driver; choose another device by VKCOMPUTE_DEVICE until then"
             yield Finding(FAILED, subject, f"{trial['trial']}: the result differs from NumPy's", remedy)
-    if done.returncode:
-        text = _error_line(done.stderr) or f"the process ended with status {done.returncode}"
-        what, _, remedy = text.partition("; ")
+    if answer.problem:
+        what, _, remedy = answer.problem.partition("; ")
         yield Finding(FAILED, subject, f"a computation failed: {what}", remedy or "update the driver")
-    elif all(trial["equal"] for trial in trials):
-        names = ", ".join(trial["trial"] for trial in trials)
+    elif all(trial["equal"] for trial in answer.records):
+        names = ", ".join(trial["trial"] for trial in answer.records)
         yield Finding(OK, subject, f"{names}: equal to NumPy")
-
-
-def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python in a process of its own, with this package, and with the loader's errors on stderr."""
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    environ = os.environ | {"PYTHONPATH": path, "VK_LOADER_DEBUG": os.environ.get("VK_LOADER_DEBUG", "error")}
-    command = [sys.executable, *arguments]
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, env=environ, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_TIMEOUT_S} s")
-
-
-def _json_lines(text: str) -> Iterator[dict[str, Any]]:
-    return (json.loads(line) for line in text.splitlines() if line.startswith("{"))
-
-
-def _error_line(text: str) -> str:
-    """Returns the error of a traceback, without its notes; the last line of another text."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    at = max((place + 1 for place, line in enumerate(lines) if line.startswith(" ")), default=len(lines))
-    return next(iter(lines[at:] or lines[-1:]), "").strip().removeprefix("vkcompute.errors.")
 
 
 def environment() -> dict[str, str]:
     """Returns the outcomes of the checks of everything but drivers and devices, by subject."""
-    return {each.subject: each.text for check in (packages, loader, compilers, cache) for each in check()}
+    checks = packages(), *[check(in_this_process) for check in (loader, compilers, cache)]
+    return {finding.subject: finding.text for check in checks for finding in check}
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vkcompute import disk
 from vkcompute.cli import statistics, terminal
 from vkcompute.cli.options import Commands, Parser, check_output
+from vkcompute.cli.stderr import one_line
 from vkcompute.compilers.compiler import TARGETS
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if target is not None:
         disk.write_atomic(Path(target), spirv)
         if not shows and not args.quiet:
-            terminal.write(f"wrote {target} ({terminal.count(len(spirv), 'byte')})")
+            terminal.write(f"wrote {one_line(target)} ({terminal.count(len(spirv), 'byte')})")
     if reflects:
         terminal.write(_json(interface) if args.json else _text(interface))
     if asks_driver:

@@ -50,10 +50,14 @@ def _outcomes(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
         yield from check()
     except OSError as error:
         yield Finding(FAILED, check.__name__, str(error), "correct the access to what this names")
+    except Exception as error:
+        text = f"the check itself fails: {type(error).__name__}: {error}"
+        yield Finding(FAILED, check.__name__, text, "report it with the output of `vkcompute doctor --json`")
 
 
 def _write(finding: Finding) -> None:
     """Prints a finding on one line, which can be searched and pasted, and its remedy on another."""
-    terminal.write(f"{finding.mark:{_MARK_COLUMNS}}{finding.subject:{_SUBJECT_COLUMNS}} {one_line(finding.text)}")
+    subject = f"{one_line(finding.subject):{_SUBJECT_COLUMNS}}"
+    terminal.write(f"{finding.mark:{_MARK_COLUMNS}}{subject} {one_line(finding.text)}")
     if finding.remedy:
-        terminal.write(f"{'':{_MARK_COLUMNS}}{'remedy:':{_SUBJECT_COLUMNS}} {finding.remedy}")
+        terminal.write(f"{'':{_MARK_COLUMNS}}{'remedy:':{_SUBJECT_COLUMNS}} {one_line(finding.remedy)}")

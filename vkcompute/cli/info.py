@@ -15,9 +15,8 @@ from vkcompute.cli.checkup import environment
 from vkcompute.cli.options import Commands, Parser
 
 if TYPE_CHECKING:
+    from vkcompute.cli.verdicts import Verdicts
     from vkcompute.core.physical import PhysicalDevice
-
-    Verdicts = list[tuple[PhysicalDevice, list[str]]]
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         NoVulkanLoader, NoDevice: no loader, or no usable device (after showing all devices).
     """
+    from vkcompute.cli.verdicts import verdicts
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
 
@@ -49,28 +49,6 @@ def run(args: argparse.Namespace) -> int:
             terminal.write(_json(found) if args.json else f"{_environment()}\n\n{_text(found)}")
         choose(devices, args.device or None, environment=environment)  # raises NoDevice with the reasons
     return 0
-
-
-def verdicts(devices: list[PhysicalDevice], wanted: str | None = None) -> Verdicts:
-    """Each device with the reasons against it; the chosen one has none."""
-    from vkcompute.core.physical import choose, reasons_against
-
-    found = [(device, reasons_against(device, wanted)) for device in devices]
-    if any(not reasons for _, reasons in found):
-        chosen = choose(devices, wanted)
-        for device, reasons in found:
-            if device is not chosen and not reasons:
-                reasons.append(_behind(device, chosen))
-    return found
-
-
-def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:
-    kinds, sizes = zip(device.score, chosen.score, strict=True)
-    if kinds[0] != kinds[1]:
-        return f"a device of kind {chosen.kind} is preferred to {device.kind}"
-    if sizes[0] != sizes[1]:
-        return f"it has less memory than [{chosen.index}]"
-    return f"[{chosen.index}] is its equal, and has the lower index"
 
 
 def _json(verdicts: Verdicts) -> str:

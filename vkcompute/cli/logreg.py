@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import os
 import sys
 from collections.abc import Iterable
@@ -170,7 +171,12 @@ def _predict(args: argparse.Namespace) -> int:
     model = LogisticRegression.load(args.model)
     rows = _predictions(model, _features(args.data, model), args.proba)
     if args.output is None:
-        _write(sys.stdout, rows)
+        if not sys.stdout.isatty():
+            _write(sys.stdout, rows)
+            return 0
+        text = io.StringIO()  # a model's classes may be anything
+        _write(text, rows)
+        terminal.write(text.getvalue().rstrip("\n"))
         return 0
     with disk.replacing(args.output) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         n_rows = _write(file, rows)

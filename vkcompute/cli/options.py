@@ -17,7 +17,7 @@ from vkcompute.cli.stderr import UsageError
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 """The object that a command adds its parser to."""
 
-_NEGATIVE = re.compile(r"-(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?$|-inf$", re.IGNORECASE)
+_NEGATIVE = re.compile(r"-(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?$|-inf$", re.IGNORECASE)
 _MIN_BYTES = 1024  # smaller chunks would be very slow
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 

@@ -15,7 +15,7 @@ from vkcompute.errors import VkComputeError
 
 if TYPE_CHECKING:
     from vkcompute.jit.kernel import PythonKernel
-    from vkcompute.runtime.launching.radv import Compilation
+    from vkcompute.runtime.launching.radv import Outcome
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _logger = logging.getLogger("vkcompute")
@@ -38,18 +38,28 @@ def write(args: argparse.Namespace, shaders: _Shaders) -> None:
     """Compiles the shaders, and writes their statistics, their assembly, or both.
 
     Raises:
-        MissingFeature: the driver does not tell how it compiles, or its device cannot run a shader.
+        MissingFeature: the driver does not tell how it compiles, or its device cannot run a shader; the others are
+            written.
+        VkComputeError: the compiler fails at a shader; the others are written.
         NoDevice, ValueError: the device or the family is not found.
     """
-    found = _compiled(args, shaders)
-    if args.json:
-        terminal.write(_json(shaders, found))
-        return
+    outcomes = _outcomes(args, shaders)
     sections = []
-    for (name, _), (statistics, assembly) in zip(shaders, found, strict=True):
+    for (name, _), outcome in zip(shaders, outcomes, strict=True):
+        if isinstance(outcome, VkComputeError):
+            continue
+        statistics, assembly = outcome
         sections += [_text(name, statistics)] if args.statistics else []
-        sections += [assembly.rstrip()] if args.assembly else []
-    terminal.write("\n\n".join(sections))
+        sections += [_labelled(name, statistics, assembly, args)] if args.assembly else []
+    if args.json:
+        terminal.write(_json(shaders, outcomes))
+    elif sections:
+        terminal.write("\n\n".join(sections))
+    failures = [outcome for outcome in outcomes if isinstance(outcome, VkComputeError)]
+    for failure in failures[:-1]:
+        _logger.error("%s", failure)
+    if failures:
+        raise failures[-1]
 
 
 def kernels_in(path: str) -> list[tuple[str, bytes]]:
@@ -104,19 +114,25 @@ def _run(path: str) -> dict[str, Any]:
         raise ValueError(f"{place}{type(error).__name__}: {error}") from error
 
 
-def _compiled(args: argparse.Namespace, shaders: _Shaders) -> list[Compilation]:
+def _outcomes(args: argparse.Namespace, shaders: _Shaders) -> list[Outcome]:
     from vkcompute.core.compiler_device import CompilerDevice
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
-    from vkcompute.runtime.launching.radv import Shader, compile_for, compile_on
+    from vkcompute.runtime.launching.radv import Shader, compile_on, outcomes_for
 
     given = [Shader(*shader) for shader in shaders]
     if args.on is not None:
-        return compile_for(args.on, given)
+        return outcomes_for(args.on, given)
     with Instance() as instance:
         named = os.environ.get("VKCOMPUTE_DEVICE")
         with CompilerDevice(choose(enumerate_devices(instance), args.device, environment=named)) as device:
-            return compile_on(device, given)
+            return list(compile_on(device, given))
+
+
+def _labelled(name: str, statistics: KernelStatistics, assembly: str, args: argparse.Namespace) -> str:
+    """The assembly, below the name of its shader unless the statistics above it have it."""
+    head = [] if args.statistics else [f"{name} on {statistics.device}:", ""]
+    return "\n".join([*head, assembly.rstrip()])
 
 
 def _text(name: str, statistics: KernelStatistics) -> str:
@@ -127,12 +143,14 @@ def _text(name: str, statistics: KernelStatistics) -> str:
     return "\n".join([f"{name} on {statistics}", "", "by the driver's names:", *lines])
 
 
-def _json(shaders: _Shaders, found: Sequence[Compilation]) -> str:
+def _json(shaders: _Shaders, outcomes: Sequence[Outcome]) -> str:
     import json
     from dataclasses import asdict
 
     rows: list[dict[str, Any]] = [
-        {"name": name, **asdict(statistics), "assembly": assembly}
-        for (name, _), (statistics, assembly) in zip(shaders, found, strict=True)
+        {"name": name, "error": str(outcome)}
+        if isinstance(outcome, VkComputeError)
+        else {"name": name, **asdict(outcome.statistics), "assembly": outcome.assembly}
+        for (name, _), outcome in zip(shaders, outcomes, strict=True)
     ]
     return json.dumps(rows, indent=2)

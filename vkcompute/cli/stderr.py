@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import signal
 import sys
 import warnings
@@ -38,8 +37,20 @@ _DRIVER_ERRORS = (VulkanError, ValidationError, DeviceLost)
 def one_line(text: str) -> str:
     """The text on one line, with unprintable characters (as in file names) escaped."""
     lines = text.strip().splitlines()
-    joined = re.sub(r"\s+", " ", " ".join(lines)) if len(lines) > 1 else text.strip()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+    joined = " ".join(" ".join(lines).split()) if len(lines) > 1 else text.strip()
+    return joined if joined.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in joined)
+
+
+def printable(text: str) -> str:
+    """The text with unprintable characters escaped, but for line ends and tabs. All output of commands passes through.
+
+    Names of files and devices, and texts of files, compilers and drivers may have control sequences of terminals.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def report(error: BaseException, *, verbose: bool = False) -> int:
@@ -60,7 +71,7 @@ def write_line(text: str) -> None:
     """Writes a line to stderr, if that is open."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
 
 class _Handler(logging.Handler):

@@ -20,8 +20,9 @@ from vkcompute.cli.header import Header, not_utf8, quoted
 from vkcompute.errors import DataError
 
 # Numbers as numpy's parser reads them. Python's float() accepts more: 1_000, digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _MAX_SHOWN = 40
 
 
@@ -209,8 +210,17 @@ def _defect(cell: str) -> str | None:
         return "the cell is empty; fill it in, or remove the row"
     if not _NUMBER.fullmatch(cell):
         shown = cell if len(cell) <= _MAX_SHOWN else cell[:_MAX_SHOWN] + "..."
-        comma = "; write a decimal point, not a comma" if _DECIMAL_COMMA.fullmatch(cell) else ""
-        return f"{shown!r} is not a number{comma}"
+        return f"{shown!r} is not a number{_about_commas(cell)}"
     if not math.isfinite(float(cell)):
         return f"{cell[:_MAX_SHOWN]} is not finite; replace it, or remove the row"
     return None
+
+
+def _about_commas(cell: str) -> str:
+    """The remedy for a number with commas; empty for another cell."""
+    if len(cell) > _MAX_SHOWN:
+        return ""
+    if _THOUSANDS.fullmatch(cell):
+        decimal = "" if cell.count(",") > 1 or "." in cell else f", or {cell.replace(',', '.')} if it is a decimal one"
+        return f"; write {cell.replace(',', '')} if the comma separates thousands{decimal}"
+    return "; write a decimal point, not a comma" if _DECIMAL_COMMA.fullmatch(cell) else ""

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from vkcompute.cli.stderr import one_line
+from vkcompute.cli.stderr import one_line, printable
 from vkcompute.representation import nbytes as nbytes
 
 _MIN_COLUMNS, _MAX_COLUMNS = 40, 100
@@ -19,9 +19,9 @@ def width() -> int:
 
 
 def write(text: str) -> None:
-    """Prints text. Characters that the output's encoding lacks are escaped."""
+    """Prints text. Characters that are unprintable, or that the output's encoding lacks, are escaped."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    print(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def truncate(text: str, columns: int) -> str:

@@ -1,31 +1,106 @@
-"""Trials of devices for `vkcompute doctor`, in a process of their own: a broken driver may end it.
+"""Trials of what is not ours, in a process of their own: a broken loader, driver, layer or compiler may end it.
 
-python -m vkcompute.cli.trial           lists the layers, and the devices, a line of JSON for each
-python -m vkcompute.cli.trial INDEX     computes on one, a line of JSON for each computation
+`main` writes the records of a trial, a line of JSON for each, and a last line that says that it has ended by itself.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
 
-import numpy as np
+Record = dict[str, Any]
 
 N = 100_003
+END: Record = {"ended": True}
+_LOADERS = {"win32": ("vulkan-1.dll",), "darwin": ("libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib")}
+LOADERS = _LOADERS.get(sys.platform, ("libvulkan.so.1", "libvulkan.so"))
+_ENTRIES = "vk_icdGetInstanceProcAddr", "vkGetInstanceProcAddr"
 
 
-def main(argv: list[str]) -> None:
-    """Runs the process."""
-    for found in computed(int(argv[0])) if argv else iter(listed()):
-        print(json.dumps(found), flush=True)
+def main(answer: BinaryIO, name: str, *arguments: str) -> None:
+    """Runs a trial."""
+    for record in chain(TRIALS[name](*arguments), [END]):
+        answer.write(json.dumps(record).encode() + b"\n")
+        answer.flush()
 
 
-def listed() -> list[dict[str, Any]]:
+def loader() -> Iterator[Record]:
+    """Yields the names of the loader that are tried, then its path and its version; no path if there is none."""
+    for name in LOADERS:
+        yield {"name": name}
+        try:
+            library = ctypes.CDLL(name)
+            number = ctypes.c_uint32()
+            library.vkEnumerateInstanceVersion(ctypes.byref(number))
+        except (OSError, AttributeError):
+            continue
+        version = f"{number.value >> 22}.{number.value >> 12 & 0x3FF}.{number.value & 0xFFF}"
+        yield {"path": _path_of(name), "version": version}
+        return
+
+
+def _path_of(name: str) -> str:
+    """Returns the file of a loaded library, where the system tells it."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return name
+    return next((line.split()[-1] for line in lines if Path(line.split()[-1]).name.startswith(name)), name)
+
+
+def manifests() -> Iterator[Record]:
+    """Yields the drivers' manifests."""
+    from vkcompute.core.manifests import find
+
+    for manifest in find():
+        yield {"path": str(manifest.path), "library": manifest.library, "problem": manifest.problem}
+
+
+def library(name: str) -> Iterator[Record]:
+    """Loads a library; yields the reason why it does not load, and whether it is a Vulkan driver."""
+    try:
+        loaded = ctypes.CDLL(name)
+    except OSError as error:
+        yield {"error": str(error), "is_driver": False}
+        return
+    yield {"error": "", "is_driver": any(hasattr(loaded, entry) for entry in _ENTRIES)}
+
+
+def compiler() -> Iterator[Record]:
+    """Yields the path of the GLSL compiler, or the reason why there is none."""
+    from vkcompute.compilers import discovery
+    from vkcompute.errors import NoCompiler
+
+    try:
+        yield {"path": discovery.find().path, "error": ""}
+    except NoCompiler as error:
+        yield {"path": "", "error": str(error).partition(";")[0]}
+
+
+def cache() -> Iterator[Record]:
+    """Yields the size of the cache, or the reason why it is not used."""
+    from vkcompute import disk
+
+    folder = disk.cache_folder()
+    try:
+        disk.require_usable_cache()
+        size = sum(entry.nbytes for entry in disk.cache_entries())
+    except OSError as error:
+        at = "" if error.filename in (None, str(folder)) else f"{error.filename}: "
+        yield {"folder": str(folder), "error": f"{at}{error.strerror}" if error.strerror else str(error)}
+        return
+    yield {"folder": str(folder), "error": "", "nbytes": size}
+
+
+def devices() -> list[Record]:
     """Returns the layers, then the devices with the reasons against those that are not chosen."""
-    from vkcompute.cli.info import verdicts
+    from vkcompute.cli.verdicts import verdicts
     from vkcompute.core.instance import Instance, layers
     from vkcompute.core.physical import enumerate_devices
 
@@ -54,14 +129,16 @@ def _lacking(features: dict[str, bool]) -> list[str]:
     return [row.name for row in TABLE if row.name not in of_kernels(features)]
 
 
-def computed(index: int) -> Iterator[dict[str, Any]]:
+def computations(index: str) -> Iterator[Record]:
     """Yields the outcome of each computation."""
+    import numpy as np
+
     from vkcompute.jit.elementwise.reduction import reduce
     from vkcompute.pipelines.multiply import multiply
     from vkcompute.runtime.runtime import Runtime
 
     total = reduce("a + b", 0)
-    with Runtime(index) as gpu:
+    with Runtime(int(index)) as gpu:
         x, digits = np.random.default_rng(0).random(N, np.float32), np.arange(N, dtype=np.int32) % 10
         trials: dict[str, Callable[[], bool]] = {
             "transfer": lambda: np.array_equal(gpu.array(x).numpy(), x),
@@ -73,7 +150,9 @@ def computed(index: int) -> Iterator[dict[str, Any]]:
             yield {"trial": name, "equal": bool(trial())}
 
 
-def _kernel(gpu: Any, x: np.ndarray[Any, Any]) -> bool:
+def _kernel(gpu: Any, x: Any) -> bool:
+    import numpy as np
+
     from vkcompute.jit.kernel import kernel
     from vkcompute.jit.library.ids import global_id
 
@@ -87,5 +166,6 @@ def _kernel(gpu: Any, x: np.ndarray[Any, Any]) -> bool:
     return np.array_equal(out.numpy(), 2 * x)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+TRIALS: dict[str, Callable[..., Iterator[Record] | list[Record]]] = {
+    trial.__name__: trial for trial in (loader, manifests, library, compiler, cache, devices, computations)
+}

@@ -11,12 +11,13 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vkcompute import child_process
+from vkcompute.child_process import Limits
 from vkcompute.compilers import diagnostics
 from vkcompute.compilers.compiler import CompileResult, fingerprint
 from vkcompute.errors import CompileError
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 _TIME_LIMIT = "VKCOMPUTE_GLSLC_TIMEOUT_S"
 _MAX_TIME_LIMIT_S = 1_000_000
+_MAX_LOG_NBYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +112,21 @@ def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
     """Exit status and whole output of a program with `text` as its standard input.
 
     Raises:
-        CompileError: the program cannot be run, or exceeds the time limit.
+        CompileError: the program cannot be run, or exceeds the limit of time or output.
         ValueError: the time limit in the environment is invalid.
     """
-    limit_s = _time_limit_s()
+    limits = Limits(_time_limit_s(), _MAX_LOG_NBYTES)
     try:
-        done = subprocess.run(
-            command,
-            input=text.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            timeout=limit_s,
-            # Windows: open no console window.
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
+        done = child_process.run(command, limits, data=text.encode(), errors_in_output=True)
     except OSError as error:  # e.g. not the format of this machine's executables
         raise CompileError(f"{command[0]} cannot be run: {error.strerror}; use another compiler") from error
-    except subprocess.TimeoutExpired as error:
+    if len(done.output) > _MAX_LOG_NBYTES:
+        raise CompileError(f"{command[0]} wrote more than {_MAX_LOG_NBYTES >> 20} MiB of messages and was stopped")
+    if done.problem:
         raise CompileError(
-            f"{command[0]} exceeded {limit_s:g} s and was stopped; {_TIME_LIMIT} sets the limit"
-        ) from error
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+            f"{command[0]} exceeded {limits.timeout_s:g} s and was stopped; {_TIME_LIMIT} sets the limit"
+        )
+    return done.status, done.output.decode("utf-8", "replace")
 
 
 def _time_limit_s() -> float:

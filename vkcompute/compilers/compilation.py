@@ -12,6 +12,7 @@ from vkcompute.compilers.command_line import optimizer_identity
 from vkcompute.compilers.compiler import Compiler
 from vkcompute.compilers.preprocessor import MAIN, TranslationUnit
 from vkcompute.errors import CompileError
+from vkcompute.slow_work import announced
 from vkcompute.spirv.enums import MAGIC
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,8 @@ def compile_cached(unit: TranslationUnit, compiler: Compiler, target: str, optim
     path = disk.cache_folder() / "glsl" / hashlib.sha256("\0".join(key).encode()).hexdigest()
     spirv = disk.read_cached(path)
     if spirv is None or not _is_spirv(spirv):
-        spirv = compile_unit(unit, compiler, target, optimize)
+        with announced(f"compiling {unit.files[MAIN].name} with {compiler.name}"):
+            spirv = compile_unit(unit, compiler, target, optimize)
         disk.keep_cached(path, spirv)
     return spirv
 

@@ -20,9 +20,10 @@ _SHADERC = re.compile(r"(?P<file>[^\s:]+):(?:(?P<line>\d+):)? error: (?P<message
 _CONTINUED = re.compile(r"(?:[^\s:]+:)?\s{4,}(\S.*)")  # the linker lists undefined names on lines of their own
 _SUMMARY = re.compile(r"\d+ (?:compilation errors?|errors?)\b.*|.*: compilation terminated\s*")
 _TOKEN = re.compile(r"'([^']+)' :")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_METAL = "[["  # of its attributes, after which `kernel void` is not OpenCL's
 _OTHER_LANGUAGES = {
-    re.compile(r"\b(?:__kernel|__global|kernel\s+void(?!.*\[\[))\b", re.DOTALL): (
+    re.compile(r"\b(?:__kernel|__global|kernel\s+void)\b"): (
         "OpenCL C",
         "gl_GlobalInvocationID is its get_global_id, and a buffer block its __global pointer",
     ),
@@ -68,10 +69,12 @@ def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     found = _other_language(unit.files[MAIN].text) or parse(log)
     broken = [item for item in found if _include_failure(unit.failures, item)]
     found = broken or found  # a missing include causes further errors: show the cause only
-    name = unit.files[MAIN].name
+    name = _name(unit.files[MAIN])
     if not found:
         return CompileError(f"{name}: {compiler} failed without naming an error; its output:\n{log.strip()[-2000:]}")
     shown = [_show(unit, item) for item in found[:MAX_SHOWN]]
+    if broken:  # the preprocessor has this error, whatever the compiler
+        compiler = str(_include_failure(unit.failures, broken[0])).partition(":")[0].partition("; ")[0]
     if len(found) > MAX_SHOWN:
         shown.append(f"... and {len(found) - MAX_SHOWN} more")
     return CompileError(f"{name} does not compile ({compiler}):\n" + "\n".join(shown))
@@ -82,7 +85,7 @@ def _other_language(text: str) -> list[Diagnostic]:
     code = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for words, (language, in_glsl) in _OTHER_LANGUAGES.items():
         match = words.search(code)
-        if match is not None:
+        if match is not None and not (match[0].startswith("kernel") and _METAL in code):
             before = code[: match.start()]
             message = f"this is {language}, not GLSL, which has no {match[0]}; {in_glsl}; or write a Python kernel"
             return [Diagnostic(MAIN, before.count("\n") + 1, len(before) - before.rfind("\n"), message)]
@@ -97,8 +100,8 @@ def _show(unit: TranslationUnit, item: Diagnostic) -> str:
     file = unit.files.get(item.file, SourceFile(str(item.file), ""))
     message = _include_failure(unit.failures, item) or item.message
     if item.line == 0:
-        return f"{file.name}: {message}"
-    head = f"{file.name}:{item.line}:" + (f"{item.column}:" if item.column else "") + f" {message}"
+        return f"{_name(file)}: {message}"
+    head = f"{_name(file)}:{item.line}:" + (f"{item.column}:" if item.column else "") + f" {message}"
     lines = file.text.split("\n")
     if item.line > len(lines) or not lines[item.line - 1].strip():
         return head
@@ -108,6 +111,11 @@ def _show(unit: TranslationUnit, item: Diagnostic) -> str:
         return f"{head}\n    {source}"
     indent = re.sub(r"[^\t]", " ", source[: column - 1])  # keep tabs, to align the caret
     return f"{head}\n    {source}\n    {indent}^"
+
+
+def _name(file: SourceFile) -> str:
+    """The name of a file on one line, so that it cannot pass for an error of its own."""
+    return "\\n".join(file.name.splitlines())
 
 
 def _column_of_token(source: str, message: str) -> int:

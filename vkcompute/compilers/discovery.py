@@ -54,13 +54,21 @@ def _find(named: str | None, environment: str | None, path: str, sdk: str) -> Co
         if not isinstance(library, str):
             return library
         tried.append(library)
-    search = os.pathsep.join([*_sdk_folders(sdk), path])
+    search = os.pathsep.join(filter(None, [*_sdk_folders(sdk), path]))  # an empty entry means the working folder
     for program, kind in PROGRAMS:
-        found = shutil.which(program, path=search)
+        found = _installed(program, search)
         if found is not None:
             return kind(found, f"{kind.name}:{fingerprint(found)}")
         tried.append(f"{program}: not on PATH")
     raise NoCompiler("\n  ".join(["no GLSL compiler on this machine; tried", *tried]) + f";\n{_INSTALL}")
+
+
+def _installed(program: str, search: str) -> str | None:
+    """The path of a program in a list of folders; None if it is in none of them."""
+    found = shutil.which(program, path=search)
+    # Windows tries the working folder first, whether it is in the list or not.
+    is_named = found is None or os.path.dirname(found) != os.curdir or os.curdir in search.split(os.pathsep)
+    return found if is_named else None
 
 
 def _named(name: str, origin: str, path: str) -> Compiler:

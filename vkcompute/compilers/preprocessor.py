@@ -25,17 +25,18 @@ _MARKER = "vkcompute_include_error_"
 _MAX_NBYTES = 16 << 20
 _MAX_DEPTH = 100
 
+# The time of each pattern grows with the text's length, not with its square. No two parts of it can match the same
+# characters, and a comment or a string may lack its end.
 # Matches comments and strings too, so that directives inside of them are skipped.
 _TOKEN = re.compile(
-    r"""/\*.*?(?:\*/|\Z) | //(?:\\\n|[^\n])* | "(?:\\.|[^"\\\n])*"
-    | ^[ \t]*\#[ \t]*(?P<word>version|include|pragma)\b(?P<rest>(?:"[^"\n]*"|<[^>\n]*>|(?!/[/*])[^\n])*)""",
+    r"""/\*.*?(?:\*/|\Z) | //(?:\\\n|[^\n])* | "(?:\\.|[^"\\\n])*"?
+    | ^[ \t]*\#[ \t]*(?P<word>version|include|pragma)\b
+      (?P<rest>[ \t]*(?:"[^"\n]*"|<[^>\n]*>)?(?:(?!/[/*])[^\n])*)""",
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 _INCLUDE = re.compile(r'"(?P<quoted>[^"]+)"\Z|<(?P<angled>[^>]+)>\Z')
-_GUARD = re.compile(
-    r"(?:\s|//[^\n]*|/\*.*?\*/)*^[ \t]*#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b",
-    re.MULTILINE | re.DOTALL,
-)
+_BLANK = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_GUARD = re.compile(r"#[ \t]*ifndef[ \t]+(\w+)\b[^\n]*\n\s*#[ \t]*define[ \t]+\1\b")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 
@@ -161,7 +162,7 @@ class _Preprocessor:
         text = self.files[number].text
         once = any(item.once for item in _directives(text))
         if path in self.open_paths:
-            if not once and _GUARD.match(text) is None:
+            if not once and not _is_guarded(text):
                 chain = " -> ".join([*self.open_paths[self.open_paths.index(path) :], path])
                 self._fail(f"circular include: {chain}; put #pragma once into {path}")
             return
@@ -178,6 +179,14 @@ class _Preprocessor:
         marker = f"{_MARKER}{len(self.failures)}"
         self.failures[marker] = message
         self.parts.append(f"#error {marker}\n")
+
+
+def _is_guarded(text: str) -> bool:
+    """True if a text begins with an include guard, behind comments."""
+    at = 0
+    while blank := _BLANK.match(text, at):
+        at = blank.end()
+    return _GUARD.match(text, at) is not None
 
 
 def read(path: Path) -> SourceFile:

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from vkcompute.disk import open_regular
+from vkcompute.errors import DataError
+
+_MAX_NBYTES = 1 << 20
+_MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 
 SELECTED_BY = "VK_DRIVER_FILES", "VK_ICD_FILENAMES"
 """Variables that replace the usual folders; the first one that is set counts, even if it is empty."""
@@ -47,7 +54,11 @@ def find(environ: Mapping[str, str] = os.environ) -> list[Manifest]:
 def read(path: Path) -> Manifest:
     """Reads a manifest."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            content = file.read(_MAX_NBYTES + 1)
+        if len(content) > _MAX_NBYTES:
+            return Manifest(path, problem=f"has more than {_MAX_NBYTES >> 10:,} KiB, and is no driver manifest")
+        text = content.decode()
         if not text.strip():
             return Manifest(path, problem="is empty")
         library = json.loads(text)["ICD"]["library_path"]
@@ -55,18 +66,33 @@ def read(path: Path) -> Manifest:
         return Manifest(path, problem="does not exist")
     except OSError as error:
         return Manifest(path, problem=f"cannot be read: {error.strerror}")
-    except ValueError as error:
+    except DataError:
+        return Manifest(path, problem="is a pipe or a device")
+    except (ValueError, RecursionError) as error:  # nested too deeply
         return Manifest(path, problem=f"is not JSON: {error}")
     except (KeyError, TypeError):
         return Manifest(path, problem="names no library: it has no ICD.library_path")
     if not isinstance(library, str) or not library:
-        return Manifest(path, problem=f"names no library: its ICD.library_path is {library!r}")
+        return Manifest(path, problem=f"names no library: its ICD.library_path is {reprlib.repr(library)}")
+    if "\0" in library or not _is_encodable(library) or len(library) > _MAX_PATH_CHARACTERS:
+        return Manifest(path, problem=f"names no library: its ICD.library_path is no path, {reprlib.repr(library)}")
+    if not path.name.lower().endswith(".json"):
+        return Manifest(path, problem="is left out by the loader, since its name does not end in .json")
     if "/" in library or "\\" in library:
         place = path.parent / library  # an absolute path replaces the folder
         if not os.path.exists(place):
             return Manifest(path, problem=f"names the library {place}, which does not exist")
         library = str(place)
     return Manifest(path, library)
+
+
+def _is_encodable(name: str) -> bool:
+    """False for a lone surrogate that stands for no byte of a file name."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _listed(paths: str) -> list[Path]:

@@ -22,6 +22,7 @@ from vkcompute.jit.compilation import fingerprint, plain_data
 from vkcompute.jit.compilation.specialization import Specialization
 from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.slow_work import announced
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ class Specializations:
         entry = self._entry(key)
         found = None if entry is None else _load(entry, self._functions)
         if found is None:
-            found = make(*key)
+            with announced(f"compiling {getattr(self._functions[0], '__name__', 'a kernel')}"):
+                found = make(*key)
             if entry is not None:
                 _store(entry, self._functions, found)
         return found

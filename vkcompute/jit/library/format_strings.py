@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from vkcompute.jit.frontend.source import UnsupportedError
 
 _INTEGERS = str.maketrans("iu", "dd")
-_FIELD = re.compile(r"%(?P<flags>[-+ 0#]*)(?P<width>\d*)(?P<precision>(?:\.\d+)?)(?P<kind>[diuoxXeEfFgGsra%])")
+_FIELD = re.compile(
+    r"%(?P<flags>[-+ 0#]*)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d+)?)(?P<kind>[diuoxXeEfFgGsra%])"
+)
 
 
 def as_f_string(node: ast.expr) -> ast.JoinedStr | None:

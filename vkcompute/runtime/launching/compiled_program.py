@@ -15,6 +15,7 @@ from vkcompute.runtime.launching.arguments import check_bindings
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.rewriting import rewritten
 from vkcompute.runtime.launching.statistics import KernelStatistics, assembly_of, statistics_of
+from vkcompute.slow_work import announced
 from vkcompute.spirv.capabilities import missing_features
 from vkcompute.spirv.interface import Binding
 from vkcompute.spirv.nesting import exceeds_depth
@@ -60,7 +61,8 @@ class CompiledProgram:
         self.layout = PipelineLayout(device, bindings, push.nbytes if push is not None else 0)
         self.divisible = divided and not interface.reads_num_workgroups
         self._spirv = rewritten(program, device.physical, values)
-        self.pipeline = self._pipeline()
+        with announced(f"the driver's compilation of {program.name} for {device.physical.name}"):
+            self.pipeline = self._pipeline()
 
     def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
         device, interface = self._device, self._program.interface

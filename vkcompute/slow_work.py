@@ -1,0 +1,36 @@
+"""Lines about work that takes seconds, so that it is not taken for a hang."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+logger = logging.getLogger("vkcompute")
+
+_FIRST_S, _FACTOR, _LONGEST_S = 3.0, 2.0, 60.0
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Logs a warning while the block runs: after 3 s, then at growing intervals, with the seconds so far.
+
+    Args:
+        what: the work, as "compiling the kernel scale".
+    """
+    done = threading.Event()
+    threading.Thread(target=_announce, args=(what, done), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _announce(what: str, done: threading.Event) -> None:
+    start, interval_s = time.monotonic(), _FIRST_S
+    while not done.wait(interval_s):
+        elapsed_s = time.monotonic() - start
+        logger.warning("%s has taken %.0f s, and goes on; the result is kept for later runs", what, elapsed_s)
+        interval_s = min(_FACTOR * interval_s, _LONGEST_S)
