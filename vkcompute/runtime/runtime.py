@@ -251,6 +251,7 @@ class Runtime(Context):
                 axes is one row. A chunk from an iterable may be overwritten once the next one is requested.
             work: a kernel, or a function that launches work: called for each chunk with one contiguous array per
                 source, then one per sink, of the chunk's length and in order. It may use them until the chunk is done.
+                A function stores its results in the arrays of the sinks, or returns an array for each.
                 Or a graph with inputs for these arrays, by `record(x=x, out=out)`; chunks then have their length.
             sink: an array of the source's length, filled in order, or a function called in order with (rows: slice,
                 array), which may keep the array. A tuple for several; None if work keeps its results on the device.
