@@ -55,14 +55,16 @@ class Kernel(Launchable):
     def __init__(
         self,
         runtime: Context,
-        program: Program,
-        special: Sequence[tuple[int, bytes]],
+        program: Program | None = None,
+        special: Sequence[tuple[int, bytes]] = (),
         *,
         check_types: bool = True,
         strided: Sequence[tuple[int, int]] = (),
         in_words: tuple[int, ...] = (),
         windows: tuple[int, ...] = (),
     ) -> None:
+        if program is None:
+            raise TypeError("kernels are made by vc.kernel, of Python functions, or by runtime.kernel(vc.glsl(text))")
         interface = program.interface
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
