@@ -195,7 +195,9 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"vkcompute.{_HOMES[name]}"), name)
     else:
-        raise AttributeError(f"module 'vkcompute' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+        remedy = importlib.import_module("vkcompute.jit.frontend.other_words").on_host(name)
+        text = f"module 'vkcompute' has no attribute {name!r}{remedy}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__])
     globals()[name] = value
     return value
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from types import FrameType
+from opcode import opmap
+from types import FrameType, TracebackType
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
@@ -16,10 +17,38 @@ _INTERNAL = (_PACKAGE, "IPython", "ipykernel")
 
 
 def shorten_traceback(error: Exception) -> None:
-    """Makes IPython show an error of Python's classes as it shows those defined here."""
+    """Cuts this package's calls from the traceback of an error about the caller's program.
+
+    Errors that no `raise` statement has raised, and those of the driver, keep all calls: they may be faults of this
+    package. In IPython, they are shown as those of the classes defined here.
+    """
+    if _is_raised(error) and not isinstance(error, (IrError, VulkanError)):
+        error.__traceback__ = _of_user(error.__traceback__)
     if not isinstance(error, VkComputeError):
         # Not bound to the error, which would keep its frames alive until the garbage collector runs.
         error._render_traceback_ = _current_traceback  # type: ignore[attr-defined]
+
+
+def _is_raised(error: BaseException) -> bool:
+    """True if a `raise` statement of this package has raised an error."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or not _is_internal(traceback.tb_frame):
+        return False
+    return traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == opmap["RAISE_VARARGS"]
+
+
+def _of_user(traceback: TracebackType | None) -> TracebackType | None:
+    """Returns a traceback without the calls of this package."""
+    found, calls = None, []
+    while traceback is not None:
+        calls.append(traceback)
+        traceback = traceback.tb_next
+    for each in reversed(calls):
+        if not _is_internal(each.tb_frame):
+            found = TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return found
 
 
 def _current_traceback() -> list[str]:

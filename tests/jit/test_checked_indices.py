@@ -131,7 +131,7 @@ def test_the_first_in_the_order_of_the_grid(gpu: vc.Runtime) -> None:
         spread[(4, 3, 2), (4, 1, 1)](out, 5).result()
     assert "in invocation (5, 0, 0) of spread, the first of 66 failures" in str(told.value)
     with pytest.raises(vc.KernelError, match=r"index \(0, 0, 7\).* in invocation \(7, 0, 0\).*first of 1048569"):
-        spread[1 << 14, 64](out, 7).result()
+        spread[(1 << 14, 1, 1), 64](out, 7).result()
 
 
 def shifted(x, i):

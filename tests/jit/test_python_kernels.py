@@ -163,7 +163,7 @@ def test_more_groups_than_the_device_has_along_an_axis(gpu: vc.Runtime) -> None:
     count(out)
     assert np.array_equal(out.numpy(), np.arange(n, dtype=np.int32) + 1)
     ids = gpu.zeros(((most + 2) * 2, 4), np.int32)
-    places[most + 2, 2](ids)
+    places[(most + 2, 1), 2](ids)
     expected = np.arange((most + 2) * 2)
     groups = ids.numpy()[:, 3]
     assert set(groups.tolist()) == {most + 2} or set(groups.tolist()) == {most + 3}  # rounded up to whole rows

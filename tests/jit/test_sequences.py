@@ -130,9 +130,36 @@ def nothing_to_do(k, out):
         out[i, 1] += k[i]
 
 
+def neighbours(n):
+    return n - 1, n, n + 1
+
+
+def in_turns(n):
+    return (n, 2), (3, n)
+
+
+@vc.kernel
+def of_calls(k, out):
+    """Sequences that functions return, evaluated once."""
+    i = vc.global_id(0)
+    n = k[i]
+    for each in neighbours(n):
+        out[i, 0] += each * each
+    for a, b in in_turns(n):
+        out[i, 1] += a * 10 + b
+    for j, each in enumerate(reversed(neighbours(n))):
+        out[i, 2] += j * each
+    for a, b in zip(divmod(n + 20, 7), neighbours(n)[1:]):  # noqa: B905
+        out[i, 3] += a * b
+    out[i, 4] = sum(a * b for a, b in in_turns(n))
+    for each in neighbours(counted(out, i)):
+        out[i, 0] += each
+
+
 @pytest.mark.parametrize(
     ("kernel", "args"),
     [
+        (of_calls, (K - 5, np.zeros((N, 5), np.int32))),
         (nothing_to_do, (K, np.zeros((N, 3), np.int32))),
         (tuples, (K - 5, X, np.zeros((N, 6), np.float32))),
         (arrays, (np.arange(12, dtype=np.int32).reshape(3, 4), X, np.zeros((N, 6), np.float32))),

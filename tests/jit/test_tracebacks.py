@@ -41,6 +41,8 @@ def test_only_the_users_calls_are_shown(gpu: vc.Runtime, name: str) -> None:
     x = gpu.zeros(3)
     with pytest.raises(vc.KernelError) as raised:
         CALLS[name](x)
+    script = traceback.extract_tb(raised.value.__traceback__)
+    assert [each.filename for each in script] == [__file__] * (3 if name == "fault" else 2)
     in_ipython = "\n".join(raised.value._render_traceback_())
     assert in_ipython.endswith(f"KernelError: {raised.value}")
     assert in_ipython.count("File ") == in_ipython.count(f'File "{__file__}"') == (3 if name == "fault" else 2)
@@ -56,3 +58,14 @@ def test_notes_are_shown() -> None:
     error = vc.KernelError("no")
     error.add_note("in chunk 3")
     assert error._render_traceback_()[-2:] == ["KernelError: no", "in chunk 3"]
+
+
+def test_errors_of_the_package_itself_keep_all_calls(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gpu.zeros(3)
+    with pytest.raises(TypeError) as told:
+        listed(x, 3)
+    assert {each.filename for each in traceback.extract_tb(told.value.__traceback__)} == {__file__}
+    monkeypatch.setattr("vkcompute.jit.launching.launcher.target_of", None)
+    with pytest.raises(TypeError, match="not callable") as fault:
+        listed(x)
+    assert len(traceback.extract_tb(fault.value.__traceback__)) > 2

@@ -255,6 +255,14 @@ UNIFORM = [
     "while i < 9:\n        i += 1\n        if x[i] > 1: continue\n        if x[i] < 0: break\n    vc.barrier()",
     "y = first(i)\n    vc.barrier()",
     "while n > 0:\n        vc.barrier()\n        n //= 2",
+    # What one invocation writes, all read between two barriers.
+    "if i == 0: t[0] = x[i]\n    vc.barrier()\n    if t[0] > 3:\n        vc.barrier()",
+    "vc.barrier()\n    while t[0] > 1:\n        vc.barrier()\n        if i < 1: t[0] -= 1\n        vc.barrier()",
+    "x[i] = 1\n    vc.barrier()\n    if x[0] > 3:\n        vc.barrier()",
+    "t[i] = 1\n    if n > 2:\n        vc.barrier()\n        if t[1] > 3: vc.barrier()",
+    "for k in range(n):\n        t[i] = k\n        vc.barrier()\n        if t[0] > 3: break\n        vc.barrier()",
+    "c[i] = 1\n    if x[0] > 3:\n        vc.barrier()",
+    "vc.atomic.add(t, 0, 1)\n    vc.barrier()\n    if t[0] > 3:\n        vc.barrier()",
 ]
 DIVERGENT = [
     "if i < n:\n        vc.barrier()",
@@ -272,6 +280,18 @@ DIVERGENT = [
     "if first(i) > 0:\n        vc.barrier()",
     "if n > 2:\n        if i > 3:\n            return\n    vc.barrier()",
     "guarded(i)",
+    # Elements that invocations write while others read them.
+    "t[0] = i\n    if t[0] > 3:\n        vc.barrier()",
+    "x[0] = i\n    y = x[0]\n    if y > 3:\n        vc.barrier()",
+    "if n > 2: t[i] = 1\n    if t[0] > 3:\n        vc.barrier()",
+    "y = t[0]\n    t[i] = 1\n    if y > 3:\n        vc.barrier()",
+    "t[i] = 1\n    if n > 2: vc.barrier()\n    if t[0] > 3:\n        vc.barrier()",
+    "while t[0] > 1:\n        if i < 1: t[0] -= 1\n        vc.barrier()",
+    "for k in range(n):\n        t[i] = k\n        vc.barrier()\n        if t[0] > 3: vc.barrier()",
+    "for k in range(n):\n        if t[0] > 3: break\n        vc.barrier()\n        t[i] = k",
+    "vc.atomic.add(t, 0, 1)\n    if t[0] > 3:\n        vc.barrier()",
+    "vc.atomic.add(c, 0, 1)\n    vc.barrier()\n    if c[0] > 3:\n        vc.barrier()",  # by other workgroups, too
+    "stored(t, i)\n    if t[0] > 3:\n        vc.barrier()",
 ]
 MODULE = """
 import vkcompute as vc
@@ -282,7 +302,10 @@ def first(i):
 def guarded(i):
     if i > 0:
         vc.barrier()
+def stored(t, i):
+    t[i] = 1
 def kernel(x, c, n):
+    t = vc.shared(4, vc.float32)
     i = vc.global_id(0)
     {statement}
 """

@@ -316,6 +316,10 @@ def test_kernels_in_glsl_take_their_grid_in_brackets_too(gpu: vc.Runtime) -> Non
     assert set(out.numpy().tolist()) == {4.0}
     with pytest.raises(ValueError, match=rf"has workgroups of \({x}, {y}, 1\), as its shader says; got \(7, 1, 1\)"):
         kernel[1, 7](a, a, out)
+    with pytest.raises(ValueError, match=r"or write grid=\(10, 13\) if brackets have these workgroups"):
+        kernel[(10, 13)](a, a, out)
+    with pytest.raises(ValueError, match=r"or write grid=\(10, 13, 3\)"):
+        kernel[(10, 13, 3)](a, a, out)
     with pytest.raises(ValueError, match="leave the local size out"):
         kernel(a, a, out, local_size=7)
     with pytest.raises(TypeError, match="grid=2 is given in brackets, too; give it once"):

@@ -18,6 +18,8 @@ from shaders import MULTIPLY
     [
         ({"features": "shaderFloat64"}, TypeError, r"pass \['shaderFloat64'\]"),
         ({"memory_limit_bytes": -1}, ValueError, "positive int or None; got -1"),
+        ({"spill_limit_bytes": -1}, ValueError, "spill_limit_bytes is a number of bytes, 0 or more; got -1"),
+        ({"spill_limit_bytes": True}, ValueError, "got True"),
         ({"memory_limit_bytes": 1.5}, ValueError, "positive int or None; got 1.5"),
         ({"device": True}, TypeError, "index"),
     ],

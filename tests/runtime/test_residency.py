@@ -6,6 +6,7 @@ import gc
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ import vkcompute as vc
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
+from vkcompute.core import host_memory
+from vkcompute.core.host_memory import HostMemory
 from vkcompute.core.memory import MIB
 from vkcompute.runtime.memory.transfers import Transfers
 
@@ -104,6 +107,64 @@ def test_a_warning_that_is_an_error_moves_nothing() -> None:
             kept.extend(gpu.full(N, 1.0) for _ in range(20))
         assert gpu.memory().spilled == 0
         assert all(x[-1].item() == 1 for x in kept)
+
+
+@pytest.mark.parametrize("by_environment", [False, True])
+def test_a_limit_of_host_memory(by_environment: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays beyond both memories raise an error; those before it stay usable, in turns."""
+    options: dict[str, Any] = {} if by_environment else {"spill_limit_bytes": 3 * MIB}
+    monkeypatch.setenv("VKCOMPUTE_SPILL_LIMIT_BYTES", str(3 * MIB) if by_environment else "1")
+    with open_runtime(memory_limit_bytes=LIMIT, **options) as gpu:
+        kept: list[vc.Array] = []
+        with pytest.raises(
+            vc.OutOfDeviceMemory, match=rf"host memory, and take {3 * MIB} at most; free arrays, or open"
+        ):
+            kept.extend(gpu.full(N, float(i)) for i in range(100))
+        assert 0 < gpu.memory().spilled <= 3 * MIB
+        for _ in range(2):  # those that come back move others to the host, where the limit is reached
+            assert [x[0].item() for x in kept] == list(range(len(kept)))
+    monkeypatch.setenv("VKCOMPUTE_SPILL_LIMIT_BYTES", "2GiB")
+    with pytest.raises(ValueError, match="VKCOMPUTE_SPILL_LIMIT_BYTES is a number of bytes, 0 or more; got '2GiB'"):
+        vc.Runtime()
+
+
+@pytest.mark.parametrize("available", [0, 200 * MIB])
+def test_host_memory_is_left_to_others(available: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sixteenth of it, which a process that fills it would take from all programs."""
+    state = HostMemory(8192 * MIB, available)
+    monkeypatch.setattr("vkcompute.runtime.scheduling.residency.host_memory", lambda: state)
+    with open_runtime(memory_limit_bytes=LIMIT) as gpu:
+        kept: list[vc.Array] = []
+        with pytest.raises(vc.OutOfDeviceMemory, match=rf"has {available} of {8192 * MIB} bytes available, of which"):
+            kept.extend(gpu.full(N, float(i)) for i in range(20))
+        assert gpu.memory().spilled == 0
+
+
+@pytest.mark.pure
+def test_the_memory_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(host_memory, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(host_memory, "CGROUP_MOUNT", tmp_path / "mount")
+    (tmp_path / "meminfo").write_text("MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:  6000 kB\nPages: 4\n")
+    assert host_memory.host_memory() == (8000 << 10, 6000 << 10)
+    for text, folder, files, expected in (
+        ("0::/a/b", "mount/a", ("memory.max", "memory.current", "inactive_file"), (500, 350)),
+        (
+            "4:cpu,memory:/c",
+            "mount/memory",
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+            (500, 350),
+        ),
+        ("0::/", "mount/d", ("memory.max", "memory.current", "inactive_file"), (8000 << 10, 6000 << 10)),
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+        for name, content in zip(files, ("500", "200", "memory.stat"), strict=True):
+            (tmp_path / folder / name).write_text(content)
+        (tmp_path / folder / "memory.stat").write_text(f"file 100\n{files[2]} 50\n")
+        (tmp_path / "cgroup").write_text(f"3:pids:/x\n{text}\n")
+        assert host_memory.host_memory() == expected
+    (tmp_path / "meminfo").unlink()
+    assert host_memory.host_memory().total >= 0
 
 
 def test_what_can_never_fit_moves_nothing(small: vc.Runtime) -> None:

@@ -497,6 +497,43 @@ def test_what_is_refused(
         gpu.stream(*arguments, **options)
 
 
+def test_arrays_that_work_returns_are_stored(rt: vc.Runtime) -> None:
+    x, out, other = np.arange(60, dtype=np.float32), np.zeros(60, np.float32), np.zeros(60, np.float64)
+    rt.stream(x, lambda a, b: a * 2, out, chunk_bytes=80)
+    assert np.array_equal(out, 2 * x)
+    rt.stream(x, lambda a, b, c: (a + 1, a * 3), (out, other), chunk_bytes=80)
+    assert np.array_equal(out, x + 1)
+    assert np.array_equal(other, 3 * x)
+
+    def in_place(a: vc.Array, b: vc.Array, c: vc.Array) -> Any:
+        b.copy_from(a)
+        return b, a - 1
+
+    rt.stream(x, in_place, (out, other), chunk_bytes=80)
+    assert np.array_equal(out, x)
+    assert np.array_equal(other, x - 1)
+    rt.stream(x, lambda a, b: [b.copy_from(a), None], out)  # not arrays: nothing to store
+
+
+@pytest.mark.parametrize(
+    ("work", "error", "words"),
+    [
+        (
+            lambda x, out: x.numpy() * 2,
+            TypeError,
+            "returns None, or returns a device array per sink, here 1; got ndarray",
+        ),
+        (lambda x, out: 5, TypeError, "got int"),
+        (lambda x, out: (x + 1, x + 2), TypeError, "here 1; got Array, Array"),
+        (lambda x, out: x.sum(), ValueError, r"an array of the sink's shape, \(10,\); got \(\)"),
+        (lambda x, out: x * 1j, TypeError, r"complex64, and its sink has float32; convert it, as result.astype"),
+    ],
+)
+def test_returned_values_that_no_sink_would_get(gpu: vc.Runtime, work: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        gpu.stream(ONES, work, ONES.copy())
+
+
 def test_no_stream_in_a_recording_nor_on_a_closed_runtime() -> None:
     with vc.Runtime() as gpu:
         graph = gpu.record()

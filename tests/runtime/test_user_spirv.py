@@ -275,3 +275,22 @@ def test_a_variable_that_is_not_writable_shows_what_another_one_writes(gpu: vc.R
     x = gpu.array(np.array([1, 0], np.float32))
     gpu.kernel(module.words())(x, x, grid=1)
     assert x.numpy().tolist() == [2, 2]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("use", ["r.x[0]", "R(a).x[1]"])
+def test_memory_by_its_address(use: str) -> None:
+    """Arrays have no address that a launch could pass; another number crashes the process."""
+    source = f"""
+        #extension GL_EXT_buffer_reference : require
+        #extension GL_EXT_buffer_reference_uvec2 : require
+        layout(local_size_x = 1) in;
+        layout(buffer_reference, std430) buffer R {{ float x[]; }};
+        layout(binding = 0) buffer O {{ float o[]; }};
+        layout(push_constant) uniform P {{ R r; uvec2 a; }};
+        void main() {{ o[0] = {use}; }}
+    """
+    with pytest.raises(
+        vc.SpirvError, match=r"^mine accesses memory by its address.* no address to pass; bind them, as"
+    ):
+        program.load(vc.glsl(source), name="mine")

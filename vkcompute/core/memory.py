@@ -212,7 +212,7 @@ class MemoryPool:
             except MemoryError as full:
                 if full is error:
                     raise
-                remedy = "the host has no memory either for arrays to move to; free arrays"
+                remedy = f"the host has no memory either for arrays to move to: {full or 'free arrays'}"
                 raise OutOfDeviceMemory(nbytes, error.free, error.total, str(self.device), remedy=remedy) from full
             self._release()
 

@@ -9,11 +9,12 @@ from vkcompute.errors import IrError
 from vkcompute.ir.array_bindings import bind_arrays
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
-from vkcompute.ir.divergence import axes_of_ids, divergent_barrier
+from vkcompute.ir.divergence import divergent_barrier
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
 from vkcompute.ir.interface import KernelModule
+from vkcompute.ir.invocation_ids import IdAxes, id_axes
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
@@ -40,12 +41,13 @@ from vkcompute.ir.types import (
     Scalar,
 )
 from vkcompute.ir.verifier import verify
+from vkcompute.ir.workgroup_coverage import local_size_misfit
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
-    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IrError",
-    "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "Value", "axes_of_ids",
-    "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "expand_small_atomics",
-    "float_atomics", "in_words", "legalize", "load_texels", "lower", "most_iterations", "optimize", "text", "verify",
-    "with_cut_detection", "wrap_grid",
+    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function",
+    "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target",
+    "Value", "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "expand_small_atomics",
+    "float_atomics", "id_axes", "in_words", "legalize", "load_texels", "local_size_misfit", "lower",
+    "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from vkcompute.ir.builtins import BUILTINS
 from vkcompute.ir.function import Function, Op, Region, Value, back_edges, exits, walk
 from vkcompute.ir.memory import Memory
+from vkcompute.ir.workgroup_races import racing_loads
 
 
-def divergent_barrier(function: Function) -> Op | None:
+def divergent_barrier(function: Function, *, aliased: Collection[Memory] = ()) -> Op | None:
     """The first barrier that is not proven to be in workgroup-uniform control flow.
 
-    Uniform values are constants, push constants, uniform builtins, elements at uniform indices (unless invocations race
-    for them), and values computed from these.
+    Args:
+        function: the kernel.
+        aliased: buffers that may have elements in common.
+
+    Uniform values are constants, push constants, uniform builtins, elements at uniform indices that no other invocation
+    may write at the same time, and values computed from these.
     """
     if not any(op.code == "barrier" for op in walk(function.body)):
         return None
-    analysis = _Divergence()
+    analysis = _Divergence(racing_loads(function, aliased))
     while analysis.changed:
         analysis.changed, analysis.returned, analysis.barrier = False, False, None
         analysis.region(function.body, False, ())
@@ -25,6 +32,9 @@ def divergent_barrier(function: Function) -> Op | None:
 class _Divergence:
     """The state of the analysis, which is iterated to a fixed point.
 
+    Args:
+        sources: operations whose results may differ although their operands do not.
+
     Attributes:
         divergent: values, private arrays, and loops that invocations leave or continue at different times.
         returned: True if some invocations may have returned and others not.
@@ -32,7 +42,8 @@ class _Divergence:
         changed: True if the last iteration has found a divergent value.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Iterable[Op]) -> None:
+        self._sources = frozenset(sources)
         self.divergent: set[Value | Memory] = set()
         self.returned, self.changed = False, True
         self.barrier: Op | None = None
@@ -52,7 +63,9 @@ class _Divergence:
             if divergent or not self.divergent.isdisjoint((memory, *op.args)):
                 self._mark(op if op.operation.reads else memory)
         elif op.has_result:
-            if op not in self.divergent and (_is_source(op) or not self.divergent.isdisjoint(op.args)):
+            if op not in self.divergent and (
+                op in self._sources or _is_source(op) or not self.divergent.isdisjoint(op.args)
+            ):
                 self._mark(op)
         elif divergent and op.code == "barrier":
             self.barrier = self.barrier or op
@@ -96,9 +109,3 @@ def _is_source(op: Op) -> bool:
     if op.code == "builtin":
         return not BUILTINS[op.attribute[0]].uniform
     return op.operation.divergent
-
-
-def axes_of_ids(function: Function) -> int:
-    """Number of axes along which a function reads ids of invocations or workgroups; 0 if it reads none."""
-    used = [op.attribute for op in walk(function.body) if op.code == "builtin"]
-    return max([axis + 1 for name, axis in used if name in ("global_id", "local_id", "group_id")], default=0)

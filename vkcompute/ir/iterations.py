@@ -28,7 +28,7 @@ def most_iterations(function: Function, given: Mapping[Any, Interval]) -> int | 
         None if no bound is found.
     """
     try:
-        return _most(Intervals(function.body, {**_builtins(function), **given}), function.body)
+        return _most(Intervals(function.body, {**intervals_of_builtins(function), **given}), function.body)
     except RecursionError:
         return None
 
@@ -46,7 +46,7 @@ def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int
     """
     ids = [(name, axis) for name in ("global_id", "local_id", "group_id") for axis in range(BUILTINS[name].n_axes)]
     first = dict.fromkeys([*ids, ("local_index", 0)], (0, 0))
-    intervals, total = Intervals(function.body, {**_builtins(function), **given, **first}), 0
+    intervals, total = Intervals(function.body, {**intervals_of_builtins(function), **given, **first}), 0
     try:
         for loop in _certain_loops(intervals, function.body):
             total += _least(intervals, loop)
@@ -57,7 +57,7 @@ def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int
     return None
 
 
-def _builtins(function: Function) -> dict[Any, Interval]:
+def intervals_of_builtins(function: Function) -> dict[Any, Interval]:
     """The intervals of builtins that the local size bounds."""
     size = math.prod(function.local_size)
     return {

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from vkcompute.errors import KernelError, hides_calls, shorten_traceback
 from vkcompute.jit.frontend.pickling import ByValue, in_main
 from vkcompute.jit.frontend.source import Definition, NoSourceError, definition_of, keep_text
-from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
+from vkcompute.runtime.launching.launch_config import (
+    DEFAULT,
+    Launchable,
+    LaunchConfig,
+    checked_local_size,
+    take_keywords,
+)
 
 if TYPE_CHECKING:
     from vkcompute.jit.launching.launcher import Launcher
@@ -80,9 +86,11 @@ class PythonKernel(PythonLaunchable):
         check_bounds: bool | None = None,
         print_limit: int = PRINT_LIMIT,
         fast_math: bool = False,
+        local_size: tuple[int, int, int] | None = None,
         source: str | None = None,
     ) -> None:
         self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
+        self._local_size = local_size
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         try:
@@ -97,14 +105,16 @@ class PythonKernel(PythonLaunchable):
 
     @cached_property
     def _launcher(self) -> Launcher:
+        from vkcompute.jit.compilation.build import CompileOptions
         from vkcompute.jit.launching.launcher import Launcher  # not at import: it loads the driver
 
-        return Launcher(self._definition, self._signature, self._checked, self._fast_math, self._print_limit)
+        options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
+        return Launcher(self._definition, self._signature, options, self._print_limit)
 
     @cached_property
     def simulate(self) -> Simulation:
         """The simulated kernel, run by Python: `kernel.simulate(…)`, `kernel.simulate[groups, local_size](…)`."""
-        return Simulation(self._definition, self._signature)
+        return Simulation(self._definition, self._signature, self._local_size)
 
     def spirv(self) -> bytes:
         """Returns the SPIR-V for arguments of the annotated types, on the default local size. Needs no device.
@@ -119,7 +129,7 @@ class PythonKernel(PythonLaunchable):
         from vkcompute.jit.compilation.build import CompileOptions
         from vkcompute.jit.compilation.specialization import specialize
 
-        options = CompileOptions(check_bounds=self._checked, fast_math=self._fast_math)
+        options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
         return specialize(self._definition, annotated_signature(self._definition.function), options).spirv
 
     @property
@@ -148,7 +158,7 @@ class PythonKernel(PythonLaunchable):
         function = self._definition.function
         if not in_main(function):
             return self.__qualname__
-        options = self._check_bounds, self._print_limit, self._fast_math, None
+        options = self._check_bounds, self._print_limit, self._fast_math, self._local_size, None
         return _unpickled, (*options, ByValue(function, self._definition.source.program))
 
     def __copy__(self) -> PythonKernel:
@@ -161,17 +171,20 @@ class PythonKernel(PythonLaunchable):
 class Simulation(PythonLaunchable):
     """A kernel run by Python, on NumPy arrays (without a driver) or device arrays; launches are synchronous."""
 
-    def __init__(self, definition: Definition, signature: inspect.Signature) -> None:
+    def __init__(
+        self, definition: Definition, signature: inspect.Signature, local_size: tuple[int, int, int] | None
+    ) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
 
         functools.update_wrapper(self, definition.function)
-        self._definition, self._signature = definition, signature
-        self._launch = partial(simulate, definition, signature)
+        self._definition, self._signature, self._local_size = definition, signature, local_size
+        self._launch = partial(simulate, definition, signature, local_size)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if not in_main(self._definition.function):
             return f"{self.__qualname__}.simulate"
-        return _unpickled_simulation, (ByValue(self._definition.function, self._definition.source.program),)
+        by_value = ByValue(self._definition.function, self._definition.source.program)
+        return _unpickled_simulation, (self._local_size, by_value)
 
 
 @overload
@@ -184,6 +197,7 @@ def kernel(
     check_bounds: bool | None = None,
     print_limit: int = PRINT_LIMIT,
     fast_math: bool = False,
+    local_size: int | tuple[int, ...] | None = None,
     source: str | None = None,
 ) -> Callable[[Callable[..., object]], PythonKernel]: ...
 
@@ -194,6 +208,7 @@ def kernel(
     check_bounds: bool | None = None,
     print_limit: int = PRINT_LIMIT,
     fast_math: bool = False,
+    local_size: int | tuple[int, ...] | None = None,
     source: str | None = None,
 ) -> PythonKernel | Callable[[Callable[..., object]], PythonKernel]:
     """Compiles a Python function for the device; calling the result launches it.
@@ -215,7 +230,8 @@ def kernel(
     **Grid.** The default grid covers the first array to which the kernel assigns, rounded up to whole workgroups:
     compare the ID with the size. For two or three axes, `vc.global_id(0)` counts along the last, which is contiguous,
     and `vc.global_id(1)` along the one before. A kernel that reads ids along fewer axes, as one invocation per row
-    does, needs an explicit grid.
+    does, needs an explicit grid. A given grid has all axes along which the kernel reads ids. `local_size=(16, 16)`
+    declares the local size of all launches, for which shared arrays are made.
 
     **Arguments** are numbers, and arrays and views of fewer than 2**31 elements, indexed by one int per axis; a view
     spans at most 2**32. There may be any number of arguments, and arrays larger than a binding of the device. A
@@ -300,7 +316,7 @@ def kernel(
         KernelError: there is no source; or, at the first launch, the function does something that kernels do not
             support. The message has the source location.
     """
-    make = partial(_python_kernel, check_bounds, print_limit, bool(fast_math), source)
+    make = partial(_python_kernel, check_bounds, print_limit, bool(fast_math), local_size, source)
     return make if function is None else make(function)
 
 
@@ -336,6 +352,7 @@ def _python_kernel(
     check_bounds: bool | None,
     print_limit: int,
     fast_math: bool,
+    local_size: Any,
     source: str | None,
     function: Callable[..., object],
 ) -> PythonKernel:
@@ -348,7 +365,12 @@ def _python_kernel(
     if not isinstance(source, (str, type(None))):
         raise TypeError(f"source is the text of a program that defines the function; got {type(source).__name__}")
     return PythonKernel(
-        function, check_bounds=check_bounds, print_limit=print_limit, fast_math=fast_math, source=source
+        function,
+        check_bounds=check_bounds,
+        print_limit=print_limit,
+        fast_math=fast_math,
+        local_size=checked_local_size(local_size),
+        source=source,
     )
 
 
@@ -358,5 +380,5 @@ def _unpickled(*given: Any) -> PythonKernel:
     return _python_kernel(*given)
 
 
-def _unpickled_simulation(function: FunctionType) -> Simulation:
-    return PythonKernel(function).simulate
+def _unpickled_simulation(local_size: tuple[int, int, int] | None, function: FunctionType) -> Simulation:
+    return PythonKernel(function, local_size=local_size).simulate

@@ -42,7 +42,8 @@ def _missing(name: str) -> str:
     if hasattr(importlib.import_module("numpy"), name):
         rule = f"vkcompute.numpy has no {name}, which is NumPy's, and not here yet"
         return f"{rule}; convert with .numpy(), and back with asarray"
-    return f"vkcompute.numpy has no {name}"
+    remedy = importlib.import_module("vkcompute.jit.frontend.other_words").on_host(name)
+    return f"vkcompute.numpy has no {name}{remedy}"
 
 
 _absent = object()

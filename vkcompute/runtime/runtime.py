@@ -56,6 +56,9 @@ class Runtime(Context):
         allow_cpu: True accepts a software device.
         memory_limit_bytes: the most device memory to allocate. While it is full, the least recently used arrays are on
             the host, which one SpillWarning tells. Staging memory for their moves may exceed it.
+        spill_limit_bytes: the most host memory for these arrays; beyond it, allocations raise OutOfDeviceMemory. None
+            is `VKCOMPUTE_SPILL_LIMIT_BYTES`, or half of the memory that the machine or container has. They also leave a
+            sixteenth of it, or 512 MiB, to other programs.
         queues: the most compute queues, or (compute, transfer) queues, to use; or "all". None uses up to four and two,
             without transfer queues if device and host share their memory.
         submit_limit_s: the time that one submit may take: desktops kill work that occupies their GPU for seconds (2 on
@@ -83,12 +86,14 @@ class Runtime(Context):
         features: Collection[str] = (),
         allow_cpu: bool = True,
         memory_limit_bytes: int | None = None,
+        spill_limit_bytes: int | None = None,
         queues: int | tuple[int, int] | str | None = None,
         submit_limit_s: float | str | None = "auto",
         robust: bool | None = None,
     ) -> None:
         if memory_limit_bytes is not None and (not isinstance(memory_limit_bytes, int) or memory_limit_bytes <= 0):
             raise ValueError(f"memory_limit_bytes is a positive int or None; got {memory_limit_bytes!r}")
+        spill_limit = _spill_limit(spill_limit_bytes)
         most = None if queues is None else _queue_counts(queues)
         with ExitStack() as undo:
             self._instance = undo.enter_context(Instance())
@@ -111,6 +116,7 @@ class Runtime(Context):
                 )
             )
             super().__init__(opened, _limit_s(submit_limit_s, physical))
+            self.scheduler.residency.spill_limit_bytes = spill_limit
             undo.pop_all()
         self._opened()
         open_contexts.add(self)
@@ -251,6 +257,7 @@ class Runtime(Context):
                 axes is one row. A chunk from an iterable may be overwritten once the next one is requested.
             work: a kernel, or a function that launches work: called for each chunk with one contiguous array per
                 source, then one per sink, of the chunk's length and in order. It may use them until the chunk is done.
+                A function stores its results in the arrays of the sinks, or returns an array for each.
                 Or a graph with inputs for these arrays, by `record(x=x, out=out)`; chunks then have their length.
             sink: an array of the source's length, filled in order, or a function called in order with (rows: slice,
                 array), which may keep the array. A tuple for several; None if work keeps its results on the device.
@@ -333,6 +340,17 @@ def _limit_s(given: float | str | None, physical: PhysicalDevice) -> float | Non
         return None if physical.kind == "cpu" else 0.5
     if given is not None and (isinstance(given, str) or not given > 0):
         raise ValueError(f'submit_limit_s is a positive number of seconds, "auto" or None; got {given!r}')
+    return given
+
+
+def _spill_limit(given: int | None) -> int | None:
+    """Returns the limit of host memory for spilled arrays, in bytes; None if neither program nor user sets it."""
+    name: str = "spill_limit_bytes"
+    text = os.environ.get("VKCOMPUTE_SPILL_LIMIT_BYTES", "") if given is None else ""
+    if text:
+        name, given = "VKCOMPUTE_SPILL_LIMIT_BYTES", int(text) if text.isascii() and text.isdigit() else -1
+    if given is not None and (type(given) is not int or given < 0):
+        raise ValueError(f"{name} is a number of bytes, 0 or more; got {text or given!r}")
     return given
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET
+from vkcompute.jit.frontend.memory import OFFSET, WHERE
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
@@ -28,8 +29,8 @@ That is int, float, bool or numpy's; for a Python int beyond int32, the name of 
 NoneType.
 """
 
-LOCAL_SIZES = {2: (16, 8, 1), 3: (16, 4, 2)}
-"""Number of axes of the grid -> default local size, if it is not (64, 1, 1)."""
+_LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
+"""Number of axes -> default local size along these."""
 
 
 class CompileOptions(NamedTuple):
@@ -79,21 +80,34 @@ def build(
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.first_assigned
-    default = LOCAL_SIZES.get(signature[first][1]) if first is not None else None
-    if options.local_size is None and default is not None:
-        return build(using, definition, signature, options._replace(local_size=default))
+    if options.local_size is None and first is not None:
+        default = _default_local_size(signature[first][1], compiler.id_axes.in_group)
+        if default != compiler.function.local_size:
+            return build(using, definition, signature, options._replace(local_size=default))
     return compiler
+
+
+def _default_local_size(ndim: int, axes: Sequence[int]) -> tuple[int, int, int]:
+    """Returns the default local size for an array, and for the axes of the ids that a kernel reads.
+
+    It is 1 along an axis without ids, where all invocations of a workgroup would do the same.
+    """
+    along = [axis for axis in axes if axis < ndim] or [0]
+    sizes = dict(zip(along, _LOCAL_SIZES[len(along)], strict=True))
+    return sizes.get(0, 1), sizes.get(1, 1), sizes.get(2, 1)
 
 
 def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
 
     Raises:
-        KernelError: a barrier may not be reached by all invocations of a workgroup.
+        KernelError: a barrier may not be reached by all invocations of a workgroup; or shared arrays do not fit the
+            local size.
     """
-    barrier = ir.divergent_barrier(function)
+    barrier = ir.divergent_barrier(function, aliased=function.buffers if options.aliased else ())
     if barrier is not None and isinstance(barrier.loc, KernelError):
         raise barrier.loc
+    _demand_fit(function)
     if options.grid_wrapped:
         ir.wrap_grid(function)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
@@ -105,6 +119,23 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
+
+
+def _demand_fit(function: ir.Function) -> None:
+    """Raises KernelError if a kernel's shared arrays are indexed for another local size."""
+    misfit = ir.local_size_misfit(function)
+    if misfit is None or not isinstance(misfit.access.loc, KernelError) or misfit.access.memory is None:
+        return
+    n, size = misfit.access.memory.length, function.local_size
+    what = f"this accesses element {misfit.element} of a shared array of {n}, in workgroups of {size}"
+    if misfit.written is not None:
+        least, most = misfit.written
+        what = (
+            f"this reads element {misfit.element} of a shared array of {n}, of which workgroups of {size} write "
+            f"elements {least} to {most} only"
+        )
+    remedy = "declare the local size that the array is made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
+    raise KernelError(str(misfit.access.loc).replace(WHERE, f"{what}; {remedy}"))
 
 
 def real_of(signature: Signature) -> Scalar:

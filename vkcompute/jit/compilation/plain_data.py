@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vkcompute.ir import ArrayBindings, Pack
+from vkcompute.ir import ArrayBindings, IdAxes, Pack
 from vkcompute.jit.frontend.report import Site
 from vkcompute.spirv import interface
 
@@ -13,6 +13,7 @@ _CLASSES: dict[str, Any] = {
     each.__name__: each
     for each in (
         ArrayBindings,
+        IdAxes,
         Pack,
         Site,
         interface.Binding,

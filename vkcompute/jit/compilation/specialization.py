@@ -21,6 +21,7 @@ IterationBounds = tuple[int | None, int | None]
 
 The first holds for all push constants, the second if all of them are less than MODEST.
 """
+NO_IDS = ir.IdAxes()
 VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
 
 
@@ -46,7 +47,7 @@ class Specialization:
         dtypes: names of the dtypes of the results, of a function of elements.
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
-        n_ids: the number of axes along which a kernel reads ids; 0 if it reads none.
+        ids: the axes along which a kernel reads ids.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
         windows: indices of the bindings that span several arrays, of tables of pointers.
@@ -68,7 +69,7 @@ class Specialization:
     dtypes: tuple[str, ...] = ()
     single: bool = True
     block: int = 1
-    n_ids: int = 0
+    ids: ir.IdAxes = NO_IDS
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()
@@ -92,7 +93,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     """
     try:
         compiler = build(Compiler, definition, signature, options)
-        n_ids = ir.axes_of_ids(compiler.function)
+        ids = compiler.id_axes
         built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
@@ -118,7 +119,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             in_words,
             tuple(compiler.tables),
-            n_ids=n_ids,
+            ids=ids,
             array_bindings=built.array_bindings,
         )
     except RecursionError:

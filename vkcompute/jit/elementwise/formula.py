@@ -13,6 +13,7 @@ import numpy as np
 
 from vkcompute.jit.frontend.captured import suggestion
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.other_words import in_kernels, in_syntax
 from vkcompute.jit.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.library import catalog  # noqa: F401
 
@@ -52,7 +53,7 @@ def _parsed(given: str, arguments: str | None, rule: str) -> Definition:
         code = compile(ast.fix_missing_locations(tree), _FILE, "eval").co_consts[0]
     except SyntaxError as error:
         end = ast.Constant(None, lineno=1, col_offset=(error.offset or len(text) + 1) - 1)
-        raise _source(text, end).error(end, f"this is not an expression: {error.msg}") from None
+        raise _source(text, end).error(end, f"this is not an expression: {error.msg}{in_syntax(text)}") from None
     except (MemoryError, RecursionError):  # the parser raises MemoryError
         start = ast.Constant(None, lineno=1, col_offset=0)
         raise _source(text, start).error(
@@ -73,7 +74,7 @@ def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[
     names = [node for node in names if node.id not in known()]
     for node in names:
         if id(node) in called:
-            hint = suggestion(node.id, known()) or "; see vc.kernel"
+            hint = in_kernels(node.id) or suggestion(node.id, known()) or "; see vc.kernel"
             raise _source(text, body).error(node, f"kernels have no function {node.id}{hint}")
     found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
     order = found if given is None else given.replace(",", " ").split()

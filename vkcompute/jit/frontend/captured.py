@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import same
 
@@ -73,7 +74,10 @@ class Captured:
         try:
             found = lookup(key)
         except AttributeError:
-            near = suggestion(key, dir(owner))
+            is_ours = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).startswith("vkcompute")
+            near = (in_kernels(str(key)) if is_ours else "") or suggestion(key, dir(owner))
+            if isinstance(owner, FunctionType):
+                near = f"; call the function, as {owner.__name__}(…)"
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None

@@ -67,6 +67,7 @@ class Context(ABC):
         extents: push constants for lengths, offsets and strides, by (position of the array, source).
         tables: the constant tables, in the order of their buffers.
         in_bounds: checked offset -> the condition under which the element exists.
+        ids: those of the invocation that the kernel reads.
         n_nodes: expressions and statements compiled so far.
     """
 
@@ -87,7 +88,13 @@ class Context(ABC):
         self.extents: dict[tuple[int, int], Value] = {}
         self.tables: dict[Table, ArrayValue] = {}
         self.in_bounds: dict[Value, Value] = {}
+        self.ids: set[Value] = set()
         self.n_nodes = 0
+
+    @property
+    def id_axes(self) -> ir.IdAxes:
+        """The axes along which the kernel reads ids, so far."""
+        return ir.id_axes(self.function, self.ids)
 
     @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:

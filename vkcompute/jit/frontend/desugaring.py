@@ -78,10 +78,10 @@ class _Statements(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        """Returns the assignments of the sequences, then the loop; loops over other calls stay as they are."""
+        """Returns the assignments of the sequences, then the loop; loops over ranges stay as they are."""
         self.generic_visit(node)
         before, after = _separate_else(node)
-        if isinstance(node.iter, ast.Call) and (_is_range(node.iter) or not _is_supported_call(node.iter)):
+        if _is_range(node.iter) or (_is_iterator(node.iter) and not _is_supported_call(node.iter)):
             return [*before, node, *after]
         assignments: list[ast.stmt] = []
         index_name = f"index of {node.lineno}:{node.col_offset}"
@@ -246,11 +246,19 @@ def _is_range(node: ast.expr) -> bool:
     return False
 
 
+def _is_iterator(node: ast.expr) -> bool:
+    """True for a call of enumerate, zip, reversed or a range; other calls are of functions that return a sequence."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name in ("enumerate", "zip", "reversed") or name.endswith("range")
+
+
 def _is_supported_call(node: ast.expr) -> bool:
     """True for a call of range, enumerate, zip or reversed with arguments that kernels support as a sequence."""
     match node:
         case ast.Call(ast.Name("reversed"), [over], []):
-            return _is_range(over) or not isinstance(over, ast.Call)
+            return _is_range(over) or not _is_iterator(over)
         case ast.Call(ast.Name("enumerate"), [_], [ast.keyword("start")]):
             return True
         case ast.Call(ast.Name("enumerate"), [_] | [_, _], []) | ast.Call(ast.Name("zip"), [_, *_], []):

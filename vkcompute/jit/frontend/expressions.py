@@ -24,6 +24,7 @@ from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.control import ControlFlow
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
+from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.source import (
     Definition,
     UnsupportedError,
@@ -189,7 +190,7 @@ class Expressions(ControlFlow):
             return getattr(builtins, name)
         own = {each.function.__name__ for each in self.frames}
         known = {*frame.locals, *function.__globals__, *dir(builtins)} - own  # recursion is not supported
-        raise UnsupportedError(f"the name {name} is not defined{suggestion(name, known)}")
+        raise UnsupportedError(f"the name {name} is not defined{in_kernels(name) or suggestion(name, known)}")
 
     def _captured(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
         """Returns a value from outside of the kernel: a constant, or a table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector,
 
 OFFSET, STRIDE = -4, 64
 """Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+WHERE = "\0"
+"""The message of the error that is kept with an access to workgroup memory, for its location in the source."""
 SPAN, LOWEST = -5, -6
 """The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
 
@@ -56,14 +59,20 @@ class MemoryAccess(Arithmetic):
 
     def load(self, array: ArrayValue, offset: Value) -> Number:
         """Loads the element at an offset."""
-        found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
+        with self._located_if_shared(array):
+            found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
         return Number(self.builder.cast(found, array.element), array.item or Kind(array.element))
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
         self.mark_written(array)
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
-        self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
+        with self._located_if_shared(array):
+            self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
+
+    def _located_if_shared(self, array: ArrayValue) -> AbstractContextManager[None]:
+        is_shared = array.memory in self.function.shared_memory
+        return self.builder.at(self.error(self.node, WHERE)) if is_shared else nullcontext()
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from vkcompute.errors import KernelError
 from vkcompute.jit.frontend.desugaring import desugared
-from vkcompute.jit.frontend.syntax import children, statements
+from vkcompute.jit.frontend.syntax import children, mangled, statements
 
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
@@ -241,7 +241,8 @@ def _read(function: FunctionType, program: str | None) -> Source:
         if tree is not None and _has_code(tree, function):
             if not isinstance(tree, ast.FunctionDef):
                 raise KernelError(f"{function.__name__} is not a plain function; write it with def")
-            return _desugared(Source(code.co_filename, text, code.co_firstlineno - 1 - shift, shift, tree, code))
+            source = Source(code.co_filename, text, code.co_firstlineno - 1 - shift, shift, tree, code)
+            return _desugared(source, function)
     return _in_program(function, changed(function))
 
 
@@ -288,10 +289,11 @@ def _decorated(function: FunctionType) -> KernelError:
     return source.error([*source.tree.decorator_list, source.tree][0], message)
 
 
-def _desugared(source: Source) -> Source:
-    """Returns the source with its tree desugared."""
+def _desugared(source: Source, function: FunctionType) -> Source:
+    """Returns the source with its tree desugared, and with the names that Python mangles in a class."""
     try:
-        return replace(source, tree=desugared(source.tree, generators=_has_generator(source.code)))
+        tree = mangled(source.tree, _class_of(function))
+        return replace(source, tree=desugared(tree, generators=_has_generator(source.code)))
     except RecursionError:
         raise source.too_deep() from None
 
@@ -341,7 +343,7 @@ def _found(function: FunctionType, program: str) -> Source | None:
             ast.increment_lineno(node, 1 - first)
             text = lines[first - 1 : first - 1 + (node.end_lineno or 1)]
             above = code.co_firstlineno - 1
-            return _desugared(Source(code.co_filename, text, above, 0, node, code, program))
+            return _desugared(Source(code.co_filename, text, above, 0, node, code, program), function)
     return _of_lambda(function, lines, nodes, program) if function.__name__ == "<lambda>" else None
 
 
@@ -357,7 +359,8 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
     cells = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, [])
     inner = _in_class(definition, function)
     names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
-    outer = ast.fix_missing_locations(ast.FunctionDef("outer", cells, [ast.Global([*names])], []))
+    declared: list[ast.stmt] = [ast.Global([*names])] if names else []  # a function that names itself has a cell
+    outer = ast.fix_missing_locations(ast.FunctionDef("outer", cells, declared, []))
     outer.body.append(inner)  # which has its locations
     for modules in (partial(_names, function), tuple, partial(imported, function, program)):
         imports: list[ast.stmt] = [ast.Import([ast.alias(name)]) for name in modules()]
@@ -376,13 +379,19 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
 
 def _in_class(definition: ast.stmt, function: FunctionType) -> ast.stmt:
     """A definition in the class, if any, that mangles its names like __x."""
-    path = getattr(function.__code__, "co_qualname", function.__qualname__).split(".")  # Python 3.11
-    classes = [one for one, inner in pairwise(path) if one.isidentifier() and inner != "<locals>"]
-    if not classes:
+    name = _class_of(function)
+    if not name:
         return definition
-    found = ast.fix_missing_locations(ast.ClassDef(classes[-1], [], [], [], []))
+    found = ast.fix_missing_locations(ast.ClassDef(name, [], [], [], []))
     found.body.append(definition)
     return found
+
+
+def _class_of(function: FunctionType) -> str:
+    """The name of the innermost class around a function, or nothing."""
+    path = getattr(function.__code__, "co_qualname", function.__qualname__).split(".")  # Python 3.11
+    classes = [one for one, inner in pairwise(path) if one.isidentifier() and inner != "<locals>"]
+    return classes[-1] if classes else ""
 
 
 def _names(function: FunctionType) -> set[str]:
@@ -476,7 +485,8 @@ def _of_lambda(
         if not isinstance(node, ast.Lambda) or node.lineno != code.co_firstlineno:
             continue
         if _has_code(ast.copy_location(ast.Expr(node), node), function, program or ""):
-            return Source(code.co_filename, lines, 0, 0, function_def(node.args, node.body), code, program)
+            tree = mangled(function_def(node.args, node.body), _class_of(function))
+            return Source(code.co_filename, lines, 0, 0, tree, code, program)
     return None
 
 

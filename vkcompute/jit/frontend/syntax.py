@@ -105,3 +105,15 @@ def returns(body: list[ast.stmt]) -> bool:
     last = body[-1]
     both = isinstance(last, ast.If) and bool(last.orelse) and returns(last.body) and returns(last.orelse)
     return both or isinstance(last, ast.Return)
+
+
+def mangled(definition: ast.FunctionDef, class_name: str) -> ast.FunctionDef:
+    """Replaces names like __x in a function of a class by those that Python gives them, _Class__x, in place."""
+    prefix = class_name.lstrip("_")
+    for node in ast.walk(definition) if prefix else ():
+        for field in ("id", "attr", "arg", "name"):
+            name = getattr(node, field, None)
+            private = isinstance(name, str) and name.startswith("__") and not name.endswith("__")
+            if private and node is not definition:
+                setattr(node, field, f"_{prefix}{name}")
+    return definition

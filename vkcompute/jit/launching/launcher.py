@@ -32,7 +32,14 @@ from vkcompute.jit.launching.tables import table_on
 from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
-from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
+from vkcompute.runtime.launching.launch_config import (
+    ONE_INVOCATION,
+    LaunchConfig,
+    Sizes,
+    declared,
+    demand_axes,
+    grid_over,
+)
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -45,9 +52,9 @@ class Launcher:
     """Launches a kernel, and keeps its specializations."""
 
     def __init__(
-        self, definition: Definition, parameters: Parameters, check_bounds: bool, fast_math: bool, print_limit: int
+        self, definition: Definition, parameters: Parameters, options: CompileOptions, print_limit: int
     ) -> None:
-        self._options, self._print_limit = CompileOptions(check_bounds=check_bounds, fast_math=fast_math), print_limit
+        self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
@@ -71,7 +78,8 @@ class Launcher:
         if group_of(args) is not None:
             raise TypeError(f"{self._name} is compiled for each device of a group; pass the shards of one, x.shards[0]")
         args, signature = self._typed(args)
-        return self._on_grid(signature, config.groups, config.local_size, args, self._runtime(args))[1]
+        config = declared(self._name, config, self._options.local_size)
+        return self._on_grid(signature, config, args, self._runtime(args))[1]
 
     def _runtime(self, args: tuple[Any, ...]) -> Runtime:
         """Returns the runtime of the arrays among the arguments; without an array, the default one."""
@@ -84,13 +92,13 @@ class Launcher:
             if any(map(is_host_array, args)):
                 raise TypeError(f"{self._name} takes no NumPy array beside arrays of a group; pass group.array(data)")
             return group.kernel(lambda *here: self(config, here, {}))(*args)
-        groups, local, queue = config
+        config = declared(self._name, config, self._options.local_size)
         self._array_at = next((at for at, arg in enumerate(args) if type(arg) is Array), 0)
         runtime = self._runtime(args)
         hosts = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
         given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
         arrays = [arg for arg in args if type(arg) is Array]
-        found, kernel, loops, grid = self._on_grid(signature, groups, local, args, runtime)
+        found, kernel, loops, grid = self._on_grid(signature, config, args, runtime)
         if hosts is not None:
             hosts.check(kernel)
         pushes = [
@@ -99,12 +107,12 @@ class Launcher:
         ]
         tables = [table_on(runtime, each) for each in found.tables]
         if found.sites:
-            run = partial(self._reporting, kernel, loops, pushes, grid, queue)
+            run = partial(self._reporting, kernel, loops, pushes, grid, config.queue)
             future = report_reader.launch(kernel, found.sites, self._print_limit, [*arrays, *tables], run)
         else:
             exact = arrays and hosts is None and not tables and is_exact(given, signature, self._annotations)
             kept = key if exact else None
-            future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, queue)
+            future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, config.queue)
         if hosts is not None:
             hosts.read(kernel)
         return future
@@ -112,8 +120,7 @@ class Launcher:
     def _on_grid(
         self,
         signature: Signature,
-        groups: Sizes | None,
-        local: tuple[int, int, int] | None,
+        config: LaunchConfig,
         args: tuple[Any, ...],
         runtime: Runtime,
     ) -> tuple[Specialization, AnyKernel, Loops | None, Sizes | None]:
@@ -122,13 +129,19 @@ class Launcher:
         A grid of None is computed by the kernel.
         """
         most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-        options = self._options._replace(local_size=local, target=target_of(runtime), splits=splits_of(runtime, args))
+        options = self._options._replace(
+            local_size=config.local_size, target=target_of(runtime), splits=splits_of(runtime, args)
+        )
         found, kernel, loops = self._specialization(signature, options, runtime)
+        demand_axes(self._name, config, found.ids)
+        if config.groups is config.local_size is None and not found.ids.in_group:
+            options = options._replace(local_size=ONE_INVOCATION)
+            found, kernel, loops = self._specialization(signature, options, runtime)
         if _may_overlap(kernel, args):
             options = options._replace(aliased=True)
             found, kernel, loops = self._specialization(signature, options, runtime)
-        grid = groups or self._grid(found, args, most)
-        if grid is None or len(grid) > 1 or grid[0] <= most:
+        grid = config.groups or self._grid(found, args, most)
+        if grid is None or any(n != 1 for n in grid[1:]) or grid[0] <= most:
             return found, kernel, loops, grid
         found, kernel, loops = self._specialization(signature, options._replace(grid_wrapped=True), runtime)
         n_rows = -(-grid[0] // most)
@@ -139,11 +152,13 @@ class Launcher:
         if (
             found.linear is not None
             and found.array_bindings is None
+            and 0 in found.ids.of_groups
+            and 0 in found.ids.in_group
             and args[found.linear].size <= most * found.local_size[0]
         ):
             return None
         shape = args[found.first].shape if found.first is not None else None
-        return grid_over(self._name, shape, found.local_size, found.n_ids)
+        return grid_over(self._name, shape, found.local_size, found.ids)
 
     def _reporting(
         self,

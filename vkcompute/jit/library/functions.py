@@ -14,6 +14,7 @@ from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.syntax import ITERABLES
 from vkcompute.jit.frontend.values import (
     NATURAL,
     ArrayValue,
@@ -366,6 +367,9 @@ for _name, _remedy in {
 }.items():
     if hasattr(math, _name):  # depends on Python's version
         REMEDIES[getattr(math, _name)] = _remedy
+_NO_COMPLEX = "kernels have no complex numbers: compute with two floats, and pass x.real and x.imag of arrays"
+REMEDIES |= dict.fromkeys((complex, np.complex64, np.complex128), _NO_COMPLEX)
+REMEDIES |= dict.fromkeys((sorted, list, tuple, set, map, filter, iter, next), ITERABLES)
 _MAKERS: tuple[Callable[..., Any], ...] = np.zeros, np.ones, np.empty, np.full
 REMEDIES |= dict.fromkeys(_MAKERS, "write vc.local(shape, dtype) or [0] * n; arrays of the device are arguments")
 for _function, _own in ((np.sum, "sum(v)"), (np.prod, "math.prod(v)"), (np.min, "min(v)"), (np.max, "max(v)")):

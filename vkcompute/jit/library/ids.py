@@ -37,7 +37,14 @@ def _id(name: str, c: Compiler, axis: Any = 0) -> Any:
         raise UnsupportedError(f"an axis is 0, 1 or 2, known at compile time; got {got}")
     if name == "local_size":
         return c.function.local_size[axis]
-    return Number(c.builder.cast(c.builder.builtin(name, axis), INT32), Kind(INT32))
+    return builtin(name, c, axis)
+
+
+def builtin(name: str, c: Compiler, axis: int = 0) -> Number:
+    """Reads a built-in input of the invocation, as an int32."""
+    value = c.builder.builtin(name, axis)
+    c.ids.add(value)
+    return Number(c.builder.cast(value, INT32), Kind(INT32))
 
 
 @intrinsic(partial(_id, "global_id"))

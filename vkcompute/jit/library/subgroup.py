@@ -14,12 +14,12 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any
 
-from vkcompute.ir import BOOL, INT32, SUBGROUP_OPERATIONS, UINT32, Value
+from vkcompute.ir import BOOL, SUBGROUP_OPERATIONS, UINT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Vector, describe
-from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.ids import builtin, outside
 
 __all__ = """
     add all and_ any ballot broadcast broadcast_first count elect exclusive_add exclusive_max exclusive_min
@@ -28,10 +28,6 @@ __all__ = """
 """.split()
 
 _MOST_LANES = 128  # Vulkan's maximum of subgroupSize
-
-
-def _builtin(name: str, c: Compiler) -> Number:
-    return Number(c.builder.cast(c.builder.builtin(name), INT32), Kind(INT32))
 
 
 def _combined(name: str, c: Compiler, x: Any) -> Number | Vector:
@@ -79,25 +75,25 @@ def _neighbor(c: Compiler, delta: Value, *, up: bool) -> Value:
     return b.select(outside, own, b.compute("sub" if up else "add", own, delta))
 
 
-@intrinsic(partial(_builtin, "subgroup_size"))
+@intrinsic(partial(builtin, "subgroup_size"))
 def size() -> int:
     """Number of lanes of a subgroup, a power of two; int32. Unlike vc.local_size, it is known on the device only."""
     outside("subgroup.size()")
 
 
-@intrinsic(partial(_builtin, "n_subgroups"))
+@intrinsic(partial(builtin, "n_subgroups"))
 def count() -> int:
     """Number of subgroups of the workgroup; int32."""
     outside("subgroup.count()")
 
 
-@intrinsic(partial(_builtin, "subgroup_id"))
+@intrinsic(partial(builtin, "subgroup_id"))
 def id() -> int:
     """Index of the subgroup in its workgroup; int32."""
     outside("subgroup.id()")
 
 
-@intrinsic(partial(_builtin, "subgroup_local_id"))
+@intrinsic(partial(builtin, "subgroup_local_id"))
 def local_id() -> int:
     """Lane of the invocation: its index in the subgroup; int32."""
     outside("subgroup.local_id()")

@@ -17,18 +17,25 @@ import numpy as np
 
 from vkcompute import dtypes
 from vkcompute.errors import KernelError, hides_calls
-from vkcompute.ir import Memory, axes_of_ids
+from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import CompileOptions, build
+from vkcompute.jit.compilation.build import CompileOptions, Signature, build
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
 from vkcompute.jit.simulator.rewriter import rewritten
-from vkcompute.runtime.launching.launch_config import LaunchConfig, Sizes, grid_over
+from vkcompute.runtime.launching.launch_config import (
+    ONE_INVOCATION,
+    LaunchConfig,
+    Sizes,
+    declared,
+    demand_axes,
+    grid_over,
+)
 from vkcompute.runtime.launching.push_constants import demand_fit
 
 _MOST_PRIVATE = 64 << 20
@@ -69,6 +76,7 @@ class Done(concurrent.futures.Future[None]):
 def simulate(
     definition: Definition,
     parameters: Parameters,
+    local_size: tuple[int, int, int] | None,
     config: LaunchConfig,
     args: tuple[Any, ...],
     named: Mapping[str, Any],
@@ -81,7 +89,8 @@ def simulate(
     function, name = definition.function, definition.function.__name__
     args = bound(name, parameters, args, named)
     if (group := group_of(args)) is not None:
-        return group.kernel(lambda *here: simulate(definition, parameters, config, here, {}))(*args)
+        return group.kernel(lambda *here: simulate(definition, parameters, local_size, config, here, {}))(*args)
+    config = declared(name, config, local_size)
     given = typed(function, annotations_of(function), args)
     try:
         with _lock:
@@ -98,16 +107,17 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
     marks = _marks([each for each in given if isinstance(each, array_class)])
     arrays = _on_host(given, array_class)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
-    try:
-        recorder = build(Recorder, definition, signature, CompileOptions(config.local_size))
-    except KernelError as error:
-        raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
+    recorder = _recorded(definition, signature, config.local_size)
+    ids = recorder.id_axes
+    demand_axes(recorder.function.name, config, ids)
+    if config.groups is config.local_size is None and not ids.in_group:
+        recorder = _recorded(definition, signature, ONE_INVOCATION)
     _check_limits(recorder.function, next((each for each in given if isinstance(each, array_class)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
-        groups = grid_over(function.name, shape, function.local_size, axes_of_ids(function))
+        groups = grid_over(function.name, shape, function.local_size, ids)
     _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, array_class) else None for each in given])
     for position in recorder.written:
         if isinstance(given[position], array_class):
@@ -115,6 +125,13 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
                 given[position].buffer.history.written = mark  # the rest is still uninitialized
+
+
+def _recorded(definition: Definition, signature: Signature, local_size: tuple[int, int, int] | None) -> Recorder:
+    try:
+        return build(Recorder, definition, signature, CompileOptions(local_size))
+    except KernelError as error:
+        raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
 
 
 def _check_limits(function: Function, array: Any) -> None:

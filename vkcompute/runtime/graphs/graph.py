@@ -48,7 +48,9 @@ class Graph:
     `recording` are internal and may change.
     """
 
-    def __init__(self, runtime: Context, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, runtime: Context, inputs: Mapping[str, Any] | None = None) -> None:
+        if inputs is None:
+            raise TypeError("graphs are recorded by a runtime, as in `with runtime.record() as graph: …`")
         self.runtime = runtime
         self._owner = object()
         self._inputs = Inputs(runtime, self._owner, inputs)

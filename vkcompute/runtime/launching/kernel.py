@@ -11,7 +11,7 @@ from vkcompute.errors import shorten_traceback
 from vkcompute.runtime.launching.arguments import Bound, binding_slack, bound_range, first_index, whole_words
 from vkcompute.runtime.launching.compiled_program import KINDS, CompiledProgram
 from vkcompute.runtime.launching.grid import Grids
-from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, take_keywords
+from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, grid_remedy, take_keywords
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
 from vkcompute.runtime.launching.statistics import KernelStatistics
@@ -55,14 +55,16 @@ class Kernel(Launchable):
     def __init__(
         self,
         runtime: Context,
-        program: Program,
-        special: Sequence[tuple[int, bytes]],
+        program: Program | None = None,
+        special: Sequence[tuple[int, bytes]] = (),
         *,
         check_types: bool = True,
         strided: Sequence[tuple[int, int]] = (),
         in_words: tuple[int, ...] = (),
         windows: tuple[int, ...] = (),
     ) -> None:
+        if program is None:
+            raise TypeError("kernels are made by vc.kernel, of Python functions, or by runtime.kernel(vc.glsl(text))")
         interface = program.interface
         device = runtime.device
         self.runtime, self.name, self.bindings = runtime, program.name, interface.bindings
@@ -123,7 +125,7 @@ class Kernel(Launchable):
         if config.local_size not in (None, self.local_size):
             raise ValueError(
                 f"{self.name} has workgroups of {self.local_size}, as its shader says; got {config.local_size}; leave "
-                "the local size out, or set it by a specialization constant"
+                f"the local size out, or set it by a specialization constant{grid_remedy(config)}"
             )
         return self(*args, grid=config.groups, queue=config.queue, **named)
 

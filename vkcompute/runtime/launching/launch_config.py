@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.ir import IdAxes
+
 Sizes = tuple[int, ...]
 
 
@@ -45,7 +47,7 @@ class Launchable(ABC):
         if not 1 <= len(entries) <= 3:
             raise TypeError(f"a kernel takes [groups, local_size, queue] in brackets; got {given!r}")
         groups, local_size, queue = (*entries, None, None)[:3]
-        return partial(self._launch_with, LaunchConfig(_sizes(groups), _local_size(local_size), _queue(queue)))
+        return partial(self._launch_with, LaunchConfig(_sizes(groups), checked_local_size(local_size), _queue(queue)))
 
     @abstractmethod
     def _launch_with(self, config: LaunchConfig, *args: Any, **named: Any) -> Any:
@@ -85,7 +87,8 @@ def _sizes(given: Any) -> Sizes | None:
     return tuple(map(int, sizes))
 
 
-def _local_size(given: Any) -> tuple[int, int, int] | None:
+def checked_local_size(given: Any) -> tuple[int, int, int] | None:
+    """Returns a local size along x, y and z. Raises TypeError and ValueError as `Launchable.__getitem__`."""
     sizes = _sizes(given)
     if sizes is None:
         return None
@@ -104,17 +107,18 @@ def _queue(given: Any) -> int | str | None:
     return int(given)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {"grid": _sizes, "local_size": _local_size, "queue": _queue}
+_CHECKS: dict[str, Callable[[Any], Any]] = {"grid": _sizes, "local_size": checked_local_size, "queue": _queue}
 
 
-def grid_over(name: str, shape: Sizes | None, local_size: Sizes, n_ids: int) -> Sizes:
+ONE_INVOCATION = (1, 1, 1)
+"""The local size on the default grid of a kernel that reads no ids, and cannot skip those beyond the array."""
+
+
+def grid_over(name: str, shape: Sizes | None, local_size: Sizes, ids: IdAxes) -> Sizes:
     """Returns the workgroups for one invocation per element of an array of this shape, its last axis along x.
 
-    Args:
-        n_ids: number of axes along which the kernel reads ids; 0 if it reads none.
-
     Raises:
-        ValueError: there is no such array, it has too many axes, or the kernel does not read their ids.
+        ValueError: there is no such array, it has too many axes, or several invocations would have the same ids.
     """
     if shape is None:
         raise ValueError(
@@ -126,9 +130,66 @@ def grid_over(name: str, shape: Sizes | None, local_size: Sizes, n_ids: int) -> 
             f"{name} writes an array of {len(shape)} axes, and a grid has at most three; give the grid, as "
             f"{name}[groups, local_size](…)"
         )
-    if 0 < n_ids < len(shape) and any(n > 1 for n in shape[: len(shape) - n_ids]):
+    lengths = (*shape[::-1], 1, 1, 1)[:3]
+    grid = tuple([-(-n // size) for n, size in zip(lengths, local_size, strict=True)])
+    alone = [
+        (n_groups < 2 or axis in ids.of_groups) and (size == 1 or axis in ids.in_group)
+        for axis, (n_groups, size) in enumerate(zip(grid, local_size, strict=True))
+    ]
+    if any(ids) and not all(alone):
         raise ValueError(
-            f"{name} reads ids along {'xyz'[:n_ids]} only, and the default grid has one invocation per element of an "
-            f"array of shape {tuple(shape)}: several with the same id; give the grid, as {name}[groups, local_size](…)"
+            f"{name} reads {_described(ids)} only, and the default grid has one invocation per element of an array of "
+            f"shape {tuple(shape)}, in workgroups of {local_size}: several with the same id; give the grid, as "
+            f"{name}[groups, local_size](…)"
         )
-    return tuple([-(-n // size) for n, size in zip(shape[::-1], local_size, strict=False)]) or (1,)
+    return grid[: max(len(shape), 1)]
+
+
+def demand_axes(name: str, config: LaunchConfig, ids: IdAxes) -> None:
+    """Raises ValueError for a grid with fewer axes than those along which a kernel reads ids of workgroups.
+
+    A local size of more than 1 along such an axis gives it invocations of one workgroup.
+    """
+    groups, local_size, _ = config
+    axes = [] if groups is None else [axis for axis in ids.of_groups if axis >= len(groups)]
+    if groups is not None and any(local_size is None or local_size[axis] == 1 for axis in axes):
+        meant = grid_meant(config) or (*groups, 1, 1)[: axes[-1] + 1]
+        raise ValueError(
+            f"{name} reads {_described(ids)}, and the grid {groups} has fewer axes; give workgroups for each axis, as "
+            f"grid={meant}, or in brackets as {name}[{meant}, local_size](…)"
+        )
+
+
+def declared(name: str, config: LaunchConfig, local_size: tuple[int, int, int] | None) -> LaunchConfig:
+    """Returns a configuration with the local size that a kernel declares, if any.
+
+    Raises:
+        ValueError: it has another one.
+    """
+    if local_size is None or config.local_size == local_size:
+        return config
+    if config.local_size is not None:
+        raise ValueError(
+            f"{name} has workgroups of {local_size}, as it declares; got {config.local_size}; leave the local size out"
+            f"{grid_remedy(config)}"
+        )
+    return config._replace(local_size=local_size)
+
+
+def grid_remedy(config: LaunchConfig) -> str:
+    """Returns the remedy for a local size that may be a part of the grid, for the end of an error."""
+    meant = grid_meant(config)
+    return "" if meant is None else f", or write grid={meant} if brackets have these workgroups"
+
+
+def grid_meant(config: LaunchConfig) -> Sizes | None:
+    """Returns the grid in brackets if they may have been taken for one: `kernel[(10, 13)]` is `kernel[10, 13]`."""
+    groups, local_size, queue = config
+    if groups is None or local_size is None or len(groups) > 1 or local_size[1:] != (1, 1):
+        return None
+    return (*groups, local_size[0], queue) if type(queue) is int else (*groups, local_size[0])
+
+
+def _described(ids: IdAxes) -> str:
+    axes = sorted({*ids.of_groups, *ids.in_group})
+    return f"ids along {' and '.join('xyz'[axis] for axis in axes)}"

@@ -67,10 +67,21 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
 
     module = Module.parse(spirv)
     validate(module)
+    _refuse_addresses(name, module)
     interface = reflect(module, entry_point)
     if any(each.writes for each in interface.bindings):
         _declare_aliases(module)
     return Program(name, module.words(), interface)
+
+
+def _refuse_addresses(name: str, module: Module) -> None:
+    """Raises SpirvError if a module accesses memory by its address: any other number would crash the process."""
+    pointers = [each.operands[1] for each in module.declarations if each.opcode == op.OpTypePointer]
+    if StorageClass.PhysicalStorageBuffer in pointers:
+        raise SpirvError(
+            f"{name} accesses memory by its address, as GLSL's buffer_reference does, and arrays have no address to "
+            "pass; bind them, as in layout(binding = 0) buffer X { float x[]; };"
+        )
 
 
 def _declare_aliases(module: Module) -> None:

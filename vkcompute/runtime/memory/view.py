@@ -28,6 +28,7 @@ _View = TypeVar("_View", bound="StridedView")
 _REMEDIES = {
     "clone": "x.copy()",
     "copy_to_host": "x.numpy()",
+    "asnumpy": "x.numpy()",
     "cpu": "x.numpy()",
     "cuda": "gpu.array(x)",
     "data_ptr": "x as an argument, or triton.PointerTable(arrays) for a table of addresses",
@@ -42,6 +43,7 @@ _REMEDIES = {
     "permute": "x.transpose(axes)",
     "set": "x.write(data)",
     "stride": "x.strides[axis] // x.itemsize, as x.strides are bytes",
+    "to_numpy": "x.numpy()",
     "to": "x.astype(dtype), x.to_device(runtime) or x.numpy()",
     "unsqueeze": "x[None]",
 }
@@ -101,13 +103,18 @@ class StridedView:
 
     def __init__(
         self,
-        runtime: Context,
-        buffer: Buffer,
-        offset: int,
-        shape: layout.Shape,
-        strides: layout.Shape,
-        dtype: np.dtype[Any],
+        runtime: Context | None = None,  # like the rest, it has a default for the sake of the error
+        buffer: Buffer | None = None,
+        offset: int = 0,
+        shape: layout.Shape = (),
+        strides: layout.Shape = (),
+        dtype: np.dtype[Any] | None = None,
     ) -> None:
+        if runtime is None or buffer is None or dtype is None:
+            raise TypeError(
+                "arrays are made by functions: array(data), zeros(shape) and others of a runtime, as in "
+                "vc.default_runtime().array([1, 2]), or of vkcompute.numpy"
+            )
         self._expression: Expression | None = None
         self._buffer: Buffer | None = buffer
         self.runtime, self._offset = runtime, offset

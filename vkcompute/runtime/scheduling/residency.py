@@ -13,12 +13,15 @@ import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
+from vkcompute.core.host_memory import host_memory
 from vkcompute.core.staging import SLOT_BYTES
 from vkcompute.errors import OutOfDeviceMemory, SpillWarning
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of
 
 _SHARE = 16  # of the device's memory that moves out at least, as each time waits for all work
+_RESERVE_SHARE, _RESERVE_BYTES = 16, 512 << 20
+"""Of the host's memory, this part or at most these bytes stay available for others when arrays move to it."""
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -70,6 +73,9 @@ class Residency:
         queues: of the scheduler.
         copies: the transfers of the runtime.
         begin: called before the first buffer moves.
+
+    Attributes:
+        spill_limit_bytes: the most that arrays take of the host's memory; None for half of it.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class Residency:
         self._pins: weakref.WeakKeyDictionary[Buffer, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
         self._in_launch: frozenset[Buffer] = frozenset()
         self._is_moving = self._has_warned = False
+        self.spill_limit_bytes: int | None = None
 
     def memory(self) -> MemoryInfo:
         """Returns the state of device memory."""
@@ -88,8 +95,12 @@ class Residency:
         pool, kind = self._pool, self._pool.kinds["device"]
         used = pool.used_bytes
         idle = sum(block.nbytes - block.ranges.used_bytes for block in pool.blocks if block.kind is kind)
-        spilled = sum(buffer.host.nbytes for buffer in self._buffers() if buffer.host is not None)
+        spilled = self._spilled_bytes()
         return MemoryInfo(used, pool.free_bytes(kind) + idle, spilled, max(pool.peak_bytes, used))
+
+    def _spilled_bytes(self, besides: Collection[Buffer] = ()) -> int:
+        buffers = [buffer for buffer in self._buffers() if buffer not in besides]
+        return sum(buffer.host.nbytes for buffer in buffers if buffer.host is not None)
 
     def pin(self, holder: object, buffers: Iterable[Buffer]) -> None:
         """Keeps buffers where they are for as long as `holder` exists; brings back those on the host."""
@@ -149,7 +160,7 @@ class Residency:
         """Moves the least recently used buffers to the host, at least `nbytes` of them; False if there is none.
 
         Raises:
-            MemoryError: the host has no memory for any of them.
+            MemoryError: the host has no memory for any of them, or the limit in it is reached.
         """
         movable = [] if self._is_moving else self._movable()
         kind = self._pool.kinds["device"]
@@ -176,6 +187,8 @@ class Residency:
     def _move_out(self, buffer: Buffer) -> None:
         history = buffer.history
         has_content = history is not None and history.written is not False
+        if has_content:
+            self._demand_host_memory(buffer.used_bytes)
         host = np.empty(buffer.used_bytes if has_content else 0, np.uint8)
         try:
             self._pool.exceeds_limit = True
@@ -184,6 +197,25 @@ class Residency:
         finally:
             self._pool.exceeds_limit = False
         buffer.move_out(host)
+
+    def _demand_host_memory(self, nbytes: int) -> None:
+        """Raises MemoryError if the host's memory, or the limit in it, does not take so many bytes more.
+
+        Arrays that are coming back for a launch do not count: their memory on the host is freed next.
+        """
+        host, spilled = host_memory(), self._spilled_bytes(self._in_launch)
+        limit = host.total // 2 if self.spill_limit_bytes is None else self.spill_limit_bytes
+        if spilled + nbytes > limit and (host.total or self.spill_limit_bytes is not None):
+            raise MemoryError(
+                f"arrays have {spilled} bytes of host memory, and take {limit} at most; free arrays, or open "
+                "vc.Runtime(spill_limit_bytes=…) with more"
+            )
+        reserve = min(host.total // _RESERVE_SHARE, _RESERVE_BYTES) // (2 if self._in_launch else 1)
+        if host.total and host.available - nbytes < reserve:
+            raise MemoryError(
+                f"the host has {host.available} of {host.total} bytes available, of which {reserve} are kept for "
+                "others; free arrays"
+            )
 
     def _buffers(self) -> list[Buffer]:
         return [buffer for each in list(self._pool.buffers.values()) if (buffer := each()) is not None]

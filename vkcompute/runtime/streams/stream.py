@@ -8,7 +8,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -136,10 +136,10 @@ class _ChunkArrays:
         self._graph: Graph | None = None  # the work recorded on these arrays
         self._run: Future | None = None  # the last of its runs
 
-    def launch(self, work: Work) -> None:
-        """Launches the work on the arrays."""
+    def launch(self, work: Work, n_sinks: int) -> None:
+        """Launches the work on the arrays, and stores the arrays that it returns in those of the sinks."""
         if not isinstance(work, Graph):
-            work(*self.arrays)
+            _store(work(*self.arrays), self.arrays[len(self.arrays) - n_sinks :])
             return
         if self._graph is None:
             inputs = work.arrays
@@ -234,7 +234,7 @@ class _Stream:
         self._stage = "being processed"
         if number == 0:
             _check_parameters(self._work, len(hosts), len(self._sinks))
-        target.launch(self._work)
+        target.launch(self._work, len(self._sinks))
         self._runtime.flush()
         self._in_flight.append((self._at, target))
         return True
@@ -287,6 +287,37 @@ class _Stream:
         number, rows, nbytes = self._at
         extent = f"rows {rows.start} to {rows.stop - 1}, {nbytes} bytes" if nbytes else f"rows from {rows.start}"
         return f"chunk {number} of the stream ({extent}) was {self._stage}"
+
+
+def _store(returned: object, sinks: Sequence[Array]) -> None:
+    """Stores the arrays that work returns, one per sink. Futures, None and the sinks' own arrays need no store.
+
+    Raises:
+        TypeError: it returns something else, which no sink would get.
+        ValueError: an array has another shape than its sink.
+    """
+    results = returned if isinstance(returned, (tuple, list)) else (returned,)
+    if not sinks or all(isinstance(each, (Future, NoneType)) for each in results):
+        return
+    if all(any(each is sink for sink in sinks) for each in results):
+        return
+    if len(results) != len(sinks) or not all(isinstance(each, (Array, NoneType)) for each in results):
+        got = ", ".join(type(each).__name__ for each in results)
+        raise TypeError(
+            f"work stores its results in the arrays of the sinks and returns None, or returns a device array per sink, "
+            f"here {len(sinks)}; got {got}"
+        )
+    for sink, result in zip(sinks, results, strict=True):
+        if not isinstance(result, Array) or result is sink:
+            continue
+        if result.shape != sink.shape:
+            raise ValueError(f"work returns an array of the sink's shape, {sink.shape}; got {result.shape}")
+        if not np.can_cast(result.dtype, sink.dtype, "same_kind"):
+            raise TypeError(
+                f"work returns an array of {result.dtype}, and its sink has {sink.dtype}; convert it, as "
+                f"result.astype({str(sink.dtype)!r})"
+            )
+        sink[...] = result
 
 
 def _require_alike(first: list[Row], this: list[Row]) -> None:
