@@ -341,6 +341,12 @@ def any(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = 
     return _truth("bitwise_or", "any", a, axis, out, keepdims, where)
 
 
+def refuse(condition: Array, error: Exception) -> None:
+    """Raises an error where a condition is true, for which it waits; not in a recording, which is computed later."""
+    if recording_graph(condition.runtime.scheduler) is None and bool(any(condition)):
+        raise error
+
+
 def count_nonzero(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
     a = checked("count_nonzero", a)
