@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
@@ -109,10 +110,50 @@ def test_special_values_and_branch_cuts(gpu: vc.Runtime, name: str) -> None:
         np.testing.assert_allclose(found[infinite].imag, expected[infinite].imag, 1e-6)
 
 
-def test_tanh_of_infinity_has_the_sign_of_the_imaginary_part(gpu: vc.Runtime) -> None:
-    found = vnp.tanh(gpu.array(np.array([complex(np.inf, 2), complex(-np.inf, -2)], np.complex64))).numpy()
-    assert found.tolist() == [1, -1]
-    assert np.signbit(found.imag).tolist() == [False, True], "as the Array API standard has it; C99 takes sin(2b)"
+AROUND = [0.0, -0.0, 1e-30, 0.5, -1.5, 2.0, -3.7, 3.7, 4.0, -5.0, 30.0, 100.0, -800.0, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("name", ["cosh", "sinh", "tanh", "cos", "sin", "tan", "exp", "sqrt", "log", "reciprocal"])
+def test_signs_of_zero_and_special_values_are_numpys(gpu: vc.Runtime, name: str) -> None:
+    """NumPy's are C99's, which leaves the sign of a part open where the other one is NaN."""
+    for dtype in ("complex64", "complex128"):
+        if lacks(gpu, dtype):
+            continue
+        z = np.empty((len(AROUND), len(AROUND)), dtype)
+        z.real, z.imag = np.array(AROUND)[:, None], AROUND
+        z = z[(z != 0) | (name != "reciprocal")]
+        with np.errstate(all="ignore"):
+            expected = getattr(np, name)(z)
+        found = getattr(vnp, name)(gpu.array(z)).numpy()
+        known = ~np.isnan(expected)
+        for part, other in ((found.real, expected.real), (found.imag, expected.imag)):
+            assert np.array_equal(np.isnan(part), np.isnan(other)), z[np.isnan(part) != np.isnan(other)]
+            assert np.array_equal(np.isinf(part), np.isinf(other)), z[np.isinf(part) != np.isinf(other)]
+            signs = known & (np.signbit(part) != np.signbit(other))
+            assert not np.any(signs), z[signs]
+
+
+def test_sides_of_branch_cuts_after_other_functions(gpu: vc.Runtime) -> None:
+    z = np.array([-3.7j, 2j, complex(-0.0, 3.7), 2, 3.7, complex(3.7, -0.0), complex(3, -0.0), 4j], np.complex64)
+    x = gpu.array(z)
+    for outer, inner in (("sqrt", "cosh"), ("log", "cos"), ("sqrt", "sinh"), ("log", "sin"), ("angle", "cos")):
+        found = getattr(vnp, outer)(getattr(vnp, inner)(x)).numpy()
+        np.testing.assert_allclose(found, getattr(np, outer)(getattr(np, inner)(z)), 1e-5, 1e-6, err_msg=inner)
+
+
+def test_quotients_and_powers_with_zero_and_infinite_parts(gpu: vc.Runtime) -> None:
+    parts = [0.0, -0.0, 1.0, -3.7, np.inf]
+    z = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    w = np.array([0, 1, 2, 3, -1, -2], np.complex64)
+    with np.errstate(all="ignore"):
+        pairs = [(z[:, None] / z, gpu.array(z)[:, None] / gpu.array(z)),
+                 (z[:, None] ** w, gpu.array(z)[:, None] ** gpu.array(w))]  # fmt: skip
+    for expected, found in pairs:
+        plain = ~np.isnan(expected)
+        for one, other in ((expected.real, found.numpy().real), (expected.imag, found.numpy().imag)):
+            np.testing.assert_allclose(other[plain], one[plain], 1e-5, 1e-6)
+            zero = plain & (one == 0)
+            assert np.array_equal(np.signbit(one[zero]), np.signbit(other[zero])), z[np.nonzero(zero)[0]]
 
 
 def test_functions_of_a_number_with_a_nan_are_not_numbers(gpu: vc.Runtime) -> None:

@@ -85,3 +85,22 @@ def test_floats_are_compared_by_their_bits(machine: vkcompute.Runtime | None, dt
     x, expected = np.array([0.0, -0.0, np.nan, np.inf, 9], dtype), np.array([-0.0, -0.0, np.nan, np.inf], dtype)
     found: Any = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)[0]
     assert found[:4].tolist() == [0, 5, 5, 5]
+
+
+@triton.jit
+def extremes(x, low, high, N: tl.constexpr):
+    i = tl.arange(0, N)
+    value = tl.load(x + i)
+    tl.atomic_min(low + i, value)
+    tl.atomic_max(high + i, value)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_extremes_are_nan_where_the_element_or_the_value_is(machine: vkcompute.Runtime | None, dtype: str) -> None:
+    if machine is not None and lacks(machine, dtype):
+        pytest.skip(f"the device lacks {dtype}")
+    numbers = [-np.inf, -2.0, 3.0, np.nan, np.copysign(np.nan, -1), np.inf, 0.0, -5.0]
+    element, value = (each.ravel().astype(dtype) for each in np.meshgrid(numbers, numbers))
+    found: Any = run(machine, extremes, (1,), (value, element, element.copy()), N=64)
+    assert np.array_equal(found[1], np.minimum(element, value), equal_nan=True)
+    assert np.array_equal(found[2], np.maximum(element, value), equal_nan=True)

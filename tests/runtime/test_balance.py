@@ -100,3 +100,9 @@ def test_who_is_not_measured_keeps_its_share() -> None:
     assert learned((0.5, 0.5, 0.0), [50, 50, 0], [1.0, 4.0, 0.0], 0) == (0.8, 0.2, 0.0)
     assert learned((0.25, 0.25, 0.5), [50, 50, 100], [1.0, 4.0, 0.0], 0) == (0.4, 0.1, 0.5)
     assert learned((0.5, 0.5), [0, 0], [0.0, 0.0], 0) == (0.5, 0.5)
+
+
+def test_rows_are_not_negative() -> None:
+    for rows in ([-50, 50], [50, float("nan")], [float("inf"), 1]):
+        with pytest.raises(ValueError, match="0 rows or more"):
+            learned((0.5, 0.5), rows, [1.0, 1.0], 0)  # type: ignore[arg-type]

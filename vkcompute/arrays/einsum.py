@@ -12,8 +12,8 @@ import numpy.typing as npt
 from vkcompute.arrays.contraction import strided
 from vkcompute.arrays.creation import beside, in_order
 from vkcompute.arrays.operands import on_device
-from vkcompute.arrays.products import taken, total
-from vkcompute.arrays.ufunc import written
+from vkcompute.arrays.products import converted, taken, total
+from vkcompute.arrays.ufunc import dtype_with_out, written
 from vkcompute.runtime.memory.array import Array
 
 _Labels = tuple[Any, ...]
@@ -34,11 +34,12 @@ def einsum(
     Args:
         operands: the subscripts and the arrays; or arrays, each with the list of its labels, and those of the result.
         out: an array for the result.
-        dtype: of the result; by default the common one.
+        dtype: in which products are added; by default the common one of the arrays and `out`.
         order: of the result, as of the functions of elements.
         optimize: of `numpy.einsum_path`, which orders the products of three or more arrays; False for left to right.
 
     Raises:
+        TypeError: the arrays' dtype is of a higher kind than `dtype`.
         ValueError: the subscripts do not fit the arrays.
     """
     inputs, output, arrays = _parsed(operands)
@@ -51,14 +52,19 @@ def einsum(
     _check_lengths(terms, arrays)
     if len(arrays) == 1 and {*terms[0]} == {*result} and out is None and dtype in (None, common) and arrays[0].size:
         return _diagonal(arrays[0], terms[0], result)
+    added_in = dtype_with_out(runtime, dtype, out, common) or common
+    if not np.can_cast(common, added_in, "same_kind"):
+        raise TypeError(f"einsum adds products of {common} in no dtype of a lower kind; got dtype={added_in}")
+    if added_in.kind == "c" and added_in != common:
+        arrays = [converted(x, added_in) for x in arrays]  # products of parts have the arrays' own dtypes
     given = list(zip(arrays, terms, strict=True))
     for pair in _order(arrays, terms, result, optimize):
         chosen = [given[at] for at in pair]
         given = [each for at, each in enumerate(given) if at not in pair]
         kept = {*result, *[label for _, labels in given for label in labels]}
         labels = tuple([each for each in dict.fromkeys(_labels_of(chosen)) if each in kept])
-        given.append((total(chosen, labels, common), labels))
-    found = total(given, result, np.dtype(dtype) if dtype is not None else common)
+        given.append((total(chosen, labels, added_in), labels))
+    found = total(given, result, added_in)
     return written(found if order in ("K", "C") else in_order(found, order), out)
 
 

@@ -21,7 +21,7 @@ from vkcompute.arrays.lines import axes_of
 from vkcompute.arrays.lu import factors
 from vkcompute.arrays.manipulation import expand_dims, moveaxis
 from vkcompute.arrays.promotion import complex_of, default_int, floating
-from vkcompute.arrays.ufunc import apply, astype, written
+from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
 
@@ -456,7 +456,7 @@ def multi_dot(arrays: Sequence[Array], *, out: Array | None = None) -> Array:
     labels = [[at, at + 1] for at in range(len(arrays))]
     labels[0], labels[-1] = labels[0][2 - arrays[0].ndim :], labels[-1][: arrays[-1].ndim]
     result = [each for each in (0, len(arrays)) if each in (labels[0][0], labels[-1][-1])]
-    return written(einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result), out)
+    return einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result, out=out)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

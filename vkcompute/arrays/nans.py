@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from vkcompute.arrays import reductions
 from vkcompute.arrays.lines import Axis, reduced_axes
-from vkcompute.arrays.promotion import floating, part_of, wide_float
+from vkcompute.arrays.promotion import Operand, part_of, wide_float
 from vkcompute.arrays.standard import cumprod, cumsum
-from vkcompute.arrays.ufunc import apply, astype, written
+from vkcompute.arrays.ufunc import apply, astype, dtype_with_out, written
 from vkcompute.arrays.ufunc import where as choose
-from vkcompute.arrays.variance import correction_of, squared
+from vkcompute.arrays.variance import correction_of, distances, dtype_with_mean, squared
 from vkcompute.runtime.memory.array import Array
 
 
@@ -46,16 +46,17 @@ def nanprod(
 
 
 def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any) -> Array:
-    function = getattr(reductions, name)
+    row = f"{name}imum"
     if x.dtype.kind not in "fc":
-        return function(x, axis, out, keepdims, initial, condition)  # type: ignore[no-any-return]
+        return reductions.extreme(row, x, axis, None, out, keepdims, initial, condition)
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
-    others = without_nan(x, reductions.neutral(f"{name}imum", x.dtype))
-    found = function(others, axis, None, keepdims, initial, condition)
+    dtype = dtype_with_out(x.runtime, None, out, x.dtype)
+    others = without_nan(x, reductions.neutral(row, x.dtype))
+    found = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
     if initial is None:
         count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
-        found = choose(apply("equal", count, 0), x.dtype.type(np.nan), found)
+        found = choose(apply("equal", count, 0), found.dtype.type(np.nan), found)
     return written(found, out)
 
 
@@ -101,13 +102,13 @@ def nanargmin(a: Array, axis: int | None = None, out: Array | None = None, keepd
     return _place("nanargmin", a, axis, out, keepdims)
 
 
-def _wide(x: Array, dtype: npt.DTypeLike | None) -> tuple[np.dtype[Any], np.dtype[Any]]:
+def _wide(x: Array, dtype: npt.DTypeLike | None, out: Array | None) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """Returns the dtype of a mean, and the one in which it is computed.
 
     Raises:
         TypeError: the dtype is given, and has no NaN.
     """
-    found = np.dtype(dtype) if dtype is not None else floating(x.dtype)
+    found = reductions.dtype_of_mean(x, dtype, out)
     if found.kind not in "fc":
         raise TypeError(f"a mean is of a float dtype; got dtype={found}; convert it with .astype()")
     return found, wide_float(found)
@@ -133,7 +134,7 @@ def nanmean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
-    found, wide = _wide(a, dtype)
+    found, wide = _wide(a, dtype, out)
     a = _chosen(a, wide, where)
     mean = apply("divide", nansum(a, axis, None, None, keepdims), numbers_along(a, axis, wide, keepdims))
     mean = astype(mean, found)
@@ -142,37 +143,44 @@ def nanmean(
 
 def nanvar(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the variance along axes of the elements that are not NaN; NaN if there are no more than ddof.
 
     Args:
         where: a bool array; elements where it is false are left out.
-        mean: the mean along these axes, with keepdims=True, if it is known.
+        mean: an array or number, the mean along these axes, with keepdims=True, if it is known.
         correction: the standard's name for `ddof`.
 
     Raises:
-        ValueError: `ddof` and `correction` are given.
+        ValueError: `ddof` and `correction` are given, or `mean` does not broadcast to the array.
     """
-    ddof = correction_of(ddof, correction)
-    found, wide = _wide(a, dtype)
+    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(found, out)
+
+
+def _variance(
+    a: Array, axis: Axis, dtype: npt.DTypeLike | None, out: Array | None, ddof: float, keepdims: bool, where: Any,
+    mean: Operand,
+) -> Array:  # fmt: skip
+    """Returns the variance, in the dtype in which it is computed for `out`, which it does not write."""
+    found, wide = _wide(a, dtype_with_mean(a, mean, dtype, out), None)
     a, real = _chosen(a, wide, where), part_of(wide)
-    difference = apply("subtract", a, nanmean(a, axis, keepdims=True) if mean is None else mean)
+    difference = distances(a, nanmean(a, axis, keepdims=True) if mean is None else mean, wide)
     squares = choose(apply("isnan", a), real.type(0), squared(difference, real))
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = apply("subtract", numbers_along(a, axis, real, keepdims), real.type(ddof))
     variance = choose(apply("greater", free, 0), apply("divide", total, free), real.type(np.nan))
-    variance = astype(variance, part_of(found))
-    return written(variance, out)
+    return astype(variance, part_of(found))
 
 
 def nanstd(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = apply("sqrt", nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
-    return written(found, out)
+    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(apply("sqrt", found), out)
 
 
 def nancumsum(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:

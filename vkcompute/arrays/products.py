@@ -184,8 +184,11 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
 
     Raises:
         as `matmul`.
+        ValueError: `out` has another dtype than the result, as its elements would wrap before they are converted.
     """
     dtype = taken("dot", a, b)
+    if type(out) is Array and out.dtype != dtype:
+        raise ValueError(f"dot: out has the dtype of the result, {dtype}; got {out.dtype}; convert with .astype()")
     if a.ndim and b.ndim:
         found = _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
     else:

@@ -65,7 +65,7 @@ class Generator:
 
     Numbers of one seed are the same on every device: bits for integers, uniform numbers and permutations; other
     distributions as far as the device rounds divisions and roots alike. A recorded graph repeats its numbers in each
-    run. Parameters that are arrays are read by the host, except means and scales that only shift and multiply.
+    run. The host reads parameters that are arrays, to check them, except means, which only shift.
     """
 
     def __init__(self, seed: np.random.SeedSequence, device: Any = None) -> None:
@@ -154,13 +154,30 @@ class Generator:
         return self._filled("exponential", size, dtype, out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
-        """Returns uniform floats from `low` to `high`, numbers or arrays."""
-        if all(isinstance(each, (int, float)) and not math.isfinite(each) for each in (low, high)):
-            raise OverflowError(f"uniform: the ends are finite; got {low} and {high}")
-        found = self.random(_shape(size, _shape_of(low), _shape_of(high)))
+        """Returns uniform floats from `low` to `high`, numbers or arrays.
+
+        Raises:
+            OverflowError: an end is not finite, or the dtype of the numbers does not hold it.
+            ValueError: `low` is above `high`.
+        """
+        first, last = (_reals("uniform", each) for each in (low, high))
+        dtypes = [each.dtype for each in (low, high) if type(each) is Array and each.dtype.kind == "f"]
+        most = np.finfo(np.result_type(default_float(), *dtypes)).max
+        with np.errstate(all="ignore"):
+            span = last - first
+        if not np.all(np.isfinite(span)) or max(np.abs(first).max(initial=0), np.abs(last).max(initial=0)) > most:
+            raise OverflowError(
+                f"uniform: the ends and their distance are finite, and the ends are at most {most:g}; got {low} and "
+                f'{high}; float64 has larger ones: vkcompute.numpy.set_default_dtype("float64")'
+            )
+        if np.any(span < 0):
+            raise ValueError(f"uniform: low is at most high; got {low} and {high}")
+        found = self.random(_shape(size, first.shape, last.shape))
+        if np.any(span > most):  # the distance overflows, and half of it does not
+            return apply("multiply", self._scaled(found, last / 2 - first / 2, first / 2), 2.0)
         if type(low) is Array or type(high) is Array:
             return apply("add", apply("multiply", found, apply("subtract", high, low)), low)
-        return self._scaled(found, np.subtract(high, low), low)
+        return self._scaled(found, span, first)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns normal floats of mean `loc` and standard deviation `scale`, numbers or arrays.
@@ -181,11 +198,22 @@ class Generator:
         return self._scaled(self.standard_exponential(_shape(size, _shape_of(scale))), scale)
 
     def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array:
-        """Returns numbers multiplied and shifted by numbers or arrays."""
+        """Returns numbers multiplied and shifted by numbers or arrays.
+
+        Raises:
+            OverflowError: the dtype of the numbers does not hold one of these.
+        """
+        most = np.finfo(found.dtype).max
         for name, each in (("multiply", scale), ("add", shift)):
+            given = np.abs(_reals("a random distribution", () if type(each) is Array else each))
+            if np.any((given > most) & np.isfinite(given)):
+                raise OverflowError(
+                    f"a random distribution of {found.dtype} has parameters up to {most:g}; got {each}; for larger "
+                    'ones, vkcompute.numpy.set_default_dtype("float64")'
+                )
             if type(each) is not Array and np.ndim(each):
                 found = apply(name, found, runtime_of(found).array(np.asarray(each, found.dtype)))
-            elif type(each) is Array or each != (name == "multiply"):
+            elif type(each) is Array or np.any(each != (name == "multiply")):
                 found = apply(name, found, each if type(each) is Array else float(each))
         return found
 
@@ -262,7 +290,7 @@ class Generator:
         Raises:
             ValueError: a shape is negative, NaN or infinite.
         """
-        return self._of_parameters(distributions.fill_gamma, size, np.float32, [_shapes("gamma", shape, 0)])
+        return self._of_parameters(distributions.fill_gamma, size, np.float32, [_shapes("gamma", shape)])
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns gamma variates of mean `shape` times `scale`, in float32."""
@@ -272,8 +300,13 @@ class Generator:
         )
 
     def chisquare(self, df: Any, size: Size = None) -> Array:
-        """Returns sums of `df` squared normal numbers, in float32."""
-        return self._scaled(self.standard_gamma(np.asarray(_on_host(df), np.float64) / 2, size), 2.0)
+        """Returns sums of `df` squared normal numbers, in float32.
+
+        Raises:
+            ValueError: `df` is not positive, NaN or infinite.
+        """
+        _shapes("chisquare", df, positive=True)
+        return self._scaled(self.standard_gamma(_reals("chisquare", df) / 2, size), 2.0)
 
     def beta(self, a: Any, b: Any, size: Size = None) -> Array:
         """Returns beta variates, in float32.
@@ -281,7 +314,7 @@ class Generator:
         Raises:
             ValueError: a parameter is not positive, NaN or infinite.
         """
-        given = [_shapes("beta", each, np.finfo(np.float32).tiny) for each in (a, b)]
+        given = [_shapes("beta", each, positive=True) for each in (a, b)]
         return self._of_parameters(distributions.fill_beta, size, np.float32, given)
 
     # -- choices ------------------------------------------------------------------------------------------------------
@@ -411,19 +444,28 @@ def _on_host(value: Any) -> Any:
     return value.numpy() if type(value) is Array else value
 
 
+def _reals(name: str, value: Any) -> HostArray:
+    """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
+    found = np.asarray(_on_host(value))
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {value!r}")
+    return np.asarray(found, np.float64)
+
+
 def _require_positive(name: str, value: Any) -> None:
-    """Raises ValueError if a parameter is negative or NaN."""
-    if not np.all(np.asarray(_on_host(value)) >= 0):
+    """Raises ValueError if a parameter is negative, -0.0 included as in NumPy, or NaN."""
+    found = _reals(name, value)
+    if np.any(np.isnan(found) | np.signbit(found)):
         raise ValueError(f"{name} is not negative; got {value}")
 
 
-def _shapes(name: str, value: Any, least: float) -> HostArray:
-    found = np.asarray(_on_host(value), np.float64)
-    if not np.all((found >= least) & (found <= np.finfo(np.float32).max)):
-        raise ValueError(
-            f"{name}: parameters are finite and {'not negative' if least == 0 else 'positive'}; got {value}"
-        )
-    return np.asarray(found.astype(np.float32))
+def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
+    """Returns a parameter of a distribution in float32; a positive one remains so."""
+    found, limits = _reals(name, value), np.finfo(np.float32)
+    if not np.all((found > 0 if positive else ~np.signbit(found)) & (found <= limits.max)):
+        rule = f"{name}: parameters are {'positive' if positive else 'not negative'}, and at most {limits.max:g}"
+        raise ValueError(f"{rule}; got {value}")
+    return np.asarray(np.where(found > 0, np.maximum(found, limits.tiny), 0).astype(np.float32))
 
 
 def _probabilities(p: Any, n: int, n_taken: int, replace: bool) -> HostArray:

@@ -26,7 +26,7 @@ from vkcompute.arrays.promotion import (
     require_dtype,
     wide_float,
 )
-from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_with_out, joined, part, written
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
@@ -216,9 +216,9 @@ def checked(name: str, array: Any) -> Array:
     return array
 
 
-def _accumulated(array: Array, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
-    """Returns the dtype of a sum or product, unless it is given."""
-    return accumulated(array.runtime, array.dtype) if dtype is None else np.dtype(dtype)
+def _accumulated(array: Array, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any]:
+    """Returns the dtype in which a sum or product is computed."""
+    return dtype_with_out(array.runtime, dtype, out, array.dtype) or accumulated(array.runtime, array.dtype)
 
 
 def mask_of(condition: Any, array: Array) -> Any:
@@ -250,14 +250,15 @@ def sum(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None,
     keepdims: bool = False, initial: Any = None, where: Any = True,
 ) -> Array:  # fmt: skip
-    """Returns the sum along axes. Bools and integers are summed in the dtype of `out`, or at least the default integer.
+    """Returns the sum along axes. Bools and integers are summed in at least the default integer, unless `out` is given.
 
     Args:
-        initial: a number that is added.
+        dtype: of the sum; by default the common one of the array and `out`.
+        initial: a number that is added, in that dtype.
         where: a bool array; elements where it is false are left out.
     """
     a = checked("sum", a)
-    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
+    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype, out)
     total = reduce("add", chosen(a, where, "add", found), axes, found, keepdims)
     return written(_started(total, "add", initial), out)
 
@@ -268,22 +269,35 @@ def prod(
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
     a = checked("prod", a)
-    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype_of_result(dtype, out))
+    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype, out)
     total = reduce("multiply", chosen(a, where, "multiply", found), axes, found, keepdims)
     return written(_started(total, "multiply", initial), out)
 
 
-def _extreme(
-    row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, initial: Any, condition: Any
-) -> Array:
+def extreme(
+    row: str, array: Array, axis: Axis, dtype: npt.DTypeLike | None, out: Array | None, keepdims: bool,
+    initial: Any = None, where: Any = True,
+) -> Array:  # fmt: skip
+    """Returns the largest or smallest element along axes, as of a dtype.
+
+    Args:
+        row: "maximum" or "minimum".
+        dtype: by default the common one of the array and `out`.
+
+    Raises:
+        ValueError: there are no elements and no `initial`, or there is a condition and no `initial`.
+    """
+    name = row[:3]
     array = checked(name, array)
     axes = reduced_axes(name, array.ndim, axis)
     if initial is None and not all_axes_have_elements(array, axes):
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
-    if initial is None and condition is not True:
+    if initial is None and where is not True:
         raise ValueError(f"{name} with where= needs initial=, the result for no elements")
-    wide = np.dtype(np.int32) if array.dtype == BOOL else array.dtype
-    array, dtype = chosen(astype(array, wide) if wide != array.dtype else array, condition, row, wide), array.dtype
+    dtype = dtype_with_out(array.runtime, dtype, out, array.dtype) or array.dtype
+    wide = np.dtype(np.int32) if dtype == BOOL else dtype
+    array = astype(array, dtype) if dtype != array.dtype else array
+    array = chosen(astype(array, wide) if wide != dtype else array, where, row, wide)
     initial = initial if initial is None or dtype != BOOL else bool(initial)
     found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
     return written(astype(found, BOOL) if dtype == BOOL else found, out)
@@ -299,7 +313,7 @@ def max(
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the largest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
-    return _extreme("maximum", "max", a, axis, out, keepdims, initial, where)
+    return extreme("maximum", a, axis, None, out, keepdims, initial, where)
 
 
 def min(
@@ -307,7 +321,7 @@ def min(
     where: Any = True,
 ) -> Array:  # fmt: skip
     """Returns the smallest element along axes; NaN if there is one. `initial` and `where` as of `sum`."""
-    return _extreme("minimum", "min", a, axis, out, keepdims, initial, where)
+    return extreme("minimum", a, axis, None, out, keepdims, initial, where)
 
 
 def _truth(row: str, name: str, array: Array, axis: Axis, out: Array | None, keepdims: bool, condition: Any) -> Array:
@@ -327,11 +341,23 @@ def any(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = 
     return _truth("bitwise_or", "any", a, axis, out, keepdims, where)
 
 
+def refuse(condition: Array, error: Exception) -> None:
+    """Raises an error where a condition is true, for which it waits; not in a recording, which is computed later."""
+    if recording_graph(condition.runtime.scheduler) is None and bool(any(condition)):
+        raise error
+
+
 def count_nonzero(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """Returns the number of elements along axes that are not zero, in the default integer."""
     a = checked("count_nonzero", a)
     axes, dtype = reduced_axes("count_nonzero", a.ndim, axis), default_int(a.runtime)
     return reduce("add", astype(astype(a, BOOL), dtype), axes, dtype, keepdims)
+
+
+def dtype_of_mean(array: Array, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any]:
+    """Returns the dtype in which a mean or a variance is computed: a float one, unless another is given."""
+    own = floating(array.dtype)
+    return dtype_with_out(array.runtime, dtype, out, own) or own
 
 
 def mean(
@@ -345,7 +371,7 @@ def mean(
     """
     a = checked("mean", a)
     where = mask_of(where, a)
-    found = np.dtype(dtype) if dtype is not None else floating(a.dtype)
+    found = dtype_of_mean(a, dtype, out)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
     wide = wide_float(found)
@@ -408,5 +434,6 @@ def argmin(a: Array, axis: int | None = None, out: Array | None = None, keepdims
 
 def ptp(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
     """Returns the largest element less the smallest along axes."""
-    found = apply("subtract", max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
-    return written(found, out)
+    dtype = dtype_with_out(a.runtime, None, out, a.dtype)
+    highest, lowest = (extreme(row, a, axis, dtype, None, keepdims) for row in ("maximum", "minimum"))
+    return written(apply("subtract", highest, lowest), out)

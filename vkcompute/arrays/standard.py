@@ -14,7 +14,7 @@ from vkcompute.arrays.creation import asarray, beside
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.promotion import Operand, common, complex_of, default_int, floating, kind_of
-from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, joined, part, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_with_out, joined, part, written
 from vkcompute.arrays.ufunc import where as chosen
 from vkcompute.arrays.unique_rows import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
@@ -45,13 +45,15 @@ class UniqueAll(NamedTuple):
 
 
 def _cumulative(
-    name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, include_initial: bool
-) -> Array:
+    name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None,
+    include_initial: bool,
+) -> Array:  # fmt: skip
     if axis is None:
         if x.ndim > 1:
             raise ValueError(f"{name} of an array of {x.ndim} axes needs axis=; got None")
         x, axis = ravel(x), 0
-    return scanned(x, operation, axis_of(name, x.ndim, axis), dtype, include_initial)
+    dtype = dtype_with_out(x.runtime, dtype, out, x.dtype)
+    return written(scanned(x, operation, axis_of(name, x.ndim, axis), dtype, bool(include_initial)), out)
 
 
 def scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
@@ -88,8 +90,7 @@ def cumulative_sum(
     Args:
         include_initial: True to begin with 0.
     """
-    found = _cumulative("cumulative_sum", "sum", x, axis, dtype_of_result(dtype, out), include_initial)
-    return written(found, out)
+    return _cumulative("cumulative_sum", "sum", x, axis, dtype, out, include_initial)
 
 
 def cumulative_prod(
@@ -101,15 +102,14 @@ def cumulative_prod(
     Args:
         include_initial: True to begin with 1.
     """
-    found = _cumulative("cumulative_prod", "prod", x, axis, dtype_of_result(dtype, out), include_initial)
-    return written(found, out)
+    return _cumulative("cumulative_prod", "prod", x, axis, dtype, out, include_initial)
 
 
 def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
-    found = scanned(x, operation, axis_of(name, x.ndim, axis), dtype_of_result(dtype, out))
+    found = scanned(x, operation, axis_of(name, x.ndim, axis), dtype_with_out(x.runtime, dtype, out, x.dtype))
     return written(found, out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,21 @@ def _one_weighted_quantile(line: Array, shares: Array, q: float, *, without_nan:
     return found if without_nan else where(apply("isnan", last), last, found)
 
 
-def _shares(weights: Array) -> Array:
-    """Returns for each element of each line the share of the weights up to it."""
+def _shares(name: str, line: Array, weights: Array) -> Array:
+    """Returns for each element of each sorted line the share of the weights up to it.
+
+    Raises:
+        ValueError: the sum of the weights of a line is 0, NaN or infinite.
+    """
     features = weights.runtime.device.features
     dtype = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
     sums = scans.cumulative(astype(weights, dtype), "sum", -1)
-    return apply("divide", sums, sums[..., -1:])
+    total = sums[..., -1:]
+    is_sum = apply("logical_and", apply("greater", total, 0), apply("isfinite", total))
+    has_numbers = apply("equal", line[..., :1], line[..., :1])  # NaN is last
+    rule = f"{name}: the sum of weights is finite and not 0; got weights that are NaN, infinite, or all 0"
+    reductions.refuse(apply("logical_and", has_numbers, apply("logical_not", is_sum)), ValueError(rule))
+    return apply("divide", sums, total)
 
 
 def _quantiles(
@@ -165,10 +175,13 @@ def _quantiles(
         one = _one_nan_quantile if without_nan else _one_quantile
         found = [one(ordered, each, method) for each in numbers]
     else:
+        negative = ValueError(f"{name}: weights are not negative; got negative ones")
+        reductions.refuse(apply("less", weights, 0), negative)
         weight = _lines(name, _weights_of(x, weights, axes, axis), axes)
         weight = where(apply("isnan", line), weight.dtype.type(0), weight) if without_nan else weight
         order = sorting.argsort(line, -1)
-        ordered, shares = gather.take_along_axis(line, order, -1), _shares(gather.take_along_axis(weight, order, -1))
+        ordered = gather.take_along_axis(line, order, -1)
+        shares = _shares(name, ordered, gather.take_along_axis(weight, order, -1))
         found = [_one_weighted_quantile(ordered, shares, each, without_nan=without_nan) for each in numbers]
     if keepdims:
         found = [reshape(each, _kept(x, axes)) for each in found]
@@ -189,8 +202,11 @@ def quantile(
     Args:
         q: a number from 0 to 1, or several, which are the first axes of the result.
         overwrite_input: has no effect.
-        weights: of the shape of `a`, or of its axis, for the method "inverted_cdf". They are not negative, for which
-            it does not wait.
+        weights: of the shape of `a`, or of its axis, for the method "inverted_cdf". It waits to see that they are
+            valid.
+
+    Raises:
+        ValueError: a weight is negative, or their sum is 0, NaN or infinite.
     """
     return _quantiles("quantile", a, q, axis, out, method, keepdims, weights, without_nan=False)
 
@@ -275,11 +291,12 @@ def average(
     """Returns the mean along axes, weighted if there are weights.
 
     Args:
-        weights: of the shape of `a`, or of its axis.
+        weights: of the shape of `a`, or of its axis. It waits to see that their sum is not 0.
         returned: True to return the sum of the weights, too.
 
     Raises:
         ValueError: the weights have another shape.
+        ZeroDivisionError: the sum of the weights is 0.
     """
     if weights is None:
         mean = reductions.mean(a, axis, keepdims=keepdims)
@@ -292,6 +309,7 @@ def average(
     dtype = floating(promoted(a.runtime, a.dtype, weights.dtype))
     one, other = astype(a, dtype), astype(weights, dtype)
     total = reductions.sum(other, axis, keepdims=keepdims)
+    reductions.refuse(apply("equal", total, 0), ZeroDivisionError("average: the sum of the weights is not 0; got 0"))
     found = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
     return (found, total) if returned else found
 
@@ -307,21 +325,28 @@ def cov(
         rowvar: False if variables are columns.
         bias: True to divide by the number of observations, not by one less.
         ddof: the number that is subtracted from that of the observations.
-        fweights, aweights: how often an observation counts, as integers; its importance. They are not negative, for
-            which it does not wait.
+        fweights, aweights: how often an observation counts, as integers; its importance. It waits to see that they are
+            valid.
 
     Raises:
-        TypeError: `fweights` are no integers.
-        ValueError: there are more than two axes.
+        TypeError: `fweights` or `ddof` are no integers.
+        ValueError: there are more than two axes, weights are negative, or there is not one per observation.
+        ZeroDivisionError: the sum of the weights is 0.
     """
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"fweights of cov are integers; got {fweights.dtype}; pass aweights")
+    ddof = (0 if bias else 1) if ddof is None else index(ddof)
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
     found = np.dtype(dtype) if dtype is not None else floating(common)
     x = _variables(m, found, rowvar)
     if y is not None:
         x = concat([x, _variables(y, found, rowvar or y.shape[0] == 1)])
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    for name, each in (("fweights", fweights), ("aweights", aweights)):
+        if each is None:
+            continue
+        if each.shape != (x.shape[1],):
+            raise ValueError(f"cov: {name} are one per observation, of {x.shape[1]}; got shape {each.shape}")
+        reductions.refuse(apply("less", each, 0), ValueError(f"cov: {name} are not negative; got negative ones"))
     weights = [astype(each, part_of(found)) for each in (fweights, aweights) if each is not None]
     weight = apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
     mean = average(x, 1, weight.broadcast_to(x.shape) if weight is not None else None, keepdims=True)

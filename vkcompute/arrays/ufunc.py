@@ -21,6 +21,7 @@ from vkcompute.arrays.promotion import (
     kind_of,
     part_of,
     plain,
+    promoted,
     require_dtype,
 )
 from vkcompute.dtypes import lookup
@@ -246,9 +247,17 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     return lazy.make("where", "", (truth, *given), shape, dtype, context)
 
 
-def dtype_of_result(dtype: npt.DTypeLike | None, out: Array | None) -> npt.DTypeLike | None:
-    """Returns the dtype in which a sum or product is computed: that of `out` unless one is given, as in NumPy."""
-    return out.dtype if dtype is None and type(out) is Array else dtype
+def dtype_with_out(
+    context: Context, dtype: npt.DTypeLike | None, out: Any, *operands: np.dtype[Any]
+) -> np.dtype[Any] | None:
+    """Returns the dtype in which elements are combined, as in NumPy; None for the default one.
+
+    It is `dtype` if that is given, else the common one of the operands and of `out`. So `out` may widen the elements,
+    and never truncates them before they are combined.
+    """
+    if dtype is not None:
+        return np.dtype(dtype)
+    return promoted(context, *operands, out.dtype) if type(out) is Array else None
 
 
 def written(found: Array, out: Array | None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from inspect import Parameter, Signature
 from itertools import pairwise
 from operator import index
@@ -21,15 +22,15 @@ from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.standard import scanned
-from vkcompute.arrays.ufunc import apply, assign, astype, dtype_of_result, operand_dtype, written
+from vkcompute.arrays.ufunc import apply, assign, astype, dtype_with_out, operand_dtype, written
 from vkcompute.arrays.ufunc import where as choose
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
 
 _REDUCTIONS: dict[str, Any] = {
-    "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max, "minimum": reductions.min,
-    "logical_and": reductions.all, "logical_or": reductions.any,
+    "add": reductions.sum, "multiply": reductions.prod, "logical_and": reductions.all, "logical_or": reductions.any,
+    **{row: partial(reductions.extreme, row) for row in ("maximum", "minimum")},
 }  # fmt: skip
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
 _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
@@ -179,26 +180,42 @@ class BinaryUfunc(Ufunc):
             axes = reduced_axes(self.__name__, array.ndim, axis)
             if array.dtype.kind not in "biu" or selection:
                 raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
-            wide = astype(array, np.int32) if array.dtype.kind == "b" else array
-            found = reductions.reduce(self._row, wide, axes, np.dtype(dtype or wide.dtype), keepdims)
-            found = astype(found, np.bool_) if array.dtype.kind == "b" and dtype is None else found
+            dtype = dtype_with_out(array.runtime, dtype, out, array.dtype) or array.dtype
+            array = astype(array, dtype) if dtype != array.dtype else array
+            wide = astype(array, np.int32) if dtype.kind == "b" else array
+            found = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
+            found = astype(found, np.bool_) if dtype.kind == "b" else found
         elif self._row in _REDUCTIONS:
-            options = {"dtype": dtype} if self._row in ("add", "multiply") else {}
-            found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **options, **selection)
+            options = {} if self._row.startswith("logical_") else {"dtype": dtype}
+            self._combined_in(array, dtype, out)
+            return _REDUCTIONS[self._row](array, axis, out=out, keepdims=keepdims, **options, **selection)  # type: ignore[no-any-return]
         else:
-            found = self._folded(array, axis, dtype, keepdims, **selection)
+            found = self._folded(array, axis, self._combined_in(array, dtype, out), keepdims, **selection)
         return written(found, out)
+
+    def _combined_in(self, array: Array, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any] | None:
+        """Returns the dtype in which elements are combined; None for the function's own.
+
+        Raises:
+            TypeError: the function's results are bools, and another dtype is given.
+        """
+        if RULES[self._row][1] not in _OF_BOOLS and not self._row.startswith("logical_"):
+            return dtype_with_out(array.runtime, dtype, out, array.dtype)
+        if dtype is not None and np.dtype(dtype) != np.bool_:
+            raise TypeError(f"{self.__name__} gives bools; got dtype={np.dtype(dtype)}; convert with .astype()")
+        return None
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
     ) -> Array:
         """Combines the elements up to each along an axis: sums, products and extremes by a scan, others one by one."""
         (array,) = on_device(self.__name__, (array,))
-        if self._row not in _SCANS or (array.dtype.kind == "c" and self._row in ("maximum", "minimum")):
+        dtype = self._combined_in(array, dtype, out)
+        is_complex = "c" in ((dtype or array.dtype).kind, array.dtype.kind)
+        if self._row not in _SCANS or (is_complex and self._row in ("maximum", "minimum")):
             at = axis_of(self.__name__, array.ndim, axis)
             return written(concat(self._steps(array, at, dtype), axis=at), out)
-        found = scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype_of_result(dtype, out))
-        return written(found, out)
+        return written(scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype), out)
 
     def _steps(self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None) -> list[Array]:
         """Returns the partial results along an axis, which is kept: one per element, and one for `initial`."""
@@ -284,6 +301,7 @@ class BinaryUfunc(Ufunc):
         if wrong := [each for each in starts if not 0 <= each < n]:
             raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")
         ends = [max(stop, start + 1) for start, stop in pairwise([*starts, n])]
+        dtype = self._combined_in(array, dtype, out)
         parts = [
             self.reduce(array[_at_axis(at, slice(start, end))], at, dtype, keepdims=True)
             for start, end in zip(starts, ends, strict=True)

@@ -17,8 +17,8 @@ from vkcompute import ir
 from vkcompute.arrays.block_offsets import LARGEST, between, grid, offsets, repeated, rounded, scaled, span
 from vkcompute.arrays.lines import Axis, axes_of, is_cpu
 from vkcompute.arrays.matrix_product import MOST_GROUPS
-from vkcompute.arrays.promotion import floating, part_of, require_dtype, wide_float
-from vkcompute.arrays.reductions import checked, chosen, count_nonzero, mask_of, reduce
+from vkcompute.arrays.promotion import Operand, common, floating, kind_of, part_of, promoted, require_dtype, wide_float
+from vkcompute.arrays.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of, reduce
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, astype, part, written
@@ -202,41 +202,70 @@ def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, 
 
 def var(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the variance along axes: the mean of squared distances from the mean, by n - ddof.
 
     Args:
         where: a bool array; elements where it is false are left out.
-        mean: the mean along these axes, with keepdims=True, if it is known.
+        mean: an array or number, the mean along these axes, with keepdims=True, if it is known.
         correction: the standard's name for `ddof`.
 
     Raises:
-        ValueError: `ddof` and `correction` are given.
+        ValueError: `ddof` and `correction` are given, or `mean` does not broadcast to the array.
     """
-    ddof = correction_of(ddof, correction)
+    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(found, out)
+
+
+def _variance(
+    a: Array, axis: Axis, dtype: npt.DTypeLike | None, out: Array | None, ddof: float, keepdims: bool, where: Any,
+    mean: Operand,
+) -> Array:  # fmt: skip
+    """Returns the variance, in the dtype in which it is computed for `out`, which it does not write."""
     a = checked("var", a)
     where = mask_of(where, a)
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
     axes = axes_of("var", a.ndim, axis)
     n: Any = math.prod([a.shape[at] for at in axes])
-    dtype = np.dtype(dtype) if dtype is not None else floating(a.dtype) if mean is None else mean.dtype
+    dtype = dtype_with_mean(a, mean, dtype, out)
     narrow, with_own_mean = part_of(dtype), where is True and mean is None and dtype == floating(a.dtype)
     known = moments(a, axes, keepdims=keepdims) if with_own_mean else None
     if known is not None:
         total, wide = known[1], known[1].dtype
     else:
         centre = _mean(a, axes, wide_float(dtype), keepdims=True, where=where) if mean is None else mean
-        difference = apply("subtract", a, centre)
-        wide = wide_float(part_of(difference.dtype))
+        difference = distances(a, centre, dtype)
+        wide = part_of(difference.dtype)
         total = reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
         found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
     else:
         found = apply("divide", total, wide.type(max(n - ddof, 0)))
-    return written(astype(found, narrow) if found.dtype != narrow else found, out)
+    return astype(found, narrow) if found.dtype != narrow else found
+
+
+def dtype_with_mean(a: Array, mean: Operand, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any]:
+    """Returns the dtype of a variance, in which a mean that is given may widen the elements, as in NumPy."""
+    own = dtype_of_mean(a, dtype, out)
+    if dtype is not None or mean is None:
+        return own
+    return promoted(a.runtime, own, floating(common(a.runtime, [a.dtype, kind_of(mean)])))
+
+
+def distances(a: Array, mean: Operand, dtype: np.dtype[Any]) -> Array:
+    """Returns the differences of elements from a mean, in at least a float dtype.
+
+    Raises:
+        ValueError: the mean does not broadcast to the array.
+    """
+    wide = wide_float(promoted(a.runtime, dtype, floating(a.dtype)))
+    difference = apply("subtract", astype(a, wide) if a.dtype != wide else a, mean)
+    if difference.shape != a.shape:
+        raise ValueError(f"mean= broadcasts to the array's shape {a.shape}; got one of shape {np.shape(mean)}")
+    return difference
 
 
 def correction_of(ddof: float, correction: float | None) -> float:
@@ -261,8 +290,8 @@ def squared(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def std(
     a: Array, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: Array | None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = True, mean: Array | None = None, correction: float | None = None,
+    keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
     return written(apply("sqrt", found), out)

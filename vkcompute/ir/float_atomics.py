@@ -13,6 +13,10 @@ from vkcompute.ir.rewriting import expand, replace_memories
 from vkcompute.ir.types import SCALARS
 from vkcompute.ir.words import retry_loop
 
+_EXTREMA = "min", "max"
+_INFINITY = {32: 0x7F800000, 64: 0x7FF0000000000000}
+"""The bits of infinity, by the bits of a float."""
+
 
 def float_atomics(function: Function) -> frozenset[str]:
     """The Vulkan features that the function's atomic operations on floats need."""
@@ -27,14 +31,15 @@ def emulate_float_atomics(function: Function, *, every: bool = True) -> Function
     """Emulates atomic operations on floats, in place: the memory that they change becomes one of unsigned integers.
 
     An addition is a loop of compare-exchanges. Minimum and maximum compare bits: as signed integers these are ordered
-    like non-negative floats, as unsigned ones in reverse order of negative floats.
+    like non-negative floats, as unsigned ones in reverse order of negative floats. They are always emulated, since
+    devices differ in what their instructions make of NaN.
 
     Args:
-        every: False for those only that are on memory with a compare-exchange of floats, which no device has.
+        every: False to emulate no additions and exchanges, except on memory that has other emulated operations.
     """
     exchanged = [op.memory for op in walk(function.body) if op.code == "compare_exchange" and op.memory is not None]
     changed = [memory for memory in exchanged if memory.element.kind == "f"]
-    changed += [memory for _, memory in _uses(function)] if every else []
+    changed += [memory for name, memory in _uses(function) if every or name in _EXTREMA]
     words: dict[Memory | None, Memory] = {
         each: replace(each, element=SCALARS[f"uint{each.element.bits}"]) for each in changed
     }
@@ -68,18 +73,31 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
     name = op.attribute[0]
     if name == "exchange":
         return b.bitcast(b.atomic(name, words, index, b.bitcast(value, words.element)), element)
-    emulate = _extremum if name in ("min", "max") and element.bits >= 32 else _updated
+    emulate = _extremum if name in _EXTREMA and element.bits >= 32 else _updated
     return b.bitcast(emulate(b, name, words, index, value), element)
 
 
 def _extremum(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:
-    bits = b.bitcast(value, words.element)
-    branch = b.if_(b.compute("ge", bits, b.const(1 << words.element.bits - 1, words.element)))
+    """Builds a minimum or maximum of which NaN is the result where the element or the value is NaN.
+
+    By its bits, a NaN with a minus sign is the least number, and one without it the greatest. An element that is a NaN
+    of the other sign is replaced by the value, and then by NaN.
+    """
+    kind, infinity = words.element, _INFINITY[words.element.bits]
+    sign = 1 << kind.bits - 1
+    nan = b.const((0 if name == "max" else sign) | infinity | (infinity & -infinity) >> 1, kind)
+    bits = b.select(b.compute("ne", value, value), nan, b.bitcast(value, kind))
+    branch = b.if_(b.compute("ge", bits, b.const(sign, kind)))
     with branch.then:
         b.yield_(b.atomic({"min": "max", "max": "min"}[name], words, index, bits))
     with branch.otherwise:
         b.yield_(b.atomic(f"signed_{name}", words, index, bits))
-    return branch.results[0]
+    before = branch.results[0]
+    payload = b.compute("sub", before, b.const(infinity + 1 if name == "min" else infinity + 1 + sign, kind))
+    n_payloads = sign - infinity - 1
+    with b.if_(b.compute("lt", payload, b.const(n_payloads, kind))).then:
+        b.atomic(f"signed_{name}" if name == "max" else "max", words, index, nan)
+    return before
 
 
 def _updated(b: Builder, name: str, words: Memory, index: Value, value: Value) -> Value:

@@ -44,11 +44,20 @@ def _updated(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kin
             with b.if_(b.compute("ne", before, expected)).then:
                 b.break_(loop, word)
         else:
-            new = op.args[1] if op.attribute[0] == "exchange" else b.compute(op.attribute[0], before, op.args[1])
+            new = op.args[1] if op.attribute[0] == "exchange" else _combined(b, op.attribute[0], before, op.args[1])
         others = b.compute("and", word, clearing_mask(b, shift, kind))
         return b.compute("or", others, b.compute("shl", _bits(b, new), shift))
 
     return _of_bits(b, bits_at(b, retry_loop(b, words, number, change), shift, kind), kind)
+
+
+def _combined(b: Builder, name: str, before: Value, value: Value) -> Value:
+    """Builds an operation on two numbers; of floats, a minimum or maximum is NaN if one of them is."""
+    found = b.compute(name, before, value)
+    if name in ("min", "max") and value.type.kind == "f":
+        for number in (value, before):
+            found = b.select(b.compute("ne", number, number), number, found)
+    return found
 
 
 def _bits(b: Builder, value: Value) -> Value:

@@ -64,13 +64,13 @@ def add(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
 
 @intrinsic(partial(_atomic, "min"))
 def min(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically replaces the element by the smaller of element and value; returns the old element."""
+    """Atomically replaces the element by the smaller of element and value, NaN if one is; returns the old element."""
     outside("atomic.min(array, index, value)")
 
 
 @intrinsic(partial(_atomic, "max"))
 def max(array: Any, index: int | tuple[int, ...], value: Any) -> Any:
-    """Atomically replaces the element by the larger of element and value; returns the old element."""
+    """Atomically replaces the element by the larger of element and value, NaN if one is; returns the old element."""
     outside("atomic.max(array, index, value)")
 
 

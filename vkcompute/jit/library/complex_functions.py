@@ -55,13 +55,20 @@ def divide(x: Any, y: Any) -> Any:
     ratio = np.where(is_zero, 0.0, small / large)
     scale = large + small * ratio
     p, q = np.where(swap, b, a), np.where(swap, a, b)
-    re, im = (p + q * ratio) / scale, (q - p * ratio) / scale
-    return np.where(is_zero, a / abs(c), re), np.where(is_zero, b / abs(c), np.where(swap, -im, im))
+    re, im = (p + q * ratio) / scale, np.where(swap, p * ratio - q, q - p * ratio) / scale
+    return np.where(is_zero, a / abs(c), re), np.where(is_zero, b / abs(c), im)
 
 
 def reciprocal(x: Any) -> Any:
-    """1 / x."""
-    return divide((1.0, 0.0), x)
+    """1 / x, by Smith's algorithm, with the signs of zero of the conjugate."""
+    swap = abs(x[0]) <= abs(x[1])
+    large, small = np.where(swap, x[1], x[0]), np.where(swap, x[0], x[1])
+    ratio = small / large
+    scale = large + small * ratio
+    one, other = 1.0 / scale, ratio / scale
+    is_zero = (x[0] == 0) & (x[1] == 0)
+    re, im = np.where(swap, other, one), np.where(swap, -one, -other)
+    return np.where(is_zero, math.inf, re), np.where(is_zero, math.nan, im)
 
 
 def negative(x: Any) -> Any:
@@ -172,8 +179,8 @@ def rint(x: Any) -> Any:
 def sign(x: Any) -> Any:
     """x / |x|; 0 for 0."""
     infinite, scale = isinf(x), np.where(np.isinf(np.hypot(x[0], x[1])), 0.25, 1.0)
-    a = np.where(infinite, np.copysign(np.where(np.isinf(x[0]), 1.0, 0.0), x[0]), x[0] * scale)
-    b = np.where(infinite, np.copysign(np.where(np.isinf(x[1]), 1.0, 0.0), x[1]), x[1] * scale)
+    a = np.where(infinite, np.where(np.isinf(x[0]), np.copysign(1.0, x[0]), 0.0), x[0] * scale)
+    b = np.where(infinite, np.where(np.isinf(x[1]), np.copysign(1.0, x[1]), 0.0), x[1] * scale)
     size = np.hypot(a, b)
     return np.where(size == 0, 0.0, a / size), np.where(size == 0, 0.0, b / size)
 
@@ -267,9 +274,11 @@ def cosh(x: Any, form: Any) -> Any:
     """Hyperbolic cosine."""
     a, b = x
     rest, factor = _without_overflow(a, form)
-    re, im = np.cosh(rest) * np.cos(b) * factor, np.sinh(rest) * np.sin(b) * factor
+    sine = np.sin(b)
+    re, im = np.cosh(rest) * np.cos(b) * factor, np.sinh(rest) * sine * factor
     re = np.where(b == 0, np.cosh(a), np.where(np.isinf(a) & ~np.isfinite(b), math.inf, re))
-    zero = np.copysign(0.0, a) * np.copysign(1.0, b)
+    zero = np.copysign(0.0, np.where(np.isnan(a), 0.0, a))
+    zero *= np.copysign(1.0, np.where((b != 0) & np.isfinite(b), sine, b))
     return re, np.where((a == 0) | (b == 0), zero, im)
 
 
@@ -277,8 +286,10 @@ def sinh(x: Any, form: Any) -> Any:
     """Hyperbolic sine."""
     a, b = x
     rest, factor = _without_overflow(a, form)
-    re, im = np.sinh(rest) * np.cos(b) * factor, np.cosh(rest) * np.sin(b) * factor
-    re = np.where(b == 0, np.sinh(a), np.where((a == 0) | (np.isinf(a) & ~np.isfinite(b)), a, re))
+    cosine, unknown = np.cos(b), ~np.isfinite(b)
+    re, im = np.sinh(rest) * cosine * factor, np.cosh(rest) * np.sin(b) * factor
+    zero = np.where(unknown, a, np.copysign(0.0, a) * np.copysign(1.0, cosine))
+    re = np.where(b == 0, np.sinh(a), np.where(a == 0, zero, np.where(np.isinf(a) & unknown, a, re)))
     return re, np.where(b == 0, b, im)
 
 
@@ -292,8 +303,9 @@ def tanh(x: Any, form: Any) -> Any:
     re, im = beta * rho * size / below, tangent / below
     flat = abs(a) > form.FLAT
     re = np.where(flat & ~(np.isnan(b) | np.isinf(b)) | np.isinf(a), np.copysign(1.0, a), re)
-    tail = 4 * (np.sin(b) * np.cos(b)) * np.exp(-2 * abs(a))
-    im = np.where(np.isinf(a), np.copysign(0.0, b), np.where(flat, tail, im))
+    wave = np.sin(b) * np.cos(b)
+    zero = np.copysign(0.0, np.where(np.isfinite(b), wave, b))
+    im = np.where(np.isinf(a), zero, np.where(flat, 4 * wave * np.exp(-2 * abs(a)), im))
     re = np.where(a == 0, a, np.where((b == 0) & np.isnan(a), a, re))
     return re, np.where(b == 0, b, im)
 
@@ -386,13 +398,14 @@ def power(x: Any, y: Any, form: Any) -> Any:
     n = abs(y[0])
     if (y[1] == 0) & (n < 100) & (np.trunc(n) == n):
         left, base, whole = np.int32(n), x, (n * 0 + 1, n * 0)
+        lowest = left & -left  # a product with 1 would make NaN of infinite parts
         for k in (1, 2, 4, 8, 16, 32, 64):
             if left & k != 0:
-                whole = multiply(whole, base)
+                whole = _either(lowest == k, base, multiply(whole, base))
             base = square(base)
         found = whole
         if y[0] < 0:
-            found = reciprocal(whole)
+            found = divide((1.0, 0.0), whole)
     if (x[0] == 0) & (x[1] == 0) & ((y[0] != 0) | (y[1] != 0)):
         nothing = np.where(y[0] > 0, 0.0, math.nan) * abs(x[0] * 0 + 1)
         found = nothing, nothing

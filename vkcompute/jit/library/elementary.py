@@ -137,8 +137,25 @@ def pow(x: Any, y: Any, form: Any) -> Any:
     found = np.where((x < 0) & ~whole & (bits(size) != form.INF), form.real(math.nan), found)
     found = number(bits(found) | np.where(odd, bits(x) & form.SIGN, form.uint(0)))
     found = np.where((bits(size) > form.INF) | (bits(abs(y)) > form.INF), x + y, found)
+    found = np.where(y == 2, x * x, np.where(y == 3, _cube(x, form), found))
     one = (y == 0) | (x == 1) | ((x == -1) & (bits(abs(y)) == form.INF))
     return np.where(one, form.real(1), found)
+
+
+def _cube(x: Any, form: Any) -> Any:
+    """x ** 3, with the rounding errors of both products added."""
+    square, first = _product(x, x, form)
+    cube, second = _product(square, x, form)
+    return np.where(bits(abs(cube)) < form.INF, signed(abs(cube + (first * x + second)), x, form), cube)
+
+
+def _product(x: Any, y: Any, form: Any) -> Any:
+    """x * y as high and low part.
+
+    T. J. Dekker: A floating-point technique for extending the available precision. 1971.
+    """
+    high, a, b = x * y, cut(x, form), cut(y, form)
+    return high, ((a * b - high) + (a * (y - b) + (x - a) * b)) + (x - a) * (y - b)
 
 
 def sinh(x: Any, form: Any) -> Any:

@@ -35,7 +35,12 @@ def learned(weights: Weights, n_rows: Sequence[int], seconds: Sequence[float], n
     The result is the mean of this measurement and the `n_before` earlier ones, with a third or more for the new one.
     This corrects a disturbed measurement, and follows a device that has become slower. A device without rows, or
     without time, keeps its weight.
+
+    Raises:
+        ValueError: a number of rows is negative, NaN or infinite.
     """
+    if wrong := [n for n in n_rows if not 0 <= n < math.inf]:
+        raise ValueError(f"balance: each device computes 0 rows or more; got {wrong[0]}, of {list(n_rows)}")
     share = 1 / (1 + min(n_before, 2))
     speeds = [n / s if n and s > 0 else 0.0 for n, s in zip(n_rows, seconds, strict=True)]
     measured = sum(weight for weight, speed in zip(weights, speeds, strict=True) if speed)

@@ -1,0 +1,106 @@
+"""Parameters of random distributions and weights: NumPy's errors, and finite numbers within all valid ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+NAN, INF = np.nan, np.inf
+REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
+    ("uniform", (0, INF), OverflowError), ("uniform", (NAN, 1), OverflowError), ("uniform", (-INF, 1), OverflowError),
+    ("uniform", (5, 1), ValueError), ("uniform", ([0, 5], [1, 4]), ValueError), ("uniform", (0, 1e39), OverflowError),
+    ("uniform", (1j, 2), TypeError), ("normal", (0, -1), ValueError), ("normal", (0, -0.0), ValueError),
+    ("normal", (0, [1, -1]), ValueError), ("normal", (1e39, 1), OverflowError), ("normal", ("0", 1), TypeError),
+    ("lognormal", (0, -1), ValueError), ("exponential", (-1,), ValueError), ("exponential", (1e39,), OverflowError),
+    ("standard_gamma", (-1,), ValueError), ("gamma", (1, -1), ValueError), ("gamma", (-1, 1), ValueError),
+    ("gamma", (1, 1e39), OverflowError), ("chisquare", (0,), ValueError), ("chisquare", (-1,), ValueError),
+    ("beta", (0, 1), ValueError), ("beta", (1, -1), ValueError), ("poisson", (-1,), ValueError),
+    ("poisson", (NAN,), ValueError), ("poisson", (1e20,), ValueError), ("binomial", (-1, 0.5), ValueError),
+    ("binomial", (5, 1.5), ValueError), ("binomial", (5, NAN), ValueError), ("integers", (5, 5), ValueError),
+    ("choice", (2, 1, True, [0.5, NAN]), ValueError), ("choice", (2, 1, True, [-0.5, 1.5]), ValueError),
+    ("random", ((2, -1),), ValueError),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args", "error"), REFUSED)
+def test_parameters_that_are_refused(gpu: vc.Runtime, name: str, args: tuple[Any, ...], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        getattr(vnp.random.default_rng(0, device=gpu), name)(*args)
+
+
+def test_uniform_numbers_of_ranges_wider_than_the_largest_float(gpu: vc.Runtime) -> None:
+    rng, n = vnp.random.default_rng(0, device=gpu), 4096
+    low = gpu.array(np.full(n, -3e38, np.float32))
+    for found in (rng.uniform(-3e38, 3e38, n), rng.uniform(low, 3e38), rng.uniform(np.float64(-3.4e38), [3.4e38] * n)):
+        drawn = found.numpy().astype(np.float64)
+        assert np.all(np.abs(drawn) <= 3.4e38)
+        assert abs(drawn.mean()) < 2e37
+        assert 1.5e38 < drawn.std() < 2.1e38
+    assert rng.uniform(2, 2, 3).tolist() == [2, 2, 2]
+    assert 0 <= rng.beta(1e-50, 1).item() <= 1
+    with pytest.raises(ValueError, match="low is at most high"):
+        rng.uniform(low, -3.2e38)
+
+
+def weighted(name: str, weights: Any, **more: Any) -> Callable[[vc.Runtime], Any]:
+    """Makes a call of a function of three elements, one of them NaN for functions that leave it out."""
+
+    def call(gpu: vc.Runtime) -> Any:
+        x = gpu.array(np.array([1, np.nan if name.startswith("nan") else 2, 3], np.float32))
+        args = () if name == "average" else (0.5,)
+        method = {} if name == "average" else {"method": "inverted_cdf"}
+        return getattr(vnp, name)(x, *args, weights=gpu.array(np.asarray(weights)), **method, **more)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (weighted("average", np.float32([1, -1, 0])), ZeroDivisionError, "sum of the weights"),
+        (weighted("average", np.float32([0, 0, 0]), returned=True), ZeroDivisionError, "sum of the weights"),
+        (weighted("quantile", np.float32([0, 0, 0])), ValueError, "sum of weights"),
+        (weighted("quantile", np.float32([1, NAN, 1])), ValueError, "sum of weights"),
+        (weighted("percentile", np.float32([1, INF, 1])), ValueError, "sum of weights"),
+        (weighted("quantile", np.float32([1, -1, 1])), ValueError, "not negative"),
+        (weighted("nanquantile", np.float32([0, 1, 0])), ValueError, "sum of weights"),
+        (weighted("nanpercentile", np.float32([2, -1, 1])), ValueError, "not negative"),
+    ],
+)
+def test_weights_that_are_refused(gpu: vc.Runtime, call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call(gpu)
+
+
+def test_weights_of_elements_that_are_left_out_do_not_count(gpu: vc.Runtime) -> None:
+    assert weighted("nanquantile", np.float32([1, NAN, 1]))(gpu).item() == 1
+    nothing = gpu.array(np.array([NAN], np.float32))
+    one = gpu.array(np.array([1], np.float32))
+    assert np.isnan(vnp.nanquantile(nothing, 0.5, weights=one, method="inverted_cdf").item())
+    assert np.isnan(weighted("average", np.float32([NAN, 1, 0]))(gpu).item())
+
+
+def test_weights_of_covariances(gpu: vc.Runtime) -> None:
+    x = gpu.array(np.array([1, 2, 4], np.float32))
+    for name in ("fweights", "aweights"):
+        for weights, error in (([1, -1, 1], ValueError), ([2], ValueError), ([[1, 1, 1]], ValueError),
+                               ([0, 0, 0], ZeroDivisionError)):  # fmt: skip
+            with pytest.raises(error):
+                vnp.cov(x, **{name: gpu.array(np.array(weights, np.int32))})
+    with pytest.raises(TypeError):
+        vnp.cov(x, ddof=1.5)  # type: ignore[arg-type]
+
+
+def test_a_recording_checks_no_weights(gpu: vc.Runtime) -> None:
+    x, weights = gpu.array(np.array([1, 2, 3], np.float32)), gpu.array(np.array([1, 0, 0], np.float32))
+    out = gpu.zeros((), np.float32)
+    with gpu.record() as graph:
+        out[...] = vnp.average(x, weights=weights)
+    graph.run()
+    assert out.item() == 1
