@@ -8,8 +8,8 @@ The letter of a variable is its type:
     v, p         a vector of three int32, and one of two float32
 
 Values stored in an f, m or p are multiples of 1/4 between -8 and 8. So expressions of a few of them are exact in
-float32, whatever the order, and may decide branches. No function in G of such numbers is next to an odd multiple of 1/8, so that
-results which are right to some ulp are rounded alike. Divisors are not 0; indices are in range; loops are short.
+float32, whatever the order, and may decide branches. No function in G of such numbers is next to an odd multiple of
+1/8: results that are right to some ulp are rounded alike. Divisors are not 0; indices are in range; loops are short.
 """
 
 from __future__ import annotations
