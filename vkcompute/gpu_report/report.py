@@ -43,6 +43,7 @@ ended; the item took too long."""
 PART_STATES = ("waiting", "running", "done", "cut", "failed")
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
 _PRIVATE = "[hidden]"
+_COMMON = {"root", "user", "localhost"}  # names that tell nothing, and are words of messages
 
 
 class Report:
@@ -85,7 +86,18 @@ class Report:
             OSError: the folder cannot be written, or the disk is full.
         """
         self.data["seconds"] = round(self.seconds, 1)
-        disk.write_atomic(self.path, f"{json.dumps(self.data, indent=1)}\n".encode())
+        disk.write_atomic(self.path, text(self.data).encode())
+
+
+def text(data: dict[str, Any]) -> str:
+    """Returns a report as JSON with a line per item, and per part without its items."""
+    parts = []
+    for part in data["parts"]:
+        items = ",\n".join(f"    {json.dumps(item)}" for item in part["items"])
+        others = json.dumps({name: value for name, value in part.items() if name != "items"})
+        parts.append(f'  {others[:-1]}, "items": [{f"{chr(10)}{items}{chr(10)}  " * bool(items)}]}}')
+    head = "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in data.items() if name != "parts")
+    return f'{{\n{head} "parts": [\n' + ",\n".join(parts) + "\n ]\n}\n"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -153,4 +165,4 @@ def _own_names() -> list[str]:
     names = {platform.node(), platform.node().partition(".")[0], Path.home().name}
     with contextlib.suppress(OSError, KeyError, ImportError):  # a user without an entry
         names.add(getpass.getuser())
-    return sorted((name for name in names if len(name) > 2), key=len, reverse=True)
+    return sorted((name for name in names - _COMMON if len(name) > 2), key=len, reverse=True)
