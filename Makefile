@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -45,6 +45,10 @@ bench:  ## compare with numpy and the installed peers
 	@$(SETUP) bench
 	@$(RUN) benchmarks/run.py $(ARGS)
 	$(if $(ARGS),,@$(RUN) benchmarks/host.py)
+
+gpu:  ## a report of your GPU, in eight minutes: results and times
+	@$(SETUP) demo
+	@$(RUN) -m vkcompute.gpu_report $(ARGS)
 
 amd:  ## AMD's compiler on all kernels: figures that changed
 	@$(SETUP) bench

@@ -88,6 +88,16 @@ def run_demo(folder: Path, python: str) -> None:
     if done.returncode or "equal to NumPy" not in done.stdout:
         raise SetupError(f"the demo of the installed wheel fails:\n{done.stdout}{done.stderr}")
     say("python -m vkcompute demo works without a compiler: " + " ".join(done.stdout.split()[-12:]))
+    run_report(folder, python, env)
+
+
+def run_report(folder: Path, python: str, env: dict[str, str]) -> None:
+    """Make a short report of the first device with the installed wheel."""
+    command = [python, "-I", "-m", "vkcompute.gpu_report", "--only", "shaders", "--out", "report.json"]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode or "right" not in done.stdout:
+        raise SetupError(f"the installed wheel makes no report of a GPU:\n{done.stdout}{done.stderr}")
+    say(f"python -m vkcompute.gpu_report works: {done.stdout.splitlines()[-3]}")
 
 
 def main() -> int:

@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("arrays", "numpy"),
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof"),
-    ("__init__", "__main__"),
+    ("__init__", "__main__", "gpu_report"),
 )
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 BINDING = "core.vk"  # the only module that may import `vulkan`

@@ -1,12 +1,9 @@
-"""Random programs, formulas and files against their oracles: one check per kind.
-
-A check takes a runtime, a function that gives what launches a kernel (the kernel itself, or its simulation), and a
-random generator. It returns SAME or why there was nothing to compare, and raises AssertionError for a difference.
-"""
+"""Random programs and files against their oracles: the checks of `vkcompute.gpu_report`, and two of the host."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -15,95 +12,29 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
-import random_formulas
-import random_groups
-import random_kernels
-from oracle import check, module
-from random_formulas import COMBINED, Formula
-from random_integers import TYPES, IntegerProgram, N, data_of, run_by_numba, run_exactly
 
 import vkcompute as vc
+from vkcompute.gpu_report.random_programs import checks
+from vkcompute.gpu_report.random_programs.checks import REFUSED, SAME, Launcher, outcome
+from vkcompute.gpu_report.random_programs.integers import IntegerProgram, N, data_of, executed, run_exactly
 
-SAME, BEYOND, REFUSED, CHANGED = "same", "beyond the types", "refused", "changed"
-Launcher = Callable[[Any], Any]
-_REFUSALS = "does not fit", "out of bounds", "nested too deeply"
-"""Of constants that only the compiler knows, and of chains that are longer than Python's own stack."""
-
-
-def _outcome(run: Callable[[], None], text: str) -> str:
-    """Runs a comparison, whose failure gets the text of the program."""
-    try:
-        run()
-    except OverflowError:
-        return BEYOND
-    except (vc.MissingFeature, pytest.skip.Exception):
-        return "missing"
-    except vc.KernelError as error:
-        if not any(each in str(error) for each in _REFUSALS):
-            raise AssertionError(f"{error}\n{text}") from error
-        return REFUSED
-    except AssertionError as error:
-        raise AssertionError(f"{text}\n{error}") from None
-    return SAME
+CHANGED = "changed"
 
 
-class Strided:
-    """Makes arrays as a runtime, which are views with gaps."""
+def run_by_numba(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[int]) -> list[Any]:
+    """Returns the contents of the arrays after a program that Numba compiles; int of an unsigned number is unsigned."""
+    import numba
 
-    def __init__(self, runtime: Any) -> None:
-        self._runtime = runtime
-
-    def array(self, data: np.ndarray[Any, Any]) -> Any:
-        """A view of every second element along each axis of an array."""
-        whole = np.full([2 * n + 3 for n in data.shape], 77, data.dtype)
-        inner = tuple([slice(1, 2 * n + 1, 2) for n in data.shape])
-        whole[inner] = data
-        return self._runtime.array(whole)[inner]
-
-
-def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
-    """Kernels of all types, against Python on numpy's scalars."""
-    n, text = random_kernels.N, random_kernels.Program(random, halves=random.random() < 0.3).text()
-    memory = random.choice([runtime, Strided(runtime)])
-    data = np.random.default_rng(random.getrandbits(32))
-    few = data.random((2, n)) < 0.6
-    x = np.where(few[0], data.integers(-20, 20, n), data.integers(-(2**31) + 1, 2**31, n)).astype(np.int32)
-    y = np.where(few[1], data.integers(0, 20, n), data.integers(0, 2**32, n)).astype(np.uint32)
-    z = (data.integers(-32, 33, n) * 0.25).astype(np.float32)
-    out = np.full((n, 6), -7, np.int32), np.full(n, 7, np.uint32), np.full((n, 4), -7, np.float32)
-    kernel = launcher(vc.kernel(module(text).kernel))
-    return _outcome(lambda: check(memory, kernel, x, y, z, *out, local_size=(n, 1, 1), rtol=0, atol=0), text)
-
-
-def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
-    """Kernels whose invocations share memory, by barriers, atomic and subgroup operations, against Python in step."""
-    program = random_groups.GroupProgram(random, halves=random.random() < 0.3)
-    text, data = program.text(), np.random.default_rng(random.getrandbits(32))
-    arguments = random_groups.data_of(data)
-    size = runtime.device.physical.subgroup_size
-
-    def compare() -> None:
-        arrays = [runtime.array(each) for each in arguments]
-        launcher(vc.kernel(module(text).kernel))[random_groups.N_GROUPS, random_kernels.N](*arrays)
-        for array, expected in zip(arrays, random_groups.run_in_step(text, arguments, size), strict=True):
-            np.testing.assert_array_equal(array.numpy(), expected)
-
-    return _outcome(compare, text)
-
-
-def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
-    """Kernels of integers of all sizes, against Python's own ints."""
-    program = IntegerProgram(random, narrow=random.random() < 0.8)
-    text = program.text()
-    arrays, arguments = data_of(program, random)
-
-    def compare() -> None:
-        given = [runtime.array(array) for array in arrays]
-        launcher(vc.kernel(module(text).kernel))[1, N](*given, *arguments)
-        assert [each.numpy().tolist() for each in given] == run_exactly(text, arrays, arguments), arguments
-
-    return _outcome(compare, text)
+    parameters = re.search(r"def kernel\((.*)\):", text)
+    assert parameters is not None
+    text = text.replace("def kernel(", "def kernel(i, ").replace("    i = vc.global_id(0)\n", "")
+    scope = executed(re.sub(r"(?<![\w.])int\(", "np.int64(", text))
+    for name in "h0", "h1", "kernel":
+        scope[name] = numba.njit(scope[name])
+    given = [array.copy() for array in arrays]
+    for i in range(N):
+        scope["kernel"](i, *given, *arguments)
+    return [each.tolist() for each in given]
 
 
 def by_numba(runtime: Any, launcher: Any, random: Random) -> str:
@@ -118,37 +49,9 @@ def by_numba(runtime: Any, launcher: Any, random: Random) -> str:
         assert run_by_numba(text, arrays, arguments) == run_exactly(text, arrays, arguments), arguments
 
     try:
-        return _outcome(compare, text)
+        return outcome(compare, text)
     except NumbaError:
         return REFUSED
-
-
-def formulas(runtime: vc.Runtime, launcher: Launcher, random: Random) -> str:
-    """Functions of elements, and reductions, of views that may overlap the result, against Python's own ints."""
-    formula = Formula(random, narrow=random.random() < 0.8)
-    text, dtype = formula.text(), TYPES[formula.output]
-    case = random_formulas.case(formula, random)
-    combine, initial = random.choice(COMBINED), random.choice([0, 1, 100])
-    function = module(text).f
-
-    def compare() -> None:
-        results, expected = random_formulas.computed(text, case, formula.output)
-        arguments, target, memory = random_formulas.placed(case, runtime.array)
-        found = vc.vectorize(function)(*arguments, *case.numbers).numpy()
-        assert found.dtype == dtype, case
-        np.testing.assert_array_equal(np.broadcast_to(found, case.shape), results, str(case))
-        vc.vectorize(function)(*arguments, *case.numbers, out=target)
-        np.testing.assert_array_equal(memory.numpy(), expected, str(case))
-        arguments, *_ = random_formulas.placed(case, runtime.array)
-        axis = random.choice([None, *range(found.ndim)])
-        wide = dtype if dtype == "uint32" else "int32"
-        sums = vc.reduce(combine, initial, map=function)(*arguments, *case.numbers, axis=axis).numpy()
-        assert sums.dtype == wide, case
-        np.testing.assert_array_equal(
-            sums, random_formulas.reduced(found, combine, initial, axis, wide), f"{combine} {initial} {axis} {case}"
-        )
-
-    return _outcome(compare, text)
 
 
 _HELPER = "def {name}(v, by={by}, *, plus={plus}):\n    return (v {one} by) {other} plus\n"
@@ -243,11 +146,4 @@ _CHANGES: dict[str, Callable[..., None]] = {
     "swap": _swap, "replace": _replace, "move": _move, "defaults": _defaults, "keywords": _keyword_defaults,
     "code": _code, "function": _function, "nothing": lambda *_: None,
 }  # fmt: skip
-CHECKS = {
-    "integers": integers,
-    "programs": programs,
-    "groups": groups,
-    "formulas": formulas,
-    "files": files,
-    "numba": by_numba,
-}
+CHECKS: dict[str, Callable[..., str]] = {**checks.CHECKS, "files": files, "numba": by_numba}

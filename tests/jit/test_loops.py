@@ -17,11 +17,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import check, module
-from random_kernels import N, Program
 
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
+from vkcompute.gpu_report.random_programs.kernels import N, Program
 from vkcompute.jit.compilation.build import CompileOptions, build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of

@@ -61,12 +61,12 @@ def _json(verdicts: Verdicts) -> str:
         "chosen": chosen,
         "layers": layers(),
         "instance_extensions": extensions(),
-        "devices": [_inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
+        "devices": [inventory(device) | {"not_chosen_because": reasons} for device, reasons in verdicts],
     }
     return json.dumps(found, indent=2, allow_nan=False)
 
 
-def _inventory(device: PhysicalDevice) -> dict[str, Any]:
+def inventory(device: PhysicalDevice) -> dict[str, Any]:
     """A device as JSON: limits, properties and features under Vulkan's names, the rest as in `PhysicalDevice`.
 
     A device too old for the library has fewer entries, since its driver does not support the other queries.

@@ -1,10 +1,15 @@
 """Random well-typed kernels as text, whose results Python has to the bit.
 
-The letter of a variable is its type: k int32, u uint32, f float32, b bool, w a Python int from 0 on, m int32 or
-float32 depending on the way taken, v a vector of three int32, p one of two float32. What is stored in an f, m or p is a
-multiple of 1/4 between -8 and 8, so that expressions of a few of them are exact in float32 whatever the order, and may
-decide branches. No function in G of such numbers is next to an odd multiple of 1/8, so that results which are right to
-some ulp are rounded alike. Divisors are not 0; indices are in range; loops are short.
+The letter of a variable is its type:
+
+    k int32      u uint32      f float32      b bool
+    w            a Python int from 0 on
+    m            int32 or float32, depending on the way taken
+    v, p         a vector of three int32, and one of two float32
+
+Values stored in an f, m or p are multiples of 1/4 between -8 and 8. So expressions of a few of them are exact in
+float32, whatever the order, and may decide branches. No function in G of such numbers is next to an odd multiple of
+1/8: results that are right to some ulp are rounded alike. Divisors are not 0; indices are in range; loops are short.
 """
 
 from __future__ import annotations
@@ -34,9 +39,9 @@ def first(v, n):
             return j
     return -1
 """
-# What an expression may be: K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison, G
-# are functions of floats, D and E divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3, H
-# an index into the list hs, X what a helper is given. The private array ps has the shape (2, 2).
+# The forms of expressions. K U B F W are expressions of a type, F1 of a float that is stored, C is a comparison, G are
+# functions of floats. D and E are divisors, S and T shifts, I an index into eight, I3 from 3 to 5, I2 from 2 to 3. H is
+# an index into the list hs, X stands for the arguments of a helper. The private array ps has the shape (2, 2).
 _FORMS = {
     "K": """K + K; K - K; K * K; K & K; K | K; K ^ K; K // D; K % D; K << S; K >> S; K ** 2; K ** (K & 3); -K; ~K
         abs(K)

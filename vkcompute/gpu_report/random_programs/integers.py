@@ -1,9 +1,14 @@
 """Random kernels of integers and control flow as text, in which each wrap of an integer is written as a conversion.
 
-So three readers find the same numbers: the library; Python, whose ints have no size (`run_exactly`); and Numba, which
-computes in 64 bits. The letter of a variable is its type: a int8, c uint8, g int16, e uint16, k int32, u uint32,
-b bool, v a Python int that is computed in the kernel, p an argument that is a Python int. Sums of a type are converted
-back to it. Those with a computed Python int are not: the library promises at least int32 there.
+So three readers compute the same numbers: the library; Python, whose ints have no size (`run_exactly`); and Numba,
+which computes in 64 bits. The letter of a variable is its type:
+
+    a int8      c uint8      g int16      e uint16      k int32      u uint32      b bool
+    v           a Python int that is computed in the kernel
+    p           an argument that is a Python int
+
+Sums of a type are converted back to it. Those with a computed Python int are not: the library promises at least int32
+there.
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ PAIRS = ((1, 200), (-2, 7), (255, 256))
 TABLE = np.array([5, -7, 120, 90], np.int8)
 LIMIT = np.int16(3000)
 """
-# An uppercase letter is an expression of the type; T is the type of the form itself. C_ is a comparison, D a divisor,
-# I an index into eight, I2 into two, S a number of bits, N an integer of less than 32 bits, P an argument.
+# An uppercase letter is an expression of the type; T is the type of the form itself. C_ is a comparison, D a divisor.
+# I is an index into eight, I2 into two. S is a number of bits, N an integer of less than 32 bits, P an argument.
 _TYPED = """T(T_ + T_); T(T_ - T_); T(T_ * T_); T(T_ // D); T(T_ % D); T(T_ & T_); T(T_ | T_); T(T_ ^ T_); T(~T_)
     T(-T_); T(abs(T_)); T(min(T_, T_)); T(max(T_, 5)); T(T_ << S); T(T_ >> S); T(T_ + P); T(max(T_, P)); T(min(P, T_))
     T(P - T_); T(T_ * P); T(T_ if B else P); T(V); T(K); T(U); T(N); T(V); (T_ if B else T_); T(T_ and T_)
@@ -87,7 +92,7 @@ class IntegerProgram:
     """Draws one program from a random generator; without `narrow` no type has less than 32 bits."""
 
     foreign = re.compile("(?!)")  # what no form may have
-    kinds = ("if", "if", "for", "while", "match", "sum", "chain")
+    kinds: tuple[str, ...] = ("if", "if", "for", "while", "match", "sum", "chain")
 
     def __init__(self, random: Random, *, narrow: bool = True) -> None:
         self._random, self._narrow = random, narrow
@@ -297,7 +302,7 @@ class _Elements:
 
 
 def run_exactly(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[int]) -> list[Any]:
-    """What the arrays hold after a program that Python runs on its own ints."""
+    """Returns the contents of the arrays after a program that Python runs on its own ints."""
     given = [_Elements(array) for array in arrays]
     scope = executed(text)
     scope["np"] = SimpleNamespace(**CONVERSIONS)
@@ -306,22 +311,6 @@ def run_exactly(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[i
         scope["vc"] = SimpleNamespace(global_id=lambda axis, i=i: i)
         scope["kernel"](*given, *arguments)
     return [each.values for each in given]
-
-
-def run_by_numba(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[int]) -> list[Any]:
-    """What the arrays hold after a program that Numba compiles. There, int of an unsigned number is unsigned."""
-    import numba
-
-    parameters = re.search(r"def kernel\((.*)\):", text)
-    assert parameters is not None
-    text = text.replace("def kernel(", "def kernel(i, ").replace("    i = vc.global_id(0)\n", "")
-    scope = executed(re.sub(r"(?<![\w.])int\(", "np.int64(", text))
-    for name in "h0", "h1", "kernel":
-        scope[name] = numba.njit(scope[name])
-    given = [array.copy() for array in arrays]
-    for i in range(N):
-        scope["kernel"](i, *given, *arguments)
-    return [each.tolist() for each in given]
 
 
 def executed(text: str) -> dict[str, Any]:

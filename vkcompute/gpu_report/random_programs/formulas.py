@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from random_integers import CONVERSIONS, TYPES, IntegerProgram, executed, indented
+
+from vkcompute.gpu_report.random_programs.integers import CONVERSIONS, TYPES, IntegerProgram, executed, indented
 
 _PREAMBLE = """
 import numpy as np

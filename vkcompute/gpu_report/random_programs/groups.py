@@ -1,6 +1,6 @@
 """Random kernels whose invocations share memory: phases with barriers, atomic operations and subgroup operations.
 
-What happens between two phases is a part of a program of random_kernels.py. Invocations of a workgroup meet in phases
+Between two phases stands a part of a program of kernels.py. Invocations of a workgroup meet in phases
 only, so Python runs them one after the other up to the next one.
 """
 
@@ -14,8 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from oracle import Host, computed_on_host, module, on_host
-from random_kernels import _PREAMBLE, N, Program, indented
+
+from vkcompute.gpu_report.random_programs.kernels import _PREAMBLE, N, Program, indented
+from vkcompute.gpu_report.random_programs.oracle import Host, computed_on_host, module, on_host
 
 N_GROUPS = 2
 _ATOMICS = {
@@ -134,7 +135,7 @@ def _run_group(invocations: list[Generator[Any, Any, None]], subgroup_size: int)
 
 
 def _sent(invocation: Generator[Any, Any, None], answer: Any) -> Any:
-    """What an invocation asks for next; StopIteration at its end."""
+    """Returns the next request of an invocation; StopIteration at its end."""
     try:
         return invocation.send(answer)
     except StopIteration:

@@ -1,0 +1,173 @@
+"""Writes the tables of docs/gpu_reports.md from the reports in benchmarks/results/gpu."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from vkcompute.gpu_report.report import read  # noqa: E402
+
+PAGE, REPORTS = ROOT / "docs" / "gpu_reports.md", ROOT / "benchmarks" / "results" / "gpu"
+START, END = "<!-- tables: scripts/gpu_reports.py -->", "<!-- end of the tables -->"
+Data = dict[str, Any]
+_FAULTS = "wrong", "failed", "crashed", "hung"
+_MAX_TEXT = 120
+
+
+def reports(folder: Path = REPORTS) -> list[Data]:
+    """Reads the reports: GPUs first, then software drivers, each by name and date."""
+    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    return sorted(found, key=lambda data: (_device(data)["is_software"], _device(data)["name"], data["date"]))
+
+
+def _device(data: Data) -> Data:
+    device: Data = {"name": "unknown", "kind": "", "driver": "", "is_software": False} | data["device"]
+    return device
+
+
+def items(data: Data, name: str) -> dict[str, Data]:
+    """Returns the figures of a part's items by the case that they have measured, or by their names."""
+    found = [item for part in data["parts"] if part["name"] == name for item in part["items"]]
+    return {item["figures"].get("case", item["name"]): item["figures"] for item in found if item.get("figures")}
+
+
+def tables(found: Sequence[Data]) -> str:
+    """Returns everything between the marks of the page."""
+    sections = [_overview(found), _faults(found)]
+    for part, title, cell in _FIGURES:
+        sections.append(_figures(found, part, title, cell))
+    return "\n\n".join([START, *filter(None, sections), END])
+
+
+def _overview(found: Sequence[Data]) -> str:
+    rows = []
+    for number, data in enumerate(found, 1):
+        device, counts = _device(data), Counter(item["outcome"] for part in data["parts"] for item in part["items"])
+        mark = ", a **software driver**: its times tell nothing about GPUs" * device["is_software"]
+        n_left = sum(part["state"] != "done" for part in data["parts"])
+        outcomes = ", ".join(f"{counts[name]} {name}" for name in ("right", "missing", *_FAULTS) if counts[name])
+        rest = f"; {n_left} of {len(data['parts'])} parts not complete" if n_left else ""
+        system = f"{data['machine']['system']}, {data['machine']['architecture']}"
+        rows.append((f"{number}", f"{device['name']} ({device['kind']}{mark})", device["driver"], system,
+                     data["date"][:10], f"{outcomes}{rest}"))  # fmt: skip
+    return f"## The devices\n\n{_table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
+
+
+def _faults(found: Sequence[Data]) -> str:
+    lines = []
+    for number, data in enumerate(found, 1):
+        for part in data["parts"]:
+            lines += [
+                f"- {number}, {part['name']}: {item['name']} {item['outcome']}: `{_first_line(item)}`"
+                for item in part["items"]
+                if item["outcome"] in _FAULTS
+            ]
+    return "\n".join(["## What is wrong\n", *(lines or ["Nothing."])])
+
+
+def _first_line(item: Data) -> str:
+    line = (item.get("text", "").splitlines() or [""])[0].replace("`", "'")
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]} …"
+
+
+def _figures(found: Sequence[Data], part: str, title: str, cell: Callable[[Data, Data], str]) -> str:
+    columns = [items(data, part) for data in found]
+    used = [number for number, figures in enumerate(columns) if figures]
+    names = list(dict.fromkeys(name for number in used for name in columns[number]))
+    rows = [(name, *(cell(columns[n][name], found[n]) if name in columns[n] else "" for n in used)) for name in names]
+    rows = [row for row in rows if any(row[1:])]
+    heads = [f"{number + 1}: {_short(found[number])}" for number in used]
+    return f"## {title}\n\n{_table(('', *heads), rows)}" if rows else ""
+
+
+def _short(data: Data) -> str:
+    name: str = _device(data)["name"]
+    return name.partition(" (")[0]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(each.replace('|', '/') for each in line)} |" for line in lines)
+
+
+def _rate(figures: Data, data: Data) -> str:
+    if "with_wait_us" in figures:
+        return (
+            f"{_digits(figures['host_us'])} us to enqueue, {_digits(figures['with_wait_us'])} with a wait, "
+            f"{_digits(figures['of_100_recorded_us'])} recorded"
+        )
+    return _with_unit(figures)
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _with_unit(figures: Data) -> str:
+    for name, unit in (("gb_per_s", "GB/s"), ("gop_per_s", "Gop/s")):
+        if name in figures:
+            return f"{_digits(figures[name])} {unit}{', matrices' if figures.get('cooperative') else ''}"
+    return ""
+
+
+def _function(figures: Data, data: Data) -> str:
+    """Returns the device's time, that with the host's, the share of the copy's rate, and PyTorch's time."""
+    parts = [f"{_digits(figures['device_ms'])} / {_digits(figures['ms'])}", *filter(None, [_share(figures, data)])]
+    peers = (("torch_ms", "PyTorch"), ("triton_ms", "Triton"))
+    parts += [f"{title} {_digits(figures[name])}" for name, title in peers if name in figures]
+    return "; ".join(parts)
+
+
+def _share(figures: Data, data: Data) -> str:
+    """Returns the rate, and its share of the measured rate of copies."""
+    if "gb_per_s" not in figures:
+        return _with_unit(figures)
+    copied = items(data, "rates").get("copy")
+    share = f", {figures['gb_per_s'] / copied['gb_per_s']:.0%} of a copy" if copied else ""
+    return f"{_with_unit(figures)}{share}"
+
+
+def _overlap(figures: Data, data: Data) -> str:
+    bound = f" of at most {figures['bound']}" if "bound" in figures else ""
+    return f"{figures['gain']}{bound}" if "gain" in figures else ""
+
+
+def _call(figures: Data, data: Data) -> str:
+    return f"{_digits(figures['host_us'])} us, {_digits(figures['launches'])} launches" if "launches" in figures else ""
+
+
+def _statistics(figures: Data, data: Data) -> str:
+    names = "registers", "spills", "instructions"
+    return ", ".join(f"{figures[name]} {name}" for name in names if name in figures)
+
+
+_FIGURES: tuple[tuple[str, str, Callable[[Data, Data], str]], ...] = (
+    ("rates", "Rates", _rate),
+    ("functions", "Functions: milliseconds on the device / with the host", _function),
+    ("triton", "Triton's programs: milliseconds on the device / with the host", _function),
+    ("overlap", "Overlap: the time one after the other over the time together", _overlap),
+    ("calls", "Time of the host per call, and in bare launches", _call),
+    ("statistics", "Statistics of the driver's compiler", _statistics),
+)
+
+
+def page(text: str, found: Sequence[Data]) -> str:
+    """Returns the page with its tables made anew."""
+    head, _, rest = text.partition(START)
+    return f"{head}{tables(found)}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    """Writes the page."""
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), reports()), encoding="utf-8")
+    print(f"{PAGE}: {len(reports())} reports")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Reports of GPUs: files that are complete at any cut, items that crash, hang or fail, and checks that can fail."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.errors import DataError
+from vkcompute.gpu_report import command, report
+from vkcompute.gpu_report.checks import kernels
+from vkcompute.gpu_report.child import outcome_of
+from vkcompute.gpu_report.items import Session, Unavailable, equal
+from vkcompute.gpu_report.parts import PARTS, Part
+from vkcompute.gpu_report.process import PartRun
+from vkcompute.gpu_report.report import Report, anonymous, read
+
+MODULES = sorted({part.module for part in PARTS})
+
+FAULTY = """
+import os, signal, time
+from vkcompute.gpu_report.items import Unavailable
+
+def right(session): return {"ms": 1.5}
+def wrong(session): raise AssertionError("element 3 is 7, not 8")
+def missing(session): raise Unavailable("no such unit")
+def failed(session): raise ValueError(f"in {os.path.expanduser('~')}/secret.py")
+def crashed(session): print("words of a driver"); os.kill(os.getpid(), signal.SIGSEGV)
+def hung(session): time.sleep(60)
+def exits(session): os._exit(7)
+
+def items():
+    return {each.__name__: each for each in (right, wrong, missing, failed, crashed, hung, exits)} | {"last": right}
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> dict[str, str]:
+    """The environment of processes that import the module `faulty_items`."""
+    (tmp_path / "faulty_items.py").write_text(FAULTY)
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_crash_and_a_hang_cost_one_item(tmp_path: Path, faulty: dict[str, str]) -> None:
+    part = Part("faulty", "items with faults", "faulty_items", 60, 1.5)
+    made = Report(tmp_path / "report.json", [part])
+    PartRun(part, made.part("faulty"), None, made.save, faulty).run(60)
+    entry = read(made.path)["parts"][0]
+    assert [item["outcome"] for item in entry["items"]] == [
+        "right", "wrong", "missing", "failed", "crashed", "hung", "crashed", "right",
+    ]  # fmt: skip
+    texts = {item["name"]: item.get("text", "") for item in entry["items"]}
+    assert entry["items"][0]["figures"] == {"ms": 1.5}
+    assert "not 8" in texts["wrong"]
+    assert "SIGSEGV" in texts["crashed"]
+    assert "words of a driver" in texts["crashed"]
+    assert "status 7" in texts["exits"]
+    assert str(Path.home()) not in texts["failed"]
+    assert (entry["state"], entry["left"]) == ("done", [])
+
+
+@pytest.mark.pure
+def test_the_time_of_a_part_ends_it(tmp_path: Path, faulty: dict[str, str]) -> None:
+    part = Part("faulty", "items with faults", "faulty_items", 60)
+    made = Report(tmp_path / "report.json", [part])
+    PartRun(part, made.part("faulty"), None, made.save, faulty).run(0)
+    entry = read(made.path)["parts"][0]
+    assert entry["state"] == "cut"
+
+
+@pytest.mark.pure
+def test_a_module_that_does_not_import_fails_its_part(tmp_path: Path) -> None:
+    part = Part("absent", "no module", "no_such_module_of_items", 60)
+    made = Report(tmp_path / "report.json", [part])
+    PartRun(part, made.part("absent"), None, made.save, os.environ).run(60)
+    entry = read(made.path)["parts"][0]
+    assert entry["state"] == "failed"
+    assert "no_such_module_of_items" in entry["items"][0]["text"]
+
+
+ENDLESS = """
+import os, sys
+from pathlib import Path
+from vkcompute.gpu_report import command
+from vkcompute.gpu_report.parts import Part
+
+parts = [Part("device", "a device", "fake_device", 60), Part("endless", "no end", "fake_device", 60)]
+command.PARTS = tuple(parts)
+command.BY_NAME = {part.name: part for part in parts}
+sys.exit(command.main(["--out", "report.json"]))
+"""
+FAKE_ITEMS = """
+import os, pathlib, time
+
+def chosen(session):
+    return {"name": "a device", "kind": "discrete", "driver": "a driver", "api_version": "1.3", "is_software": False}
+
+def endless(session):
+    pathlib.Path("child").write_text(str(os.getpid()))
+    time.sleep(60)
+
+def items():
+    return {"chosen": chosen, "other": chosen, "endless": endless} if pathlib.Path("second").exists() else first()
+
+def first():
+    pathlib.Path("second").write_text("")
+    return {"chosen": chosen}
+"""
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("number", "state"), [(signal.SIGKILL, "running"), (signal.SIGINT, "stopped")])
+def test_a_report_that_is_killed_is_complete(tmp_path: Path, number: int, state: str) -> None:
+    (tmp_path / "fake_device.py").write_text(FAKE_ITEMS)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
+    mark = tmp_path / "child"
+    assert _within(30, lambda: mark.exists() and bool(mark.read_text()))
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    data = read(tmp_path / "report.json")
+    assert data["state"] == state
+    assert data["device"]["name"] == "a device"
+    assert [(part["state"], len(part["items"]), part["left"]) for part in data["parts"]] == [
+        ("done", 1, []), ("running", 2, ["endless"])
+    ]  # fmt: skip
+    assert b"discrete" in output
+    assert b"1/2" in output
+    assert _within(30, lambda: not _is_alive(int(mark.read_text())))
+
+
+def _within(seconds: float, holds: Any) -> bool:
+    stop = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > stop:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    if Path("/proc").exists():
+        return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.pure
+def test_names_of_the_user_and_the_host_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "alice")
+    monkeypatch.setattr("platform.node", lambda: "tower-7.example.org")
+    told = anonymous("alice@tower-7: /home/alice/x.py, C:\\Users\\alice\\y.py and malice")
+    assert "alice@" not in told
+    assert "tower-7" not in told
+    assert "/home/" not in told
+    assert "Users" not in told
+    assert "malice" in told
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99, "parts": []}', '{"parts": [{"name": 1}]}'])
+def test_other_files_are_no_reports(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"other\.json"):
+        read(path)
+
+
+@pytest.mark.pure
+def test_the_options_name_what_there_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command.main(["--list"]) == 0
+    assert capsys.readouterr().out.count("\n") == len(PARTS)
+    for wrong in (["--only", "rate"], ["--minutes", "0"], ["--minutes", "x"]):
+        with pytest.raises(SystemExit):
+            command.main(wrong)
+    assert "there are device, rates" in capsys.readouterr().err
+    assert command.main(["--out", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("module", MODULES)
+def test_items_have_names_before_a_device_is_opened(module: str) -> None:
+    items = importlib.import_module(module, "vkcompute.gpu_report").items()
+    assert items
+    assert all(map(callable, items.values()))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("result", "expected", "rtol"),
+    [
+        ([1, 2], [1, 3], 0.0),
+        ([1.0, np.nan], [1.0, 2.0], 0.1),
+        ([1.0, 2.0], [1.0, np.nan], 0.1),
+        ([1.0, np.inf], [1.0, 2.0], 0.1),
+        ([1.0, 2.3], [1.0, 2.0], 0.1),
+        ([1.0], [1.0, 2.0], 0.1),
+        ([1.0], [1], 0.1),
+    ],
+)
+def test_differences_are_reported(result: list[float], expected: list[float], rtol: float) -> None:
+    with pytest.raises(AssertionError):
+        equal(np.array(result), np.array(expected), rtol)
+
+
+@pytest.mark.pure
+def test_what_is_near_is_equal() -> None:
+    equal(np.array([1.0, np.nan, np.inf, 2.1]), np.array([1.0, np.nan, np.inf, 2.0]), 0.1)
+    with pytest.raises(Unavailable, match="noSuchFeature"):
+        _Without().require("noSuchFeature")
+
+
+class _Without(Session):
+    """A session on a device without features."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.__dict__["gpu"] = type("Gpu", (), {"device": type("Device", (), {"features": frozenset()})})
+
+
+ITEMS = (
+    (".figures.devices", "chosen"), (".figures.rates", "launch"), (".figures.rates", "arithmetic int32"),
+    (".figures.functions", "add"), (".figures.calls", "sum"), (".figures.overlap", "stream"),
+    (".figures.statistics", "Python: loops"), (".checks.kernels", "barriers"), (".checks.arrays", "scans int32"),
+    (".checks.blocks", "loops"), (".checks.shaders", "multiply float32"), (".checks.scheduling", "a graph"),
+    (".checks.integers", "integers 0"), (".checks.matrices", "int8 to int32, 16 x 16 x 16"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "name"), ITEMS)
+def test_items_are_right_on_this_device(gpu: vc.Runtime, module: str, name: str) -> None:
+    session = Session(None)
+    session.__dict__["gpu"] = gpu
+    item = importlib.import_module(module, "vkcompute.gpu_report").items()[name]
+    outcome = outcome_of(item, session)
+    assert outcome["outcome"] in ("right", "missing"), outcome
+    report.text({"parts": [{"name": "a part", "items": [outcome]}]})
+
+
+def test_a_wrong_kernel_is_wrong(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    @vc.kernel
+    def wrong(x: Any, out: Any) -> None:
+        out[vc.group_id(0)] = x[vc.global_id(0)]
+
+    monkeypatch.setattr(kernels, "_tree", wrong)
+    session = Session(None)
+    session.__dict__["gpu"] = gpu
+    outcome = outcome_of(kernels.items()["barriers"], session)
+    assert outcome["outcome"] == "wrong"
+    assert "elements differ" in outcome["text"]

@@ -1,0 +1,61 @@
+"""The page of reports: it is current, and shows faults, rates and software drivers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vkcompute.gpu_report.parts import PARTS
+from vkcompute.gpu_report.report import read, text
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import gpu_reports  # noqa: E402
+
+pytestmark = pytest.mark.pure
+
+
+def test_the_page_is_made_from_the_reports_that_are_there() -> None:
+    page = gpu_reports.PAGE.read_text(encoding="utf-8")
+    assert gpu_reports.page(page, gpu_reports.reports()) == page, "run python scripts/gpu_reports.py"
+
+
+@pytest.mark.parametrize("path", sorted(gpu_reports.REPORTS.glob("*.json")), ids=lambda path: path.stem)
+def test_reports_have_known_parts_and_are_written_as_they_are_read(path: Path) -> None:
+    data = read(path)
+    assert {part["name"] for part in data["parts"]} <= {part.name for part in PARTS}
+    assert text(data) == path.read_text(encoding="utf-8")
+
+
+def _report(name: str, *, software: bool, items: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    device = {"name": name, "kind": "cpu" if software else "discrete", "driver": "a driver", "is_software": software}
+    parts = [{"name": part, "state": "done", "items": found} for part, found in items.items()]
+    return {
+        "date": "2026-01-02 03:04",
+        "machine": {"system": "Linux 6.1", "architecture": "x86_64"},
+        "device": device,
+        "parts": parts,
+    }
+
+
+def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
+    rates = [{"name": "copy", "outcome": "right", "figures": {"gb_per_s": 400.0}}]
+    add = {"case": "add 1", "ms": 0.5, "device_ms": 0.25, "gb_per_s": 300.0, "torch_ms": 0.2}
+    faulty = [
+        {"name": "add", "outcome": "right", "figures": add},
+        {"name": "sort", "outcome": "crashed", "text": "by `x|y`"},
+    ]
+    gpu = _report("a GPU", software=False, items={"rates": rates, "functions": faulty})
+    cpu = _report("a CPU", software=True, items={"functions": []})
+    for number, data in enumerate((cpu, gpu)):
+        (tmp_path / f"{number}.json").write_text(text({"format": 1, **data}))
+    found = gpu_reports.reports(tmp_path)
+    tables = gpu_reports.tables(found)
+    assert "| 1 | a GPU (discrete) |" in tables
+    assert "| 2 | a CPU (cpu, a **software driver**" in tables
+    assert "- 1, functions: sort crashed: `by 'x|y'`" in tables
+    assert "| add 1 | 0.25 / 0.5; 300 GB/s, 75% of a copy; PyTorch 0.2 |" in tables

@@ -1,0 +1,1 @@
+"""Checks of results: NumPy, or Python itself, computes what is expected."""

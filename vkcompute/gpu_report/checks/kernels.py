@@ -1,0 +1,520 @@
+"""Kernels in Python: each dtype, and each feature of the language that a driver may compile wrongly."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import vkcompute as vc
+from vkcompute import dtypes
+from vkcompute.gpu_report.items import Item, Items, Session, equal
+
+_N = 1000  # no multiple of a workgroup
+_GROUPS, _LOCAL = 8, 64
+
+
+def items() -> Items:
+    """Returns the items by name, the most doubtful first."""
+    features = (
+        subgroups, barriers, atomics, float_atomics, fences, loops, branches, private_arrays, vectors, bits,
+        functions, fast_functions, integers_of_64_bits, random_numbers, views, many_arguments, large_grid, printing,
+        checked_indices,
+    )  # fmt: skip
+    by_name: dict[str, Item] = {item.__name__.replace("_", " "): item for item in features}
+    names = [row.name for row in dtypes.TABLE]
+    by_name |= {f"arithmetic {name}": partial(_arithmetic, name) for name in names}
+    return by_name | {f"conversions from {name}": partial(_conversions, name) for name in names}
+
+
+@vc.kernel
+def _scans(x: Any, total: Any, below: Any, swapped: Any) -> None:
+    i = vc.global_id(0)
+    total[i] = vc.subgroup.add(x[i])
+    below[i] = vc.subgroup.exclusive_add(x[i])
+    swapped[i] = vc.subgroup.shuffle_xor(x[i], 1)
+
+
+@vc.kernel
+def _votes(x: Any, votes: Any) -> None:
+    i = vc.global_id(0)
+    if x[i] % 2 == 0:  # only some lanes are active
+        votes[i, 0] = vc.subgroup.add(1)
+        votes[i, 1] = vc.subgroup.max(x[i])
+    if vc.subgroup.any(x[i] > 900):
+        votes[i, 2] = 1
+    votes[i, 3] = vc.subgroup.broadcast_first(x[i])
+
+
+def subgroups(session: Session) -> None:
+    """Reductions, scans, shuffles and votes, in uniform and in divergent control flow."""
+    gpu, n = session.gpu, _GROUPS * _LOCAL
+    if not gpu.device.has_one_subgroup_size:
+        return
+    size = gpu.device.physical.subgroup_size
+    x = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
+    arrays = [gpu.zeros(n, np.int32) for _ in range(3)]
+    _scans[_GROUPS, _LOCAL](gpu.array(x), *arrays)
+    groups = x.reshape(-1, min(size, _LOCAL))
+    sums = np.cumsum(groups, axis=1, dtype=np.int32)
+    lanes = np.arange(groups.shape[1]) ^ 1
+    for result, expected in zip(
+        arrays, (np.broadcast_to(sums[:, -1:], groups.shape), sums - groups, groups[:, lanes]), strict=True
+    ):
+        equal(result, expected.reshape(-1))
+    votes = gpu.zeros((n, 4), np.int32)
+    _votes[_GROUPS, _LOCAL](gpu.array(x), votes)
+    even = groups % 2 == 0
+    highest = np.where(even, groups, -1).max(1, keepdims=True)
+    columns = [np.where(even, even.sum(1, keepdims=True), 0), np.where(even, highest, 0)]
+    columns += [np.broadcast_to((groups > 900).any(1, keepdims=True), groups.shape), np.broadcast_to(
+        groups[:, :1], groups.shape)]  # fmt: skip
+    equal(votes, np.stack([column.reshape(-1) for column in columns], 1).astype(np.int32))
+
+
+@vc.kernel
+def _tree(x: Any, out: Any) -> None:
+    shared, i = vc.shared(64, vc.int32), vc.local_id(0)
+    shared[i] = x[vc.global_id(0)]
+    vc.barrier()
+    step = 32
+    while step > 0:
+        if i < step:
+            shared[i] += shared[i + step]
+        vc.barrier()
+        step //= 2
+    out[vc.group_id(0)] = shared[0]
+
+
+def barriers(session: Session) -> None:
+    """A sum in workgroup memory, with a barrier in a loop."""
+    x = np.arange(_GROUPS * _LOCAL, dtype=np.int32) * 7919
+    out = session.gpu.zeros(_GROUPS, np.int32)
+    _tree[_GROUPS, _LOCAL](session.gpu.array(x), out)
+    equal(out, x.reshape(_GROUPS, -1).sum(1, dtype=np.int32))
+
+
+@vc.kernel
+def _histogram(bins: Any, highest: Any, old: Any, x: Any) -> None:
+    i, local = vc.global_id(0), vc.shared(16, vc.uint32)
+    if vc.local_id(0) < 16:
+        local[vc.local_id(0)] = 0
+    vc.barrier()
+    if i < x.size:
+        vc.atomic.add(local, x[i] % 16, 1)
+        vc.atomic.max(highest, x[i] % 4, x[i])
+        old[vc.atomic.add(bins, 16, 1)] = 1
+    vc.barrier()
+    if vc.local_id(0) < 16:
+        vc.atomic.add(bins, vc.local_id(0), local[vc.local_id(0)])
+
+
+def atomics(session: Session) -> None:
+    """Atomic operations in workgroup memory and buffers, and the old values that they return."""
+    gpu, x = session.gpu, np.random.default_rng(2).integers(0, 2**31, _N).astype(np.uint32)
+    bins, highest, old = gpu.zeros(17, np.uint32), gpu.zeros(4, np.uint32), gpu.zeros(_N, np.uint32)
+    _histogram[-(-_N // _LOCAL), _LOCAL](bins, highest, old, gpu.array(x))
+    equal(bins, np.append(np.bincount(x % 16, minlength=16), _N).astype(np.uint32))
+    equal(highest, np.array([x[x % 4 == k].max() for k in range(4)]))
+    equal(old, np.ones(_N, np.uint32))
+
+
+@vc.kernel
+def _float_sums(out: Any, x: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        vc.atomic.add(out, 0, x[i])
+        vc.atomic.min(out, 1, x[i])
+        vc.atomic.max(out, 2, x[i])
+
+
+def float_atomics(session: Session) -> None:
+    """Atomic operations on float32, by instructions or by loops of compare-exchanges."""
+    x = np.random.default_rng(3).integers(-500, 500, _N).astype(np.float32) / 4
+    out = session.gpu.zeros(3)
+    _float_sums[-(-_N // _LOCAL), _LOCAL](out, session.gpu.array(x))
+    equal(out, np.array([x.sum(), x.min(), x.max()], np.float32))
+
+
+@vc.kernel
+def _last_group(x: Any, partial: Any, counter: Any, out: Any) -> None:
+    group, is_last = vc.group_id(0), vc.shared(1, vc.int32)
+    if vc.local_id(0) == 0:
+        partial[group] = x[2 * group] + x[2 * group + 1]
+        vc.memory_fence()
+        is_last[0] = vc.atomic.add(counter, 0, 1) == vc.num_groups(0) - 1
+        vc.memory_fence()
+    vc.barrier()
+    if is_last[0] == 1 and vc.local_id(0) == 0:
+        for k in range(len(partial)):
+            out[0] += partial[k]
+
+
+def fences(session: Session) -> None:
+    """A sum by the last workgroup, which reads what all others have written in the same launch."""
+    gpu, n_groups = session.gpu, 256
+    for _ in range(4):
+        out = gpu.zeros(1)
+        _last_group[n_groups, 2](gpu.full(2 * n_groups, 3.0), gpu.zeros(n_groups), gpu.zeros(1, np.int32), out)
+        equal(out, np.array([6 * n_groups], np.float32))
+
+
+@vc.kernel
+def _collatz(out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.shape[0]:
+        value, steps, highest = i + 1, 0, i + 1
+        while value != 1:
+            value = value // 2 if value % 2 == 0 else 3 * value + 1
+            highest = max(highest, value)
+            steps += 1
+            if steps > 90:
+                break
+        else:
+            out[i, 2] = 1
+        for k in range(i % 7):
+            for m in range(k):
+                if m == 3:
+                    continue
+                steps += m
+        out[i, 0], out[i, 1] = steps, highest
+
+
+def loops(session: Session) -> None:
+    """Loops of which invocations leave at different times, with results that leave with them."""
+    out = session.gpu.zeros((_N, 3), np.int32)
+    _collatz(out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    expected = np.zeros((_N, 3), np.int32)
+    for i in range(_N):
+        value, steps, highest = i + 1, 0, i + 1
+        while value != 1 and steps <= 90:
+            value = value // 2 if value % 2 == 0 else 3 * value + 1
+            highest, steps = max(highest, value), steps + 1
+        steps_in_loops = sum(m for k in range(i % 7) for m in range(k) if m != 3)
+        expected[i] = steps + steps_in_loops, highest, steps <= 90
+    equal(out, expected)
+
+
+@vc.kernel
+def _chosen(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        v = x[i]
+        match v % 7:
+            case 0:
+                result = 5
+            case 1 | 2:
+                result = v * 3
+            case 3 if v > 100:
+                result = -v
+            case _:
+                result = v ^ 21
+        if v > 500:
+            if v % 3 == 0:
+                out[i] = result + 1
+                return
+            result += 2
+        elif v > 250 or v % 5 == 1:
+            result -= 3
+        out[i] = result
+
+
+def branches(session: Session) -> None:
+    """Nested branches, a match statement and early returns."""
+    x, out = np.arange(_N, dtype=np.int32), session.gpu.zeros(_N, np.int32)
+    _chosen(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+
+    def expected(v: int) -> int:
+        match v % 7:
+            case 0:
+                result = 5
+            case 1 | 2:
+                result = v * 3
+            case 3 if v > 100:
+                result = -v
+            case _:
+                result = v ^ 21
+        if v > 500:
+            return result + 1 if v % 3 == 0 else result + 2
+        return result - 3 if v > 250 or v % 5 == 1 else result
+
+    equal(out, np.array([expected(int(v)) for v in x], np.int32))
+
+
+@vc.kernel
+def _sorted_rows(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.shape[0]:
+        row = vc.local(8, vc.float32)
+        for k in range(8):
+            row[k] = x[i, k]
+        for k in range(1, 8):
+            value, m = row[k], k
+            while m > 0 and row[m - 1] > value:
+                row[m] = row[m - 1]
+                m -= 1
+            row[m] = value
+        for k in range(8):
+            out[i, k] = row[k]
+
+
+def private_arrays(session: Session) -> None:
+    """An insertion sort in private memory, with indices that are known at run time only."""
+    x = np.random.default_rng(4).random((_N, 8), np.float32)
+    out = session.gpu.zeros(x.shape)
+    _sorted_rows(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    equal(out, np.sort(x, axis=1))
+
+
+@vc.kernel
+def _rotated(x: Any, out: Any, k: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.shape[0]:
+        v = vc.int32x4(x[i, 0], x[i, 1], x[i, 2], x[i, 3])
+        w = vc.int32x4(v.wz, v[1:3]) * 3 - v
+        out[i, 0], out[i, 1] = w @ v, w[k % 4]
+        out[i, 2], out[i, 3] = max(v), sum(w.zyx)
+
+
+def vectors(session: Session) -> None:
+    """Vectors of four integers, with elements in other orders and by an index at run time."""
+    v = np.random.default_rng(5).integers(-99, 99, (_N, 4)).astype(np.int32)
+    out = session.gpu.zeros(v.shape, np.int32)
+    _rotated(session.gpu.array(v), out, 6, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    w = v[:, [3, 2, 1, 2]] * 3 - v
+    equal(out, np.stack([(w * v).sum(1), w[:, 2], v.max(1), w[:, :3].sum(1)], 1).astype(np.int32))
+
+
+@vc.kernel
+def _counted_bits(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        out[i, 0], out[i, 1], out[i, 2] = vc.popcount(x[i]), vc.clz(x[i]), vc.ctz(x[i])
+        out[i, 3] = vc.bitcast(vc.bitcast(x[i] & 0x7F7FFFFF, vc.float32), vc.uint32) ^ vc.bit_reverse(x[i])
+
+
+def bits(session: Session) -> None:
+    """Functions of the bits of 32-bit integers."""
+    some = np.random.default_rng(6).integers(0, 2**32, _N - 2, np.uint32)
+    x = np.concatenate([[0, 1], some >> np.arange(_N - 2, dtype=np.uint32) % 32]).astype(np.uint32)
+    out = session.gpu.zeros((_N, 4), np.uint32)
+    _counted_bits(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    texts = [f"{value:032b}" for value in x.tolist()]
+    rows = [
+        (text.count("1"), len(text) - len(text.lstrip("0")), len(text) - len(text.rstrip("0")), int(text[::-1], 2))
+        for text in texts
+    ]
+    expected = np.array(rows, np.uint32)
+    expected[:, 3] ^= x & 0x7F7FFFFF
+    equal(out, expected)
+
+
+def _functions(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        v = x[i]
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = math.exp(v), math.log(v), math.sin(v), math.cos(v)
+        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = math.tanh(v), math.sqrt(v), v**1.7, math.atan2(v, 2.0)
+        out[i, 8], out[i, 9], out[i, 10], out[i, 11] = 1 / v, v // 0.3, v % 0.3, math.erf(v)
+
+
+def functions(session: Session) -> None:
+    """Functions of float32, which the library computes itself."""
+    _compare_functions(session, vc.kernel(_functions), 4e-7)
+
+
+def fast_functions(session: Session) -> None:
+    """Functions of float32 as the driver computes them, for which Vulkan allows larger errors."""
+    _compare_functions(session, vc.kernel(fast_math=True)(_functions), 1e-3)
+
+
+def _compare_functions(session: Session, kernel: Any, rtol: float) -> None:
+    x = np.random.default_rng(7).uniform(0.01, 9, _N).astype(np.float32)
+    out = session.gpu.zeros((_N, 12))
+    kernel(session.gpu.array(x), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    v = x.astype(np.float64)
+    step = float(np.float32(0.3))
+    exact: list[Any] = [np.exp(v), np.log(v), np.sin(v), np.cos(v), np.tanh(v), np.sqrt(v), v**1.7,
+                        np.arctan2(v, 2), 1 / v, None, None, np.array([math.erf(each) for each in v])]  # fmt: skip
+    result = out.numpy()
+    for column, expected in enumerate(exact):
+        if expected is not None:
+            equal(result[:, column], expected.astype(np.float32), rtol, rtol)
+    whole = result[:, 9].astype(np.float64) * step + result[:, 10]  # either side of a multiple is right
+    equal(whole.astype(np.float32), x, 1e-5 if rtol < 1e-5 else 5e-2)
+
+
+@vc.kernel
+def _wide(x: Any, y: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        out[i, 0], out[i, 1], out[i, 2] = x[i] * y[i], x[i] // y[i], x[i] % y[i]
+        out[i, 3], out[i, 4] = x[i] << (i % 64), x[i] >> (i % 64)
+        out[i, 5] = vc.int64(x[i] < y[i]) + 2 * vc.int64(vc.int32(x[i]) < 5)
+
+
+def integers_of_64_bits(session: Session) -> None:
+    """Products, quotients, remainders, shifts and comparisons of int64."""
+    session.require("shaderInt64")
+    random = np.random.default_rng(8)
+    x, y = (random.integers(-(2**62), 2**62, _N) >> random.integers(0, 60, _N) for _ in range(2))
+    y[y == 0] = 3
+    out = session.gpu.zeros((_N, 6), np.int64)
+    _wide(session.gpu.array(x), session.gpu.array(y), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    shift = np.arange(_N) % 64
+    with np.errstate(all="ignore"):
+        columns = [x * y, x // y, x % y, x << shift, x >> shift, (x < y) + 2 * (x.astype(np.int32) < 5)]
+    equal(out, np.stack(columns, 1).astype(np.int64))
+
+
+@vc.kernel
+def _random_bits(out: Any, seed: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.shape[0]:
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = vc.random.philox(i, seed)
+
+
+def random_numbers(session: Session) -> None:
+    """Philox 4x32-10, which multiplies integers of 32 bits to 64."""
+    out = session.gpu.zeros((_N, 4), np.uint32)
+    _random_bits(out, 42, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    counter = np.zeros((_N, 4), np.uint64)
+    counter[:, 0], key = np.arange(_N), [42, 0]
+    for _ in range(10):  # Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
+        one, other = counter[:, 0] * np.uint64(0xD2511F53), counter[:, 2] * np.uint64(0xCD9E8D57)
+        mixed = other >> np.uint64(32) ^ counter[:, 1] ^ np.uint64(key[0])
+        more = one >> np.uint64(32) ^ counter[:, 3] ^ np.uint64(key[1])
+        counter = np.stack([mixed, other, more, one], 1) & np.uint64(0xFFFFFFFF)
+        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+    equal(out, counter.astype(np.uint32))
+
+
+@vc.kernel
+def _transposed(x: Any, out: Any) -> None:
+    i, j = vc.global_id(1), vc.global_id(0)
+    if i < x.shape[0] and j < x.shape[1]:
+        out[i, j] = x[i, j] + 1
+
+
+def views(session: Session) -> None:
+    """Views of other strides, transposed and reversed, as sources and targets."""
+    host = np.arange(40 * 60, dtype=np.int32).reshape(40, 60)
+    array, out = session.gpu.array(host), session.gpu.zeros((60, 40), np.int32)
+    _transposed[(3, 4), (8, 8)](array[::2, 1:31].T, out[::-1, :20][:30])
+    expected = np.zeros((60, 40), np.int32)
+    expected[::-1, :20][:30] = host[::2, 1:31].T + 1
+    equal(out, expected)
+
+
+@vc.kernel
+def _summed(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any, out: Any) -> None:
+    at = vc.global_id(0)
+    if at < out.size:
+        out[at] = a[at] + b[at] + c[at] + d[at] + e[at] + f[at] + g[at] + h[at] + i[at] + j[at] + k[at]
+
+
+def many_arguments(session: Session) -> None:
+    """A kernel of twelve arrays."""
+    arrays = [session.gpu.full(_N, 2**k, np.int32) for k in range(11)]
+    out = session.gpu.zeros(_N, np.int32)
+    _summed(*arrays, out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    equal(out, np.full(_N, 2**11 - 1, np.int32))
+
+
+@vc.kernel
+def _numbered(out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = i * 3
+
+
+def large_grid(session: Session) -> None:
+    """More workgroups than any device takes along an axis."""
+    n = 70_001 * 16
+    out = session.gpu.zeros(n, np.int32)
+    _numbered(out, grid=70_001, local_size=16)
+    equal(out, np.arange(n, dtype=np.int32) * 3)
+
+
+@vc.kernel
+def _said(out: Any) -> None:
+    i = vc.global_id(0)
+    out[i] = i * i
+    print("the square of", i, "is", out[i])
+
+
+def printing(session: Session) -> None:
+    """Prints of a kernel, in the order of the grid."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        _said[2, 2](session.gpu.zeros(4, np.int32)).result()
+    if text.getvalue() != "".join(f"the square of {i} is {i * i}\n" for i in range(4)):
+        raise AssertionError(f"a kernel printed {text.getvalue()!r}")
+
+
+@vc.kernel(check_bounds=True)
+def _ahead(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i + 1]
+
+
+def checked_indices(session: Session) -> None:
+    """An index beyond an array, which a launch reports."""
+    try:
+        _ahead(session.gpu.zeros(4), session.gpu.zeros(4)).result()
+    except vc.KernelError as error:
+        if "index 4" not in str(error):
+            raise AssertionError(str(error)) from error
+        return
+    raise AssertionError("an index out of bounds is not reported")
+
+
+@vc.kernel
+def _mixed(x: Any, y: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        out[i, 0], out[i, 1], out[i, 2] = x[i] + y[i], x[i] * y[i], x[i] - y[i]
+        out[i, 3], out[i, 4] = min(x[i], y[i]), max(x[i], y[i])
+
+
+@vc.kernel
+def _logical(x: Any, y: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        out[i, 0], out[i, 1], out[i, 2] = x[i] and y[i], x[i] or y[i], x[i] ^ y[i]
+
+
+def _arithmetic(name: str, session: Session) -> None:
+    """Arithmetic of a dtype, with results that it holds exactly."""
+    random, kernel = np.random.default_rng(9), _mixed
+    x, y = (random.integers(0, 11, _N).astype(name) for _ in range(2))
+    columns = [x + y, x * y, x - y, np.minimum(x, y), np.maximum(x, y)] if name != "bool" else [x & y, x | y, x ^ y]
+    kernel = _logical if name == "bool" else _mixed
+    out = session.gpu.zeros((_N, len(columns)), name)
+    kernel(session.gpu.array(x), session.gpu.array(y), out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+    equal(out, np.stack(columns, 1))
+
+
+@vc.kernel
+def _converted(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        out[i] = x[i]
+
+
+def _conversions(name: str, session: Session) -> None:
+    """Conversions of a dtype to all others that a device has, of numbers that both hold."""
+    limit = 2 if name == "bool" else 120
+    x = np.random.default_rng(10).integers(0, limit, _N).astype(name)
+    if np.dtype(name).kind == "f":
+        x = x + x.dtype.type(0.25)  # truncated by conversions to integers
+    available = dtypes.of_kernels(session.gpu.device.physical.features)
+    array = session.gpu.array(x)
+    for target in available:
+        out = session.gpu.zeros(_N, target)
+        _converted(array, out, grid=-(-_N // _LOCAL), local_size=_LOCAL)
+        equal(out, x.astype(target))

@@ -1,0 +1,1 @@
+"""Measurements: figures of time, and the rates of the device beside them."""

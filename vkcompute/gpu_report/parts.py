@@ -1,0 +1,46 @@
+"""The parts of a report, by worth: the first ones are in a report that is cut early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a report, which runs in processes of its own.
+
+    Attributes:
+        name: its name in the file and on the command line.
+        title: a line for people.
+        module: the module whose function `items` returns the items by name, relative to this package.
+        limit_s: the most seconds of the whole part.
+        item_limit_s: the most seconds of an item; then its process is killed, and a new one continues behind it.
+    """
+
+    name: str
+    title: str
+    module: str
+    limit_s: float
+    item_limit_s: float = 60.0
+
+
+# The sum of the limits is above the eight minutes of a report: a fast device needs a part of each.
+PARTS = (
+    Part("device", "the device, its limits and features", ".figures.devices", 30, 30),
+    Part("rates", "rates of memory, transfers, arithmetic and matrices", ".figures.rates", 60, 20),
+    Part("first", "one check per kind of kernel", ".checks.first", 60, 30),
+    Part("functions", "functions of arrays: host and device time", ".figures.functions", 100, 30),
+    Part("matrices", "products by cooperative matrices", ".checks.matrices", 40, 30),
+    Part("integers", "random kernels of integers", ".checks.integers", 40, 20),
+    Part("kernels", "kernels in Python: dtypes and features", ".checks.kernels", 60, 30),
+    Part("overlap", "overlap of queues and copies", ".figures.overlap", 40, 30),
+    Part("blocks", "block programs", ".checks.blocks", 60, 30),
+    Part("arrays", "functions of arrays, compared with NumPy", ".checks.arrays", 90, 30),
+    Part("calls", "what a call costs the host", ".figures.calls", 40, 20),
+    Part("scheduling", "streams, graphs, queues and threads", ".checks.scheduling", 40, 30),
+    Part("triton", "Triton's programs, beside Triton", ".figures.triton", 60, 40),
+    Part("shaders", "kernels in GLSL", ".checks.shaders", 40, 30),
+    Part("statistics", "statistics of the driver's compiler", ".figures.statistics", 30, 20),
+    Part("random", "random kernels of all types, with barriers, and functions", ".checks.random_kernels", 120, 20),
+)
+BY_NAME = {part.name: part for part in PARTS}

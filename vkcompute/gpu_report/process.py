@@ -1,0 +1,179 @@
+"""Runs a part in processes of its own: one that crashes or hangs costs an item, and a new one continues behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from vkcompute.gpu_report.parts import Part
+from vkcompute.gpu_report.report import anonymous
+
+MAX_DEATHS = 6  # of the processes of a part
+_CHILD = "vkcompute.gpu_report.child"
+_POLL_S, _END_S = 0.2, 5.0
+_MAX_TEXT = 1000
+Progress = Callable[[str], None]
+"""Is called with the name of an item that begins; an empty one, in between."""
+
+
+class PartRun:
+    """A run of a part, which fills the part's dict of a report.
+
+    Args:
+        part: the part.
+        entry: its dict, which changes.
+        device: of the session.
+        save: is called after each change.
+        env: the environment of the processes.
+    """
+
+    def __init__(
+        self, part: Part, entry: dict[str, Any], device: str | None, save: Callable[[], None], env: Mapping[str, str]
+    ) -> None:
+        self._part, self._entry, self._save = part, entry, save
+        self._device: int | str | None = int(device) if device and device.isdigit() else device
+        self._env = dict(env)
+        self._current, self._since = "", 0.0
+
+    def run(self, limit_s: float, progress: Progress = lambda name: None) -> None:
+        """Runs the items for at most this many seconds. The state of the entry then says how it ended."""
+        entry, start = self._entry, time.monotonic()
+        stop = start + min(limit_s, self._part.limit_s)
+        entry["state"] = "running"
+        self._save()
+        try:
+            state = ""
+            for _ in range(MAX_DEATHS):
+                state = state or self._process(stop, progress)
+            entry["state"] = state or "cut"
+        finally:
+            entry["seconds"] = round(time.monotonic() - start, 1)
+            self._save()
+
+    def _process(self, stop: float, progress: Progress) -> str:
+        """Runs a process. Returns the state of the part, or an empty text if the process died with items left."""
+        self._current, self._since = "", time.monotonic()
+        with tempfile.TemporaryFile() as errors, _started(self._env, errors) as child:
+            done = [item["name"] for item in self._entry["items"]]
+            _send(child, {"module": self._part.module, "device": self._device, "skipped": done})
+            for message in _messages(child):
+                self._take(message, done, progress)
+                if "done" in message:
+                    return "done"
+                if time.monotonic() > stop:
+                    return "cut"
+                if self._current and time.monotonic() - self._since > self._part.item_limit_s:
+                    self._lost("hung", f"longer than {self._part.item_limit_s:g} s")
+                    return ""
+            text = _death(child, errors)
+        if not (self._current or self._entry["left"]):  # it has not even named its items
+            self._current = "start of the process"
+            self._lost("crashed", text)
+            return "failed"
+        if self._current:
+            self._lost("crashed", text)
+        return "" if self._entry["left"] else "done"
+
+    def _take(self, message: dict[str, Any], done: Sequence[str], progress: Progress) -> None:
+        """Takes a message of the process."""
+        if "items" in message:
+            self._entry["left"] = [name for name in message["items"] if name not in done]
+        elif "start" in message:
+            self._current, self._since = message["start"], time.monotonic()
+            progress(self._current)
+        elif "end" in message:
+            self._current = ""
+            self._add(message["end"])
+
+    def _lost(self, outcome: str, text: str) -> None:
+        """Adds the item that was running when the process ended."""
+        seconds = round(time.monotonic() - self._since, 1)
+        self._add({"name": self._current, "outcome": outcome, "seconds": seconds, "text": text})
+
+    def _add(self, item: dict[str, Any]) -> None:
+        if "text" in item:
+            item["text"] = anonymous(item["text"])
+        self._entry["items"].append(item)
+        if item["name"] in self._entry["left"]:
+            self._entry["left"].remove(item["name"])
+        self._save()
+
+
+def _send(child: subprocess.Popen[bytes], task: dict[str, Any]) -> None:
+    assert child.stdin is not None
+    with contextlib.suppress(OSError):  # the process has ended
+        child.stdin.write(json.dumps(task).encode() + b"\n")
+        child.stdin.flush()
+
+
+@contextlib.contextmanager
+def _started(env: Mapping[str, str], errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a child, which ends with the block."""
+    # A group of its own: Ctrl-C reaches the parent, which saves the file and ends the child.
+    own: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    command, pipe = [sys.executable, "-m", _CHILD], subprocess.PIPE
+    child = subprocess.Popen(command, env=dict(env), stdin=pipe, stdout=pipe, stderr=errors, **own)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        for end in (child.stdin, child.stdout):
+            with contextlib.suppress(OSError, AttributeError):  # a child that did not read its input
+                end.close()  # type: ignore[union-attr]
+
+
+def _messages(child: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    """Yields the messages of a child until it ends, and an empty one after each interval without any."""
+    lines: queue.Queue[bytes | None] = queue.Queue()
+
+    def read() -> None:
+        assert child.stdout is not None
+        for line in child.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=_POLL_S)
+        except queue.Empty:
+            yield {}
+            continue
+        if line is None:
+            return
+        try:
+            message = json.loads(line)
+        except ValueError:  # the last line of a process that was killed
+            continue
+        yield message
+
+
+def _death(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
+    """Describes the end of a process: its status or signal, and its last words."""
+    try:
+        status = child.wait(_END_S)
+    except subprocess.TimeoutExpired:  # it has closed its output, and goes on
+        child.kill()
+        status = child.wait()
+    errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, errors.tell() - _MAX_TEXT))
+    words = errors.read().decode(errors="replace").strip().splitlines()[-3:]
+    if status < 0:
+        name = signal.Signals(-status).name if -status in {*signal.Signals} else f"signal {-status}"
+        ended = f"ended by {name}"
+    else:
+        ended = f"ended with status {status}"
+    return ": ".join([f"the process {ended}", *[" | ".join(words)] * bool(words)])
