@@ -85,7 +85,9 @@ class Fit(Blocking, Outcome):
 
     def __init__(self, runtime: vc.Runtime, X: Floats, y: Floats, iterations: int) -> None:
         self._X, self._y = X, y
-        self.model = vc.LogisticRegression(learning_rate=RATE, max_iter=iterations, device=runtime)
+        self.model = vc.LogisticRegression(
+            None, solver="gradient", learning_rate=RATE, max_iter=iterations, tol=None, device=runtime
+        )
 
     def enqueue(self) -> None:
         """Trains the model."""

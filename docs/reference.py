@@ -33,7 +33,9 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
     "devices": (
         "Devices and memory",
         (
-            Section("Devices", "vkcompute", "devices DeviceInfo Runtime default_runtime DeviceGroup"),
+            Section(
+                "Devices", "vkcompute", "devices DeviceInfo Runtime default_runtime set_default_runtime DeviceGroup"
+            ),
             Section("Arrays", "vkcompute", "Array"),
             Section("Recorded and running work", "vkcompute", "Graph Future"),
             Section(

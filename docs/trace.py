@@ -19,7 +19,7 @@ X = rng.standard_normal((100_000, 10), np.float32)
 y = X @ rng.standard_normal(10) > 0
 
 with emulated(timelines=(1, 1), staging=True), vc.Runtime() as gpu:
-    model = vc.LogisticRegression(max_iter=60, device=gpu)
+    model = vc.LogisticRegression(solver="gradient", max_iter=60, tol=None, device=gpu)
     model.fit(X, y)  # not profiled: compiles the kernels
     with gpu.profile() as profile:
         model.fit(X, y)

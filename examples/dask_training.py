@@ -75,7 +75,9 @@ def main():
         shape = options.rows, FEATURES
         table = da.random.default_rng(1).normal(size=shape, chunks=(options.chunk, FEATURES))
         labels = table.map_blocks(labels_of, dtype=np.int8, meta=np.empty(0, np.int8), drop_axis=1)
-        model = vc.LogisticRegression(learning_rate=1.0, max_iter=STEPS).fit(table, labels)
+        model = vc.LogisticRegression(None, solver="gradient", learning_rate=1.0, max_iter=STEPS, tol=None).fit(
+            table, labels
+        )
         print(f"trained on {options.rows} rows in {len(table.chunks[0])} chunks; loss {model.loss_curve_[-1]:.2f}")
         tasks = [each for each in client.get_task_stream() if "_sums" in str(each["key"])]
         devices = client.run(lambda: vc.default_runtime().device.name)

@@ -26,10 +26,10 @@ n = len(X_train)
 
 with vc.Runtime() as gpu:
     print(f"{n} patients to train on, {len(X_test)} held out; on {gpu.device}\n")
-    # scikit-learn adds 1 / 2 ||w||^2 to the sum of the losses; alpha applies to their mean.
-    full = vc.LogisticRegression(learning_rate=0.5, max_iter=500, alpha=1 / n, device=gpu)
-    batches = vc.LogisticRegression(0.1, max_iter=30, alpha=1 / n, batch_size=32, random_state=0, device=gpu)
+    full = vc.LogisticRegression(solver="gradient", learning_rate=0.5, max_iter=500, tol=None, device=gpu)
+    batches = vc.LogisticRegression(solver="gradient", batch_size=32, max_iter=30, tol=None, random_state=0, device=gpu)
     models = {
+        "vkcompute, L-BFGS": vc.LogisticRegression(device=gpu),
         "vkcompute, full batch": full,
         "vkcompute, batches of 32": batches,
         "scikit-learn, L-BFGS": Reference(C=1),
@@ -41,8 +41,7 @@ with vc.Runtime() as gpu:
         model.fit(X_train, y_train)
         seconds = time.perf_counter() - started
         accuracy, loss = model.score(X_test, y_test), log_loss(y_test, model.predict_proba(X_test))
-        epochs = int(model.n_iter_ if isinstance(model.n_iter_, int) else model.n_iter_[0])
-        print(f"{name:26}{accuracy:10.3f}{loss:10.4f}{epochs:8}{seconds:9.3f}")
+        print(f"{name:26}{accuracy:10.3f}{loss:10.4f}{model.n_iter_[0]:8}{seconds:9.3f}")
 
 try:
     import matplotlib
@@ -53,8 +52,8 @@ except ImportError:
     print("\nno plot of the loss; for one: pip install 'vkcompute[plot]'")
 else:
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    axes.plot(range(1, full.n_iter_ + 1), full.loss_curve_, label="full batch")
-    axes.plot(range(1, batches.n_iter_ + 1), batches.loss_curve_, label="batches of 32")
+    axes.plot(range(1, len(full.loss_curve_) + 1), full.loss_curve_, label="full batch")
+    axes.plot(range(1, len(batches.loss_curve_) + 1), batches.loss_curve_, label="batches of 32")
     axes.set(xlabel="epoch", ylabel="loss (mean cross-entropy + penalty)", xscale="log", ylim=(0, None))
     axes.set_title("Logistic regression on the breast-cancer table")
     axes.grid(alpha=0.3)

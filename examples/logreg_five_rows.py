@@ -13,12 +13,12 @@ y = [0, 0, 0, 1, 1]
 X = np.stack([x_i, x_j], axis=1)
 
 with vc.Runtime() as gpu:
-    model = vc.LogisticRegression(learning_rate=0.1, max_iter=100, device=gpu)
+    model = vc.LogisticRegression(None, solver="gradient", learning_rate=0.1, max_iter=100, tol=None, device=gpu)
     model.fit(X, y, coef_init=[0.001, 0.001], intercept_init=0.0)
     print(f"trained on {gpu.device}")
 
 print(f"z = {model.coef_[0, 0]:+.6f} x_i {model.coef_[0, 1]:+.6f} x_j {model.intercept_[0]:+.6f}")
-print(f"loss {model.loss_curve_[0]:.6f} -> {model.loss_curve_[-1]:.6f} in {model.n_iter_} iterations")
+print(f"loss {model.loss_curve_[0]:.6f} -> {model.loss_curve_[-1]:.6f} in {model.n_iter_[0]} iterations")
 
 # The same in numpy, in float64.
 weights, intercept = np.array([0.001, 0.001]), 0.0

@@ -135,7 +135,8 @@ def gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """The runtime that tests share, on the driver under test. Tests of lifetimes open one of their own."""
     import vkcompute
 
-    with vkcompute.Runtime() as runtime:
+    # By closing(), as `with vkcompute.Runtime()` would be where all tests of the session make their arrays.
+    with contextlib.closing(vkcompute.Runtime()) as runtime:
         yield runtime
 
 
@@ -144,7 +145,7 @@ def unlimited(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """A runtime whose submits have no time limit: each launch is one task, also the first one of a kernel on a GPU."""
     import vkcompute
 
-    with vkcompute.Runtime(submit_limit_s=None) as runtime:
+    with contextlib.closing(vkcompute.Runtime(submit_limit_s=None)) as runtime:
         yield runtime
 
 
@@ -156,7 +157,7 @@ def like_a_gpu(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     from vkcompute.tile.device import block_target, matrices_of
     from vkcompute.tile.target import Target
 
-    with vkcompute.Runtime() as runtime, vkcompute.Runtime() as other:
+    with contextlib.closing(vkcompute.Runtime()) as runtime, contextlib.closing(vkcompute.Runtime()) as other:
         target = block_target(other)._replace(
             own_elements=Target().own_elements, sums=Target().sums, stages=True, matrices=matrices_of(other)
         )
@@ -172,7 +173,7 @@ def two_runtimes(_silence_at_the_end: None) -> Iterator[list[vkcompute.Runtime]]
     with vkcompute.DeviceGroup() as everything:
         found = list(everything.runtimes[:2])
         with contextlib.ExitStack() as more:
-            yield found if len(found) == 2 else [*found, more.enter_context(vkcompute.Runtime(0))]
+            yield found if len(found) == 2 else [*found, more.enter_context(contextlib.closing(vkcompute.Runtime(0)))]
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@
 Devices and memory
     devices()                    the devices of this machine
     Runtime(device=None)         an open device: arrays, kernels, graphs, streams, profiles
-    default_runtime()            the runtime of functions that are given none
+    default_runtime()            the runtime of what is made without one, if several or none are open
+    set_default_runtime(gpu)     sets it
     Array                        a typed array in device memory, as made by Runtime.array, empty, zeros and full
     DeviceGroup(devices=None)    several devices; the rows of an array are sharded over them
     Future                       the result of a launch, a copy or a graph, which completes later
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from vkcompute.runtime.memory.array import Array as Array
     from vkcompute.runtime.runtime import Runtime as Runtime
     from vkcompute.runtime.runtime import default_runtime as default_runtime
+    from vkcompute.runtime.runtime import set_default_runtime as set_default_runtime
     from vkcompute.runtime.scheduling.future import Future as Future
     from vkcompute.scalars import bool_ as bool_
     from vkcompute.scalars import float16 as float16
@@ -158,7 +160,7 @@ if TYPE_CHECKING:
 
 # There is no `__all__`: with one, help() of the package would be help() of every class in it.
 _LAZY = {  # module -> its names, imported on first use
-    "runtime.runtime": "Runtime default_runtime",
+    "runtime.runtime": "Runtime default_runtime set_default_runtime",
     "runtime.devices": "DeviceInfo devices",
     "runtime.memory.array": "Array",
     "runtime.launching.kernel": "Kernel",

@@ -336,7 +336,9 @@ def test_two_runtimes(gpu: vc.Runtime) -> None:
     with vc.Runtime() as other:
         x, y = gpu.zeros(3), other.zeros(3)
         for combine in (operator.add, operator.matmul):
-            with pytest.raises(ValueError, match=r"of two runtimes, .*; make all on one, such as vc\.default_runtime"):
+            with pytest.raises(
+                ValueError, match=r"of two runtimes, .*; make all on one with device=gpu or vc\.set_default"
+            ):
                 combine(x, y)
         kept = y + 1
     with pytest.raises(vc.ClosedError):

@@ -103,8 +103,8 @@ def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path
 
 def test_choices_for_numpy_arrays_are_kept_on_disk(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", lambda: gpu)
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.default_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.runtime.runtime.current_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.blocks.launching.launcher.current_runtime", lambda: gpu)
     x, measured = np.ones(64, np.float32), list[str]()
     for _ in range(2):
         with pytest.warns(vkcompute.HostCopyWarning):
@@ -117,7 +117,7 @@ def test_choices_for_reinterpreted_arrays_are_those_of_their_device(
     gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", pytest.fail)
+    monkeypatch.setattr("vkcompute.runtime.runtime.current_runtime", pytest.fail)
     words, measured = gpu.array(np.full(64, 0x3F80, np.uint16)), list[str]()
     launch(tuned(measured, restore_value=["x_ptr"]), triton.reinterpret(words, tl.bfloat16), 64)
     assert len(measured) == 3

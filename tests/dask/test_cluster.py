@@ -267,8 +267,8 @@ def test_training_on_workers(client: Any) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((120, 4)).astype(np.float32)
     y = (x.sum(axis=1) > 0).astype(int)
-    found = vc.LogisticRegression(max_iter=5).fit(da.from_array(x, chunks=(30, 4)), y)
-    assert np.allclose(found.coef_, vc.LogisticRegression(max_iter=5).fit(x, y).coef_, rtol=1e-4)
+    found = vc.LogisticRegression().fit(da.from_array(x, chunks=(30, 4)), y)
+    assert np.allclose(found.coef_, vc.LogisticRegression().fit(x, y).coef_, rtol=1e-3)
     vc.default_runtime().close()
 
 

@@ -26,10 +26,13 @@ def _scheduler() -> Iterator[None]:
     vc.default_runtime().close()
 
 
+@pytest.mark.parametrize(
+    "options", [{"solver": "gradient", "learning_rate": 1.0, "tol": 0.01, "n_iter_no_change": 2}, {}], ids=str
+)
 @pytest.mark.parametrize("on_device", [False, True])
-def test_training_equals_that_of_one_device(on_device: bool) -> None:
+def test_training_equals_that_of_one_device(on_device: bool, options: dict[str, Any]) -> None:
     weights = RNG.uniform(0.5, 2, 200)
-    options: dict[str, Any] = {"learning_rate": 1.0, "alpha": 0.01, "tol": 0.01, "n_iter_no_change": 2}
+    options = {"alpha": 0.01, **options}
     expected = vc.LogisticRegression(**options).fit(X, Y, sample_weight=weights)
     table = da.from_array(X, chunks=(37, 2))
     table = table.to_backend("vkcompute") if on_device else table
@@ -47,14 +50,14 @@ def test_training_equals_that_of_one_device(on_device: bool) -> None:
 def test_training_takes_one_round_trip_per_step() -> None:
     with dask.callbacks.Callback(start=lambda _: starts.append(1)):
         starts: list[int] = []
-        vc.LogisticRegression(max_iter=7).fit(da.from_array(X, chunks=(20, 5)), Y)
+        vc.LogisticRegression(solver="gradient", max_iter=7, tol=None).fit(da.from_array(X, chunks=(20, 5)), Y)
     assert len(starts) == 1 + 7  # the table, and the steps
 
 
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda x: vc.LogisticRegression(batch_size=10).fit(x, Y), "batch_size=None"),
+        (lambda x: vc.LogisticRegression(solver="gradient", batch_size=10).fit(x, Y), "batch_size=None"),
         (lambda x: vc.LogisticRegression().fit(x, np.zeros(200)), "only one class"),
         (lambda x: vc.LogisticRegression().fit(x[:, 0], Y), "two axes"),
         (lambda x: vc.LogisticRegression().fit(x[x[:, 0] > 0], Y), "compute_chunk_sizes"),

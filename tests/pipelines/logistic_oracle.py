@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import vkcompute as vc
+
 Floats = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float32).eps)
+descent = partial(vc.LogisticRegression, solver="gradient", alpha=0.0, tol=None)
+"""Gradient descent without a penalty, which does not stop early."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ def fitted(classes: Any = (0, 1), **params: Any) -> vc.LogisticRegression:
     model = vc.LogisticRegression(**params)
     model.coef_, model.intercept_ = np.array([[0.5, -1.25, np.pi]]), np.array([0.1])
     model.classes_, model.loss_curve_ = np.asarray(classes), np.array([0.7, 0.6])
-    model.n_iter_, model.n_features_in_ = 2, 3
+    model.n_iter_, model.n_features_in_ = np.array([2], np.int32), 3
     return model
 
 

@@ -24,7 +24,7 @@ def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a device was asked for")
 
-    monkeypatch.setattr("vkcompute.runtime.runtime.default_runtime", refuse)
+    monkeypatch.setattr("vkcompute.runtime.runtime.current_runtime", refuse)
     monkeypatch.setattr("vkcompute.runtime.runtime.Runtime", refuse)
 
 
@@ -94,6 +94,16 @@ PARAMETERS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "batch 0": ({"batch_size": 0}, ValueError, "batch_size is at least 1 .*; got 0"),
     "batch auto": ({"batch_size": "auto"}, TypeError, r"batch_size is an int; got 'auto' \(str\)"),
     "patience": ({"n_iter_no_change": True}, TypeError, r"n_iter_no_change is an int; got True \(bool\)"),
+    "solver": ({"solver": "newton"}, ValueError, r'solver is "lbfgs" or "gradient"; got \'newton\''),
+    "rate of lbfgs": (
+        {"learning_rate": 0.1, "solver": "lbfgs"},
+        ValueError,
+        r'learning_rate is for gradient descent; got 0.1 .* pass solver="gradient"',
+    ),
+    "batches of lbfgs": ({"batch_size": 8, "solver": "lbfgs"}, ValueError, "batch_size is for gradient descent; got 8"),
+    "penalty": ({"penalty": "l1"}, ValueError, r'penalty is "l2" or None; got \'l1\''),
+    "strength": ({"C": 0}, ValueError, "C is above 0 and finite as float32; got 0"),
+    "two strengths": ({"penalty": None, "alpha": 1.0}, ValueError, "got 1.0 with penalty=None"),
     "intercept": ({"fit_intercept": 1}, TypeError, r"fit_intercept is True or False; got 1 \(int\)"),
     "seed": ({"random_state": -1}, ValueError, "random_state is None, an int from 0 on, a numpy Generator .*; got -1"),
 }
@@ -125,7 +135,7 @@ def test_weights(case: str) -> None:
 @pytest.mark.parametrize("case", PARAMETERS)
 def test_parameters(case: str) -> None:
     parameters, error, message = PARAMETERS[case]
-    estimator = vc.LogisticRegression(**parameters)
+    estimator = vc.LogisticRegression(**{"solver": "gradient", **parameters})
     refused(lambda: estimator.fit(X, Y), error, message)
 
 

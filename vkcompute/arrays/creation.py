@@ -17,20 +17,22 @@ from vkcompute.arrays.ufunc import astype as _astype
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import imported
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Shape = int | tuple[int, ...]
 
 
-def on(device: Any) -> Runtime:
-    """Returns the runtime on which to make arrays: that of `device`, or the default one.
+def on(device: Any, like: Any = None) -> Runtime:
+    """Returns the runtime on which to make arrays: `device`, or the current one, for arrays like another.
 
     Raises:
-        TypeError: `device` is not a runtime, as `array.device` is.
+        TypeError: `device` is not a runtime, as `array.device` is, or `like` no device array.
     """
+    if like is not None and type(like) is not Array:
+        raise TypeError(f"like is a device array, or None; got {type(like).__name__}")
     if device is None:
-        return default_runtime()
+        return current_runtime(like)
     if not isinstance(device, Runtime):
         raise TypeError(f"device is a Runtime, as array.device is, or None; got {device!r}")
     return device
@@ -89,21 +91,22 @@ def _shaped(make: Callable[[Any], Array], shape: Shape, order: str | None) -> Ar
 
 def asarray(
     a: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
-    copy: bool | None = None,
+    copy: bool | None = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns data as an array: `a` itself if it is one with this dtype and order.
 
     Args:
         a: an array, a number, nested sequences, a NumPy array, or an object with `__dlpack__`.
         order: as of `in_order`.
-        device: a runtime; by default that of `a`, or the default one.
+        device: a runtime; by default that of `a`, or the current one.
+        like: a device array, on whose runtime data of the host are by default, outside of a `with` on another.
         copy: True for a new array; False to raise an error if one is needed; None to copy if one is needed.
 
     Raises:
         ValueError: `copy` is False, and a copy is needed.
     """
     if order is not None:
-        found = asarray(a, dtype, device=device, copy=copy)
+        found = asarray(a, dtype, device=device, copy=copy, like=like)
         if copy is False and in_order(found, order) is not found:
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
         return in_order(found, order)
@@ -119,7 +122,7 @@ def asarray(
         return a.copy() if same else _astype(a, np.dtype(dtype))
     if copy is False:
         raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
-    runtime = on(device)
+    runtime = on(device, like)
     a = imported(a)
     if isinstance(a, (list, tuple)) and any(type(each) is Array for each in a):
         a = [each.numpy() if type(each) is Array else each for each in a]
@@ -154,28 +157,28 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
 
 def asanyarray(
     a: Any, dtype: npt.DTypeLike | None = None, order: str | None = None, *, device: Any = None,
-    copy: bool | None = None,
+    copy: bool | None = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns `asarray(a)`: device arrays have no subclasses."""
-    return asarray(a, dtype, order, device=device, copy=copy)
+    return asarray(a, dtype, order, device=device, copy=copy, like=like)
 
 
-def ascontiguousarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def ascontiguousarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None, like: Any = None) -> Array:
     """Returns data as a row-major array of at least one axis; copies a view with other strides."""
-    return array(a, dtype, copy=None, order="C", ndmin=1, device=device)
+    return array(a, dtype, copy=None, order="C", ndmin=1, device=device, like=like)
 
 
-def asfortranarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def asfortranarray(a: Any, dtype: npt.DTypeLike | None = None, *, device: Any = None, like: Any = None) -> Array:
     """Returns data as a column-major array, a transposed view; copies unless it is one."""
-    return array(a, dtype, copy=None, order="F", ndmin=1, device=device)
+    return array(a, dtype, copy=None, order="F", ndmin=1, device=device, like=like)
 
 
 def array(
     data: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True, order: str | None = None,
-    ndmin: int = 0, device: Any = None,
+    ndmin: int = 0, device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a new array with the data, and at least `ndmin` axes, the first of length 1; see `asarray`."""
-    found = asarray(data, dtype, order, device=device, copy=copy)
+    found = asarray(data, dtype, order, device=device, copy=copy, like=like)
     return found if found.ndim >= ndmin else found[(None,) * (ndmin - found.ndim)]
 
 
@@ -209,28 +212,36 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Arra
     return asarray(x, device=device, copy=copy)
 
 
-def empty(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
+def empty(
+    shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """Returns an array with arbitrary content."""
-    return _shaped(lambda shape: on(device).empty(shape, _float(dtype)), shape, order)
+    return _shaped(lambda shape: on(device, like).empty(shape, _float(dtype)), shape, order)
 
 
-def zeros(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
+def zeros(
+    shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """Returns an array of zeros."""
-    return _shaped(lambda shape: on(device).zeros(shape, _float(dtype)), shape, order)
+    return _shaped(lambda shape: on(device, like).zeros(shape, _float(dtype)), shape, order)
 
 
-def ones(shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None) -> Array:
+def ones(
+    shape: Shape, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """Returns an array of ones."""
-    return _shaped(lambda shape: on(device).full(shape, 1, _float(dtype)), shape, order)
+    return _shaped(lambda shape: on(device, like).full(shape, 1, _float(dtype)), shape, order)
 
 
 def full(
-    shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None
-) -> Array:
+    shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C", *, device: Any = None,
+    like: Any = None,
+) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, by default of its dtype; an array is broadcast."""
     if type(fill_value) is Array or np.ndim(fill_value):
-        return in_order(asarray(fill_value, dtype, device=device).broadcast_to(shape).copy(), order)
-    runtime = on(device)
+        values = asarray(fill_value, dtype, device=device, like=like)
+        return in_order(values.broadcast_to(shape).copy(), order)
+    runtime = on(device, like)
     found = _of_value(runtime, fill_value, dtype)
     value = np.full((), fill_value, found)[()]  # raises for an int out of range
     return _shaped(lambda shape: runtime.full(shape, value, found), shape, order)
@@ -249,21 +260,21 @@ def empty_like(
     device: Any = None,
 ) -> Array:
     """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
-    return empty(_shape(prototype, shape), dtype or prototype.dtype, order, device=device or prototype.runtime)
+    return empty(_shape(prototype, shape), dtype or prototype.dtype, order, device=on(device, prototype))
 
 
 def zeros_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    return zeros(_shape(a, shape), dtype or a.dtype, order, device=device or a.runtime)
+    return zeros(_shape(a, shape), dtype or a.dtype, order, device=on(device, a))
 
 
 def ones_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    return ones(_shape(a, shape), dtype or a.dtype, order, device=device or a.runtime)
+    return ones(_shape(a, shape), dtype or a.dtype, order, device=on(device, a))
 
 
 def full_like(
@@ -271,14 +282,15 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    return full(_shape(a, shape), fill_value, dtype or a.dtype, order, device=device or a.runtime)
+    return full(_shape(a, shape), fill_value, dtype or a.dtype, order, device=on(device, a))
 
 
 def arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *, device: Any = None
-) -> Array:
+    start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *,
+    device: Any = None, like: Any = None,
+) -> Array:  # fmt: skip
     """Returns evenly spaced numbers from `start`, or 0, up to `stop`, which is not among them."""
-    runtime = on(device)
+    runtime = on(device, like)
     first, last = (0, start) if stop is None else (start, stop)
     whole = all(isinstance(each, (int, np.integer)) for each in (first, last, step))
     found = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
@@ -338,15 +350,15 @@ def _with_axis(x: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, order: str = "C", *,  # noqa: N803
-    device: Any = None,
+    device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones on the `k`-th diagonal, and zeros elsewhere; `order` is as of `in_order`."""
-    return in_order(on(device).array(np.eye(N, M, k, dtype=_float(dtype))), order)
+    return in_order(on(device, like).array(np.eye(N, M, k, dtype=_float(dtype))), order)
 
 
-def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:
+def identity(n: int, dtype: npt.DTypeLike | None = None, *, device: Any = None, like: Any = None) -> Array:
     """Returns the identity matrix."""
-    return eye(n, dtype=dtype, device=device)
+    return eye(n, dtype=dtype, device=device, like=like)
 
 
 def _triangle(x: Array, k: int, comparison: str) -> Array:

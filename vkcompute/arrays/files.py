@@ -68,9 +68,9 @@ def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803
     np.savetxt(fname, _host(X), *args, **named)
 
 
-def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, **named: Any) -> Array:
+def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, like: Any = None, **named: Any) -> Array:
     """Loads numbers from text to a device; the further parameters are those of `numpy.loadtxt`."""
-    return asarray(np.loadtxt(fname, dtype, **named), device=device)
+    return asarray(np.loadtxt(fname, dtype, **named), device=device, like=like)
 
 
 def array_repr(arr: Array, *args: Any, **named: Any) -> str:

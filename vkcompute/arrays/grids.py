@@ -12,7 +12,7 @@ from vkcompute.arrays.manipulation import concat
 from vkcompute.arrays.operands import NUMBERS
 from vkcompute.arrays.promotion import common, default_float, kind_of
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 
 class _Grid:
@@ -43,9 +43,10 @@ class _Joined:
         self._columns = columns
 
     def __getitem__(self, key: Any) -> Array:
-        items = [_part(each) for each in (key if isinstance(key, tuple) else (key,))]
-        arrays = [each for each in items if type(each) is Array]
-        runtime = runtime_of(arrays[0]) if arrays else default_runtime()
+        given = key if isinstance(key, tuple) else (key,)
+        arrays = [each for each in given if type(each) is Array]
+        runtime = runtime_of(arrays[0]) if arrays else current_runtime()
+        items = [_part(each, runtime) for each in given]
         dtype = common(runtime, [kind_of(each) for each in items])
         parts = [each if type(each) is Array else asarray([each], dtype, device=runtime) for each in items]
         return column_stack(parts) if self._columns else concat(parts)
@@ -57,7 +58,7 @@ class _Joined:
         raise TypeError("r_ and c_ are indexed, as r_[0, x, 4:8]")
 
 
-def _part(item: Any) -> Any:
+def _part(item: Any, runtime: Runtime) -> Any:
     """Returns one of the items between brackets as an array of at least one axis; numbers as they are.
 
     Raises:
@@ -68,11 +69,11 @@ def _part(item: Any) -> Any:
     if isinstance(item, slice):
         start, stop, step = item.start or 0, item.stop, 1 if item.step is None else item.step
         if isinstance(step, complex):
-            return linspace(start, stop, int(abs(step)))
-        return arange(start, stop, step)
+            return linspace(start, stop, int(abs(step)), device=runtime)
+        return arange(start, stop, step, device=runtime)
     if type(item) in NUMBERS:
         return item
-    found = asarray(item)
+    found = asarray(item, device=runtime)
     return found if found.ndim else found.reshape(1)
 
 

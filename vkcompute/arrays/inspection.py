@@ -14,7 +14,7 @@ from vkcompute.dtypes import COMPLEX, TABLE
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.runtime import Runtime, current_runtime
 
 _FIRST = 1 << 20
 """The address of the first byte of a buffer, for comparisons within it; 0 is that of no memory."""
@@ -126,11 +126,11 @@ class NamespaceInfo:
 
     def default_device(self) -> Runtime:
         """Returns the default runtime."""
-        return default_runtime()
+        return current_runtime()
 
     def devices(self) -> tuple[Runtime, ...]:
         """Returns the default runtime; others are opened by `vkcompute.Runtime`."""
-        return (default_runtime(),)
+        return (current_runtime(),)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Returns the dtypes of Python numbers and of indices on a device."""

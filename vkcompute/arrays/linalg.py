@@ -432,7 +432,7 @@ def matrix_power(a: Array, n: int) -> Array:
     _of_square("matrix_power", a)
     if n == 0:
         one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.runtime)
-        return one.broadcast_to(a.shape).copy() if a.size else creation.zeros_like(a)
+        return one.broadcast_to(a.shape).copy() if a.size else creation.zeros_like(a, device=a.runtime)
     square = inv(a) if n < 0 else a.copy()
     found, left = square, abs(n) - 1
     while left:

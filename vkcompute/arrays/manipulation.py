@@ -17,7 +17,7 @@ from vkcompute.arrays.ufunc import astype, placed, runtime_in, written
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, join_arrays
 from vkcompute.runtime.memory.context import Context
-from vkcompute.runtime.runtime import default_runtime
+from vkcompute.runtime.runtime import current_runtime
 
 Shape = int | tuple[int, ...]
 
@@ -278,4 +278,4 @@ def result_type(*operands: Any) -> np.dtype[Any]:
         strong = [each for each in kinds if isinstance(each, np.dtype)]
         if len(strong) == len(kinds):
             return reduce(np.promote_types, strong)
-    return common(context or default_runtime(), kinds)
+    return common(context or current_runtime(), kinds)

@@ -124,6 +124,7 @@ from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
 from vkcompute.runtime.memory.array import Array as Array
+from vkcompute.runtime.runtime import current_runtime as current_runtime
 from vkcompute.runtime.runtime import default_runtime as default_runtime
 
 _OTHER_NAMES = {

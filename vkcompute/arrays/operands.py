@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.arrays.creation import beside
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each in "?bBhHiIlLqQefdFD"]])
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
@@ -137,4 +137,4 @@ def _runtime_of(operands: Sequence[Any]) -> Runtime:
             inner = next((each for each in x if type(each) is Array), None)
             if inner is not None:
                 return runtime_of(inner)
-    return default_runtime()
+    return current_runtime()

@@ -73,10 +73,13 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         start += n
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None) -> Array:  # noqa: N803
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *, device: Any = None,  # noqa: N803
+    like: Any = None,
+) -> Array:  # fmt: skip
     """Returns a matrix with ones at and below the k-th diagonal."""
     found = np.dtype(dtype) if dtype is not None else default_float()
-    return on(device).array(np.tri(N, M, k, dtype=found))
+    return on(device, like).array(np.tri(N, M, k, dtype=found))
 
 
 def indices(

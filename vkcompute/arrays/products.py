@@ -24,7 +24,7 @@ from vkcompute.arrays.reductions import sum
 from vkcompute.arrays.ufunc import apply, astype, joined, part, written
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.memory.context import ONE_RUNTIME
+from vkcompute.runtime.memory.context import several
 
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 _WORKING = {"b": np.int32, "i": np.int32, "u": np.uint32, "f": np.float32}
@@ -43,8 +43,7 @@ def taken(name: str, *arrays: Any) -> np.dtype[Any]:
             kind_of(each)
             raise TypeError(f"{name} takes device arrays; got {type(each).__name__}; make one with gpu.array(x)")
         if each.runtime is not arrays[0].runtime:
-            one, other = arrays[0].runtime.device, each.runtime.device
-            raise ValueError(f"{name}: the arrays are of two runtimes, on {one} and on {other}; {ONE_RUNTIME}")
+            raise several(name, arrays[0].runtime, each.runtime)
         require_dtype(each.runtime, each.dtype, name)
     return common(arrays[0].runtime, [each.dtype for each in arrays])
 

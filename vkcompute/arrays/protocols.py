@@ -37,8 +37,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict
     return _call(name, found, inputs, named)
 
 
-def array_function(function: Callable[..., Any], types: Sequence[type], args: Sequence[Any], named: Any) -> Any:
-    """Calls the function of NumPy's name: `Array.__array_function__`.
+def array_function(array: Any, function: Callable[..., Any], args: Sequence[Any], named: Any) -> Any:
+    """Calls the function of NumPy's name: `array.__array_function__`; `np.zeros(3, like=array)` does, too.
 
     Raises:
         TypeError: there is no such function on the device.
@@ -48,6 +48,8 @@ def array_function(function: Callable[..., Any], types: Sequence[type], args: Se
     found: Any = namespace() if function.__module__.split(".")[0] == "numpy" else None
     for each in path[-1:] if path[0] == "lib" else path:
         found = getattr(found, each, None)
+    if found is not None and "like" in _signature(found).parameters:
+        named = {"like": array, **named}
     return _call(name, found, args, named)
 
 

@@ -30,7 +30,7 @@ def logspace(
     """
     if type(start) is Array or type(stop) is Array:
         _require_numbers("base", base)
-        found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis))
+        found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis, device=device))
         return found if dtype is None else astype(found, dtype)
     _require_numbers("logspace", start, stop, base)
     return on(device).array(_spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
@@ -75,21 +75,24 @@ bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackm
 
 
 def frombuffer(
-    buffer: Any, dtype: npt.DTypeLike = np.float64, count: int = -1, offset: int = 0, *, device: Any = None
-) -> Array:
+    buffer: Any, dtype: npt.DTypeLike = np.float64, count: int = -1, offset: int = 0, *, device: Any = None,
+    like: Any = None,
+) -> Array:  # fmt: skip
     """Returns a copy of the bytes of an object as an array of one axis."""
-    return on(device).array(np.frombuffer(buffer, dtype, count, offset))
+    return on(device, like).array(np.frombuffer(buffer, dtype, count, offset))
 
 
-def fromiter(iter: Iterable[Any], dtype: npt.DTypeLike, count: int = -1, *, device: Any = None) -> Array:
+def fromiter(
+    iter: Iterable[Any], dtype: npt.DTypeLike, count: int = -1, *, device: Any = None, like: Any = None
+) -> Array:
     """Returns the numbers of an iterable as an array of one axis."""
-    return on(device).array(np.fromiter(iter, dtype, count))
+    return on(device, like).array(np.fromiter(iter, dtype, count))
 
 
 def fromfunction(
     function: Callable[..., Any], shape: tuple[int, ...], *, dtype: npt.DTypeLike | None = None, device: Any = None,
-    **named: Any,
+    like: Any = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Returns the value of a function of device arrays: the index of each element along each axis of a shape."""
-    runtime = on(device)
+    runtime = on(device, like)
     return function(*[runtime.array(each) for each in np.indices(shape, _dtype(dtype))], **named)

@@ -28,7 +28,7 @@ from vkcompute.dtypes import lookup
 from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
-from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
+from vkcompute.runtime.memory.context import Context, several
 
 
 def apply(name: str, *operands: Any) -> Array:
@@ -102,9 +102,7 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
             continue
         context = context or x.runtime
         if x.runtime is not context:
-            raise ValueError(
-                f"{name}: the arrays are of two runtimes, on {context.device} and on {x.runtime.device}; {ONE_RUNTIME}"
-            )
+            raise several(name, context, x.runtime)
     if context is None:
         raise TypeError(f"{name} takes a device array, on whose device it runs; got none; make one with gpu.array(x)")
     return context

@@ -94,14 +94,14 @@ def _train(gpu: Runtime, folder: Path) -> None:
     held_out = len(table) // 3
     parts = (table[held_out:], labels[held_out:]), (table[:held_out], labels[:held_out])
     (train_X, train_y), (test_X, test_y) = parts  # noqa: N806
-    model = LogisticRegression(learning_rate=0.5, max_iter=500, alpha=1 / len(train_X), device=gpu)
+    model = LogisticRegression(device=gpu)
     started = time.perf_counter()
     model.fit(train_X, train_y)
     seconds = time.perf_counter() - started
     _say(
         "Training",
         f"{len(train_X)} {what}, {train_X.shape[1]} features",
-        f"{model.n_iter_} iterations in {seconds:.2f} s, loss {model.loss_curve_[-1]:.4f}",
+        f"{model.n_iter_[0]} iterations in {seconds:.2f} s, loss {model.loss_curve_[-1]:.4f}",
     )
     scores = [f"{len(test_X)} {what}: accuracy {model.score(test_X, test_y):.3f}"]
     if find_spec("sklearn"):

@@ -128,7 +128,7 @@ def _train(args: argparse.Namespace) -> int:
 def _trained(args: argparse.Namespace, result: Result, device: str) -> str:
     classes = [f"{label} ({count:,})" for label, count in result.class_counts.items()]
     counts = [terminal.count(result.n_train + result.n_test, "row"), terminal.count(result.n_features, "feature")]
-    made = f"{terminal.count(result.model.n_iter_, 'epoch')} in {result.seconds:.3g} s"
+    made = f"{terminal.count(result.model.n_iter_[0], 'epoch')} in {result.seconds:.3g} s"
     held_out = [f"{result.accuracy[1]:.4f} held out"] if result.n_test else []
     held_out_loss = [f"{result.log_loss[1]:.4f} held out"] if result.n_test else []
     rows = [terminal.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]

@@ -85,6 +85,7 @@ def _fitted(
     `fit` rejects.
     """
     model = LogisticRegression(
+        solver="gradient",
         learning_rate=args.learning_rate,
         max_iter=args.max_iter,
         alpha=args.alpha,

@@ -30,7 +30,7 @@ def numel(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = np.fl
     axes = {each % x.ndim for each in axes}
     n = math.prod([x.shape[at] for at in axes])
     shape = tuple([1 if at in axes else length for at, length in enumerate(x.shape) if keepdims or at not in axes])
-    return vnp.full_like(x, n, dtype, shape=shape)
+    return vnp.full_like(x, n, dtype, shape=shape, device=x.device)
 
 
 def nannumel(x: Array, **named: Any) -> Array:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from vkcompute.pipelines.logistic import inputs, model_file
 from vkcompute.pipelines.logistic.estimator import Estimator, warning_class
+from vkcompute.pipelines.logistic.lbfgs import MOST_OF_HOST, train_on_host
 from vkcompute.pipelines.logistic.settings import Outcome, settings_from
 from vkcompute.runtime.progress import progress_bar
 
@@ -28,64 +29,79 @@ _FITTED = ("coef_", "intercept_", "classes_", "loss_curve_", "n_iter_", "n_featu
 
 
 class LogisticRegression(Estimator):
-    """Logistic regression by gradient descent on the mean cross-entropy.
+    """Logistic regression with scikit-learn's parameters and results: the minimum of the mean cross-entropy.
 
-    Each step moves the weights by `learning_rate` times the gradient of
+    It is the minimum over `coef` and `intercept` of
 
-        mean over the rows of log(1 + exp(-s z)) + alpha / 2 * ||coef||^2,    z = X coef + intercept, s = -1 or 1.
+        mean over the rows of log(1 + exp(-s z)) + alpha / 2 * ||coef||^2,    z = X coef + intercept, s = -1 or 1,
 
-    More than two classes are multinomial: each has its own z, and the loss of a row is -log(softmax(z)) of its class.
+    where `alpha` is 1 / (C * sum of the rows' weights). More than two classes are multinomial: each has its own z, and
+    the loss of a row is -log(softmax(z)) of its class.
 
-    Scale the features first (StandardScaler). If their scales differ much, a step that suits the small ones is too
-    long for the large ones, and training diverges, with a warning.
+    L-BFGS stops at the minimum, or with a ConvergenceWarning at `max_iter`. Gradient descent, `solver="gradient"`,
+    makes steps of `learning_rate` times the gradient, of all rows or of batches.
 
-    Training runs in float32 on the device; other dtypes of `X` are converted. With the same data, parameters and seed,
-    results on one device are the same bit for bit.
+    Scale the features first (StandardScaler). If their scales differ much, L-BFGS takes many iterations. A step of
+    gradient descent that suits the small ones is too long for the large ones, and training diverges, with a warning.
+
+    Training runs in float32 on the device; other dtypes of `X` are converted. Small tables are an exception: the host
+    runs their L-BFGS in float64, in less time than a launch takes. They have at most 4,096 elements, times the number
+    of classes if there are more than two. With the same data, parameters and seed, results on one device are the same
+    bit for bit.
 
     Args:
-        learning_rate: length of a step.
-        max_iter: maximum number of epochs; an epoch is one pass over the rows.
-        alpha: strength of the L2 penalty; the intercept is not penalized.
-        tol: training stops after `n_iter_no_change` consecutive epochs that do not improve the best loss by `tol`.
-            None means no early stopping. It is the default because no number suits all data: with one step per epoch,
-            the loss improves by less than SGDClassifier's 1e-3 long before the minimum.
-        batch_size: rows per step. None means all rows: one step per epoch. Otherwise each epoch uses the rows in a new
-            random order, and its last batch may be smaller.
-        random_state: seed of that order: None, an int, a numpy Generator or RandomState.
+        penalty: "l2", or None for none. The intercept is not penalized.
+        C: inverse strength of the penalty, as in scikit-learn.
+        tol: L-BFGS stops when no derivative of the loss exceeds it. Gradient descent stops after `n_iter_no_change`
+            consecutive epochs that do not improve the best loss by `tol`. None means no early stopping. With one step
+            of gradient descent per epoch, no number suits all data: the loss improves by less than SGDClassifier's
+            1e-3 long before the minimum.
         fit_intercept: False keeps the intercept at zero, or at `intercept_init`.
-        n_iter_no_change: see `tol`.
+        random_state: seed of the order of rows in batches: None, an int, a numpy Generator or RandomState.
+        solver: "lbfgs" or "gradient".
+        max_iter: maximum number of iterations, or of epochs of gradient descent, which are passes over the rows.
         warm_start: if True, `fit` starts from the result of the previous `fit`.
+        alpha: strength of the penalty beside the mean loss, instead of `C`.
+        learning_rate: length of a step of gradient descent; None is 0.1.
+        batch_size: rows per step of gradient descent. None means all rows: one step per epoch. Otherwise each epoch
+            uses the rows in a new random order, and its last batch may be smaller.
+        n_iter_no_change: see `tol`.
         device: a `Runtime` or a `DeviceGroup`. A device's index, part of its name, or a list of these is opened for
-            each fit. None means `vkcompute.default_runtime()`. The devices of a group share the rows, by speeds
+            each fit. None means that of arrays made without a device. The devices of a group share the rows, by speeds
             measured in the first epochs. Only `fit` uses the device: predictions take the host less time than a copy.
 
     Attributes:
         coef_: shape (1, n_features), or (n_classes, n_features) for more than two classes, float64.
         intercept_: shape (1,) or (n_classes,), float64.
         classes_: the labels, sorted; of two, positive decisions are for the second.
-        n_iter_: number of epochs.
-        loss_curve_: shape (n_iter_,), float64: per epoch, the mean cross-entropy plus the penalty. Each row's loss is
-            taken before the step that used it.
+        n_iter_: shape (1,): number of iterations or epochs.
+        loss_curve_: float64: per iteration or epoch, the mean cross-entropy plus the penalty. Each row's loss is taken
+            before the step that used it.
         n_features_in_: number of features.
         feature_names_in_: feature names, if `X` was a data frame with names.
     """
 
     def __init__(
         self,
-        learning_rate: float = 0.1,
-        max_iter: int = 100,
-        alpha: float = 0.0,
-        tol: float | None = None,
-        batch_size: int | None = None,
-        random_state: Any = None,
+        penalty: str | None = "l2",
+        *,
+        C: float = 1.0,
+        tol: float | None = 1e-4,
         fit_intercept: bool = True,
-        n_iter_no_change: int = 5,
+        random_state: Any = None,
+        solver: str = "lbfgs",
+        max_iter: int = 100,
         warm_start: bool = False,
+        alpha: float | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_iter_no_change: int = 5,
         device: Runtime | DeviceGroup | Sequence[Runtime | int | str] | int | str | None = None,
     ) -> None:
-        self.learning_rate, self.max_iter, self.alpha, self.tol = learning_rate, max_iter, alpha, tol
-        self.batch_size, self.random_state, self.fit_intercept = batch_size, random_state, fit_intercept
-        self.n_iter_no_change, self.warm_start, self.device = n_iter_no_change, warm_start, device
+        self.penalty, self.C, self.tol, self.fit_intercept = penalty, C, tol, fit_intercept
+        self.random_state, self.solver, self.max_iter, self.warm_start = random_state, solver, max_iter, warm_start
+        self.alpha, self.learning_rate, self.batch_size = alpha, learning_rate, batch_size
+        self.n_iter_no_change, self.device = n_iter_no_change, device
 
     def fit(
         self: _Self,
@@ -105,7 +121,7 @@ class LogisticRegression(Estimator):
             coef_init: initial weights, of the shape of `coef_`; n_features of them for two classes; default zeros.
             intercept_init: initial intercepts, or one for all; default zero.
             sample_weight: shape (n_rows,): relative weights of the rows.
-            progress: called during training with the number of epochs completed; True draws a bar.
+            progress: called during training with the number of iterations or epochs completed; True draws a bar.
 
         Raises:
             ValueError: invalid data or parameters, or the loss overflows. It is a DataError with row and column if
@@ -123,8 +139,8 @@ class LogisticRegression(Estimator):
         weights = inputs.checked_weights(sample_weight, codes)
         coef, intercept = self._start(len(classes), table.shape[1], coef_init, intercept_init)
         with progress_bar(progress, name, "epochs", self.max_iter) as update:
-            settings = settings_from(self, weights, update)
-            with self._training(len(classes)) as train:
+            settings = settings_from(self, weights, inputs.total_weight(sample_weight, len(table)), update)
+            with self._training(table, len(classes), settings.solver) as train:
                 outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
         self._keep(outcome, classes, names)
         return self
@@ -148,27 +164,38 @@ class LogisticRegression(Estimator):
         weights = inputs.checked_weights(sample_weight, codes)
         coef, intercept = self._start(2, X.shape[1], coef_init, intercept_init)
         with progress_bar(progress, type(self).__name__, "epochs", self.max_iter) as update:
-            settings = settings_from(self, weights, update)
+            settings = settings_from(self, weights, inputs.total_weight(sample_weight, len(codes)), update)
             return train_chunked(X, inputs.targets_of(codes, weights), settings, coef, intercept), classes
 
     @contextmanager
-    def _training(self, n_classes: int) -> Iterator[Callable[..., Outcome]]:
-        """Opens the devices. Yields `train` or `train_sharded`, bound to them; the latter trains several classes."""
+    def _training(self, table: HostArray, n_classes: int, solver: str) -> Iterator[Callable[..., Outcome]]:
+        """Opens the devices. Yields `train`, of two classes by gradient descent, or `train_sharded`, bound to them.
+
+        A small table is trained on by the host.
+        """
+        is_small = solver == "lbfgs" and table.size * (n_classes if n_classes > 2 else 1) <= MOST_OF_HOST
+        if is_small and self.device is None:
+            yield train_on_host
+            return
         # Imported here: a loaded model predicts without Vulkan.
         from vkcompute.pipelines.logistic.sharded import train_sharded
         from vkcompute.pipelines.logistic.training import train
         from vkcompute.runtime.groups.group import DeviceGroup
-        from vkcompute.runtime.runtime import Runtime, default_runtime
+        from vkcompute.runtime.runtime import Runtime, current_runtime
 
         with ExitStack() as opened:
-            device: Any = default_runtime() if self.device is None else self.device
+            device: Any = current_runtime() if self.device is None else self.device
             if isinstance(device, (list, tuple)):
                 device = opened.enter_context(DeviceGroup(device))
             elif not isinstance(device, (Runtime, DeviceGroup)):
                 device = opened.enter_context(Runtime(device))
-            if n_classes > 2 and isinstance(device, Runtime):
+            if (n_classes > 2 or solver == "lbfgs") and isinstance(device, Runtime):
                 device = opened.enter_context(DeviceGroup([device]))
-            yield partial(train_sharded if isinstance(device, DeviceGroup) else train, device)
+            yield (
+                train_on_host
+                if is_small
+                else partial(train_sharded if isinstance(device, DeviceGroup) else train, device)
+            )
 
     def _start(
         self, n_classes: int, n_features: int, coef_init: Any, intercept_init: Any
@@ -203,12 +230,12 @@ class LogisticRegression(Estimator):
         ):
             raise ValueError(
                 f"Floating-point under-/overflow occurred at epoch #{n_epochs}. Scaling input data with StandardScaler "
-                f"or MinMaxScaler might help, or a learning_rate below {self.learning_rate!r}."
+                f"or MinMaxScaler might help{self._smaller_steps()}."
             )
         self.coef_ = np.atleast_2d(outcome.weights)
         self.intercept_ = np.array(outcome.intercept, np.float64).reshape(-1)
         self.classes_ = classes
-        self.n_iter_ = n_epochs
+        self.n_iter_ = np.array([n_epochs], np.int32)
         self.loss_curve_ = outcome.losses.astype(np.float64)
         self.n_features_in_ = outcome.weights.shape[-1]
         if names is not None:
@@ -218,18 +245,23 @@ class LogisticRegression(Estimator):
         if self.loss_curve_[-1] > max(1.0, self.loss_curve_[0]):  # a warm start may begin above 1
             warnings.warn(
                 f"The training diverged: its loss is {self.loss_curve_[-1]:.4g}; with zero weights it is "
-                f"{np.log(len(classes)):.3f}. Scaling input data with StandardScaler or MinMaxScaler might help, or a "
-                f"learning_rate below {self.learning_rate!r}.",
+                f"{np.log(len(classes)):.3f}. Scaling input data with StandardScaler or MinMaxScaler might help"
+                f"{self._smaller_steps()}.",
                 warning_class("ConvergenceWarning"),
                 stacklevel=3,
             )
         elif self.tol is not None and not outcome.converged:
+            name, unit = ("lbfgs", "iterations") if self.solver == "lbfgs" else ("gradient descent", "epochs")
+            more = f"increase max_iter={self.max_iter}, or scale the features, with StandardScaler"
             warnings.warn(
-                f"Maximum number of iteration reached before convergence: {n_epochs} epochs. Consider increasing "
-                "max_iter to improve the fit.",
+                f"{name} failed to converge after {n_epochs} {unit}: {outcome.remedy or more}",
                 warning_class("ConvergenceWarning"),
                 stacklevel=3,
             )
+
+    def _smaller_steps(self) -> str:
+        """Returns the remedy of gradient descent that diverges."""
+        return f", or a learning_rate below {self.learning_rate or 0.1}" if self.solver == "gradient" else ""
 
     def decision_function(self, X: Any) -> HostArray:
         """z for each row of `X`, in the precision of `X`.

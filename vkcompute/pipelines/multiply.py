@@ -27,7 +27,7 @@ from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import refuse_mask
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.runtime.streams.stream import CHUNK_BYTES, clash
@@ -168,7 +168,7 @@ def multiply(
             and scalars, are fastest. An input of a graph cannot be a scalar operand, since a scalar is fixed when
             recorded.
         out: the destination, of the result's shape and dtype. It may overlap the inputs.
-        runtime: for NumPy arrays; None means `default_runtime()`. Device arrays are multiplied on their own runtime.
+        runtime: for NumPy arrays; None means the current one. Device arrays are multiplied on their own runtime.
         chunk_bytes: bytes of one array per chunk.
         progress: called after each chunk.
 
@@ -197,7 +197,7 @@ def multiply(
         return _multiply_arrays(left, right, out)
     if runtime is not None and not isinstance(runtime, Runtime):
         raise TypeError(f"NumPy arrays are multiplied on one Runtime; got {type(runtime).__name__}")
-    runtime = runtime or default_runtime()
+    runtime = runtime or current_runtime()
     if not has_shader(a, b):
         return _multiply_any(runtime, a, b, out, chunk_bytes, progress)
     left, right, scalar = operands(a, b)

@@ -14,7 +14,7 @@ from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.pipelines.multiply import HostArray, has_shader, operands, stream_product
 from vkcompute.pipelines.npy_file import NpyFile
 from vkcompute.pipelines.product_stream import Progress, product_shape, stream_broadcast
-from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.runtime.runtime import Runtime, current_runtime
 from vkcompute.runtime.streams.stream import CHUNK_BYTES
 
 PathLike = str | os.PathLike[str]
@@ -51,7 +51,7 @@ def multiply_files(
         raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
     disk.remove_abandoned(os.path.dirname(os.path.realpath(out)))
     with ExitStack() as opened:
-        factors, on = [_opened(each, opened) for each in (a, b)], runtime or default_runtime()
+        factors, on = [_opened(each, opened) for each in (a, b)], runtime or current_runtime()
         shape, dtype, fortran_order = _layout(factors, on)
         with disk.replacing(out) as name, open(name, "wb") as file:
             result = NpyFile.write(file, shape, dtype, fortran_order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -33,9 +34,10 @@ from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
 from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.array import Array, empty
-from vkcompute.runtime.memory.context import Context, kernel_of, open_contexts
+from vkcompute.runtime.memory.context import Context, contexts, kernel_of, register
 from vkcompute.runtime.memory.host_data import host_array
 from vkcompute.runtime.profiling.profile import Profile
+from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.residency import MemoryInfo
 from vkcompute.runtime.streams import stream as streaming
 
@@ -119,7 +121,12 @@ class Runtime(Context):
             self.scheduler.residency.spill_limit_bytes = spill_limit
             undo.pop_all()
         self._opened()
-        open_contexts.add(self)
+        register(self)
+
+    def __enter__(self) -> Runtime:
+        super().__enter__()
+        current.enter(self)
+        return self
 
     def memory(self) -> MemoryInfo:
         """Returns the bytes of device memory that are used, free, spilled to the host, and the most that were used."""
@@ -359,15 +366,58 @@ _opening = Guarded()
 
 
 def default_runtime() -> Runtime:
-    """Returns the runtime for work without one: made on first use, and again after a close or a fork."""
+    """Returns the default runtime: the one that was set, or one opened on first use, and again after a close or a fork.
+
+    New arrays, and launches without arrays, are on the runtime of the innermost `with` on a runtime or its recording.
+    Outside of these, they are on the only one that is open, else on the default one.
+    """
     with _opening.lock:
         if not _default or _default[0].closed or _default[0].inherited:
             _default[:] = [Runtime()]
         return _default[0]
 
 
+def set_default_runtime(runtime: Runtime | None) -> None:
+    """Sets the runtime that `default_runtime()` returns until it is closed; None for one opened on first use.
+
+    Raises:
+        TypeError: it is no runtime.
+        ClosedError: it is closed.
+    """
+    if runtime is not None:
+        if not isinstance(runtime, Runtime):
+            raise TypeError(f"the default is a Runtime, as vc.Runtime() opens one, or None; got {runtime!r}")
+        runtime.require_open()
+    with _opening.lock:
+        _default[:] = [] if runtime is None else [runtime]
+
+
+def current_runtime(operand: _Holder | None = None) -> Runtime:
+    """Returns the runtime of what is made without one.
+
+    It is the runtime of the innermost `with` on a runtime or its recording. Outside of these, it is that of the
+    operand, else the only open one, else the default one.
+    """
+    entered = current.innermost()
+    if entered is None and operand is not None:
+        return runtime_of(operand)
+    if entered is None:
+        usable = _usable()
+        if len(usable) > 1 and not set(_default).intersection(usable):
+            gc.collect()  # frees those that nobody holds any more, as after a notebook's cell has run again
+            usable = _usable()
+        entered = usable[0] if len(usable) == 1 else default_runtime()
+    assert isinstance(entered, Runtime)
+    return entered
+
+
+def _usable() -> list[Runtime]:
+    """Returns the open runtimes of this process."""
+    return [each for each in contexts() if isinstance(each, Runtime) and not (each.closed or each.inherited)]
+
+
 def _close_all() -> None:
-    for runtime in list(open_contexts):
+    for runtime in contexts():
         runtime.close()
 
 
@@ -376,7 +426,7 @@ def _abandon_all() -> None:
     global _parent
     _opening.renew_locks()
     error = forked_error("this Runtime", os.getppid())
-    for runtime in list(open_contexts):
+    for runtime in contexts():
         if isinstance(runtime, Runtime) and runtime._instance.in_use:  # also if it is closed, but has lent memory
             _parent = os.getppid()
         runtime.scheduler.abandon(error)

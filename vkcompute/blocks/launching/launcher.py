@@ -54,7 +54,7 @@ from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.window import ranges_overlap, spans_of
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
@@ -285,7 +285,7 @@ def bindings(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _runtime_of(bound: Sequence[Any]) -> Runtime:
     """Returns the runtime of the arrays among the arguments; without an array, the default one."""
     arrays = [arg for arg in bound if isinstance(arg, Array)]
-    return runtime_of(arrays[0]) if arrays else default_runtime()
+    return runtime_of(arrays[0]) if arrays else current_runtime()
 
 
 def _type_of(arg: Any) -> Any:

@@ -96,9 +96,7 @@ def _complete(found: Any) -> None:
 def _runtimes() -> list[Runtime]:
     """Returns the open runtimes; none if no driver is loaded."""
     module = sys.modules.get("vkcompute.runtime.memory.context")
-    return (
-        [] if module is None else [each for each in list(module.open_contexts) if not (each.closed or each.device.loss)]
-    )
+    return [] if module is None else [each for each in module.contexts() if not (each.closed or each.device.loss)]
 
 
 def _profiles(measuring: ExitStack) -> list[Profile]:

@@ -181,9 +181,9 @@ class Autotuner(Launched):
         leaves, _ = unwrapped([leaf for value in given.values() for leaf in leaves_of(value)])
         runtime = next((leaf.runtime for leaf in leaves if hasattr(leaf, "runtime")), None)
         if runtime is None:
-            from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
+            from vkcompute.runtime.runtime import current_runtime  # not at import: it loads the driver
 
-            runtime = default_runtime()
+            runtime = current_runtime()
         physical = runtime.device.physical
         parts = *texts, physical.name, physical.driver, physical.driver_version, *map(repr, (*configs, *key))
         return disk.cache_folder() / "tuning" / hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()

@@ -38,7 +38,7 @@ from vkcompute.jit.launching.plan import Plan, places
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 LOCAL_SIZE = 64
 
@@ -90,7 +90,7 @@ class Arguments:
         if not any(map(is_host_array, args)):
             return args
         runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
-        return HostArrays(self.name, runtime or default_runtime(), args).args
+        return HostArrays(self.name, runtime or current_runtime(), args).args
 
     def _kinds(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the parts of a signature; raises TypeError for an argument that is neither an array nor a number."""

@@ -41,7 +41,7 @@ from vkcompute.runtime.launching.launch_config import (
     grid_over,
 )
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, default_runtime, runtime_of
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
@@ -84,7 +84,7 @@ class Launcher:
     def _runtime(self, args: tuple[Any, ...]) -> Runtime:
         """Returns the runtime of the arrays among the arguments; without an array, the default one."""
         arrays = [arg for arg in args if type(arg) is Array]
-        return runtime_of(arrays[0]) if arrays else default_runtime()
+        return runtime_of(arrays[0]) if arrays else current_runtime()
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""

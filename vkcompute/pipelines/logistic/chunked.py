@@ -13,7 +13,7 @@ import vkcompute.numpy as vnp
 from vkcompute.errors import DataError
 from vkcompute.pipelines.logistic.inputs import checked_table
 from vkcompute.pipelines.logistic.settings import Floats, Outcome, Settings
-from vkcompute.pipelines.logistic.sharded import Descent
+from vkcompute.pipelines.logistic.sharded import optimizer_of
 from vkcompute.runtime.memory.array import Array
 
 _FAN_IN = 16  # partial sums that a task adds
@@ -31,9 +31,9 @@ def train_chunked(X: Any, targets: Floats, settings: Settings, weights: Floats, 
             f"Dask arrays are trained on with all rows per step; got batch_size={settings.batch_size} of "
             f"{settings.n_rows} rows; pass batch_size=None"
         )
-    descent = Descent(settings, weights, intercept)
-    descent.run([_Collection(X, targets)], settings.max_iter)
-    return Outcome(descent.weights, descent.intercept, np.array(descent.losses, np.float32), descent.converged)
+    optimizer = optimizer_of(settings)(settings, weights, intercept)
+    optimizer.run([_Collection(X, targets)], settings.max_iter)
+    return optimizer.outcome()
 
 
 class _Collection:

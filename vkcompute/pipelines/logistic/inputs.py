@@ -108,6 +108,11 @@ def checked_weights(sample_weight: Any, codes: HostArray) -> Floats:
     return scaled
 
 
+def total_weight(sample_weight: Any, n_rows: int) -> float:
+    """Returns the sum of the weights of all rows, 1 each by default."""
+    return float(n_rows if sample_weight is None else row_weights(sample_weight, n_rows).sum())
+
+
 def targets_of(codes: HostArray, weights: Floats) -> Floats:
     """Returns what a step reads per row.
 

@@ -96,7 +96,7 @@ def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collect
         "loss_curve_": ((n_iter,), "f"),
         "classes_": ((n_classes,), "biufUS"),
     } | ({_NAMES: ((n_features,), "U")} if has_names else {})
-    state: dict[str, Any] = {"n_features_in_": n_features, "n_iter_": n_iter}
+    state: dict[str, Any] = {"n_features_in_": n_features, "n_iter_": np.array([n_iter], np.int32)}
     for name, (shape, kinds) in rules.items():
         array = member(name)
         if array.shape != shape:
@@ -115,9 +115,9 @@ def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collect
 
 def _count(member: Callable[[str], HostArray], name: str) -> int:
     array = member(name)
-    if array.shape != () or array.dtype.kind not in "iu" or array < 1:
+    if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 1:
         raise ValueError(f"{name} is no number from 1")
-    return int(array)
+    return int(array.item())
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -12,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
+_LEARNING_RATE = 0.1
+_NO_PENALTY = (math.inf,)
+"""Values of `C` as in scikit-learn, for no penalty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +22,13 @@ class Settings:
     """One training run.
 
     Attributes:
+        solver: "lbfgs" or "gradient".
         learning_rate, alpha: step length, and factor of the penalty alpha / 2 * sum of the squared weights.
-        max_iter: maximum number of epochs.
+        max_iter: maximum number of iterations or epochs.
         batch_size: rows per step; the number of rows for a full batch.
         n_rows: rows of the table.
-        tol: an epoch that does not improve the best loss by this much is stale; None: no early stopping.
+        tol: L-BFGS has converged when no derivative exceeds it. Gradient descent: an epoch that does not improve the
+            best loss by this much is stale. None: no early stopping.
         patience: consecutive stale epochs after which training stops.
         fit_intercept: False keeps the intercept fixed.
         mean_weight: mean sample weight.
@@ -31,6 +36,7 @@ class Settings:
         progress: called from time to time with the number of epochs completed.
     """
 
+    solver: str
     learning_rate: float
     alpha: float
     max_iter: int
@@ -53,25 +59,34 @@ class Outcome:
         intercept: of the decision function; shape (n_classes,) for several classes.
         losses: shape (n_epochs,): the mean cross-entropy plus the penalty, each row's before the step that used it.
         converged: True if training stopped by `tol`.
+        remedy: why more iterations would not help, and what would; empty if they may.
     """
 
     weights: npt.NDArray[np.float64]
     intercept: float | npt.NDArray[np.float64]
     losses: Floats
     converged: bool
+    remedy: str = ""
 
 
-def settings_from(params: Any, weights: Floats, progress: Callable[[int], None] | None) -> Settings:
+def settings_from(
+    params: Any, weights: Floats, total_weight: float, progress: Callable[[int], None] | None
+) -> Settings:
     """Validates the parameters of an estimator for rows with these weights, whose signs do not count.
+
+    Args:
+        total_weight: sum of the weights before they were scaled.
 
     Raises:
         ValueError, TypeError: a parameter is invalid; the message gives its name, the rule and the value.
     """
     n_rows = len(weights)
     batch_size = n_rows if params.batch_size is None else _count("batch_size", params.batch_size)
+    rate = _LEARNING_RATE if params.learning_rate is None else params.learning_rate
     return Settings(
-        learning_rate=_number("learning_rate", params.learning_rate, above_zero=True),
-        alpha=_number("alpha", params.alpha),
+        solver=_solver(params),
+        learning_rate=_number("learning_rate", rate, above_zero=True),
+        alpha=_strength(params, total_weight),
         max_iter=_count("max_iter", params.max_iter),
         batch_size=min(batch_size, n_rows),
         n_rows=n_rows,
@@ -82,6 +97,31 @@ def settings_from(params: Any, weights: Floats, progress: Callable[[int], None] 
         permutation=_permutations(params.random_state, n_rows),
         progress=progress,
     )
+
+
+def _solver(params: Any) -> str:
+    if params.solver not in ("lbfgs", "gradient"):
+        raise ValueError(f'solver is "lbfgs" or "gradient"; got {params.solver!r}')
+    for name in ("learning_rate", "batch_size"):
+        if params.solver == "lbfgs" and getattr(params, name) is not None:
+            raise ValueError(
+                f'{name} is for gradient descent; got {getattr(params, name)!r} with solver="lbfgs"; '
+                'pass solver="gradient"'
+            )
+    return str(params.solver)
+
+
+def _strength(params: Any, total_weight: float) -> float:
+    """Returns the factor of the penalty beside the mean loss: `alpha`, or that of scikit-learn's `C`."""
+    if params.penalty is not None and params.penalty != "l2":
+        raise ValueError(f'penalty is "l2" or None; got {params.penalty!r}')
+    inverse = math.inf if params.C in _NO_PENALTY else _number("C", params.C, above_zero=True)
+    if params.alpha is not None:
+        alpha = _number("alpha", params.alpha)
+        if params.penalty is None and alpha:
+            raise ValueError(f"alpha is the strength of the penalty; got {params.alpha!r} with penalty=None")
+        return alpha
+    return 0.0 if params.penalty is None else min(1 / inverse / total_weight, float(np.finfo(np.float32).max))
 
 
 def _number(name: str, value: Any, *, above_zero: bool = False) -> float:

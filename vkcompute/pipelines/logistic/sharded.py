@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.pipelines.logistic.lbfgs import Lbfgs
 from vkcompute.pipelines.logistic.model import Model
 from vkcompute.pipelines.logistic.multinomial import MultinomialShard
 from vkcompute.pipelines.logistic.narrow import MAX_FEATURES, NarrowStep
@@ -41,7 +42,7 @@ def train_sharded(
         intercept: for several classes shape (n_classes,).
     """
     n_rows, measures = len(X), len(group.runtimes) > 1
-    descent = Descent(settings, weights, intercept)
+    optimizer = optimizer_of(settings)(settings, weights, intercept)
     while True:
         split = group.split(n_rows)
         with ExitStack() as owner:
@@ -52,15 +53,20 @@ def train_sharded(
             ]
             if measures:
                 measures = False
-                descent.run(shards, _WARM_UP_EPOCHS)
+                optimizer.run(shards, _WARM_UP_EPOCHS)
                 with ExitStack() as measuring:
                     with suppress(ValueError):  # a runtime is being profiled
                         measuring.enter_context(group.balance())[:] = map(len, split)
-                    descent.run(shards, _MEASURED_EPOCHS if settings.batch_size == n_rows else 1)
+                    optimizer.run(shards, _MEASURED_EPOCHS if settings.batch_size == n_rows else 1)
                 if any(len(rows) > _MAX_EXCESS * n_rows * due for rows, due in zip(split, group.weights, strict=True)):
                     continue
-            descent.run(shards, settings.max_iter)
-            return Outcome(descent.weights, descent.intercept, np.array(descent.losses, np.float32), descent.converged)
+            optimizer.run(shards, settings.max_iter)
+            return optimizer.outcome()
+
+
+def optimizer_of(settings: Settings) -> type[Descent | Lbfgs]:
+    """Returns the class that makes the steps."""
+    return Lbfgs if settings.solver == "lbfgs" else Descent
 
 
 def _shard(
@@ -149,6 +155,10 @@ class Descent:
                 self._end_epoch(np.float32(loss / (settings.n_rows * settings.mean_weight)))
             if settings.progress is not None:
                 settings.progress(len(self.losses))
+
+    def outcome(self) -> Outcome:
+        """Returns the result."""
+        return Outcome(self.weights, self.intercept, np.array(self.losses, np.float32), self.converged)
 
     def _batches(self) -> Iterator[_Batch | None]:
         """The row indices of each step of an epoch; None means all rows."""

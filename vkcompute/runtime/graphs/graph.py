@@ -77,6 +77,7 @@ class Graph:
         with self.runtime.scheduler.device.lock:
             self.runtime.scheduler.recordings += (weakref.ref(self),)
         self._state, self.recording = "recording", True
+        current.enter(self.runtime, self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,7 @@ class DeviceGroup(Handle):
         with ExitStack() as opening:
             given = [*(_usable() if devices is None else devices)]
             self.runtimes = tuple(
-                each if isinstance(each, Runtime) else opening.enter_context(Runtime(each)) for each in given
+                each if isinstance(each, Runtime) else opening.enter_context(closing(Runtime(each))) for each in given
             )
             keys = [
                 each if each is runtime else runtime.device.physical.index

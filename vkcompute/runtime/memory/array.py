@@ -536,7 +536,7 @@ class Array(StridedView, Mathematics):
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         """Runs NumPy's function on the device; raises TypeError for one that is not there."""
-        return namespace().array_function(function, types, args, named)
+        return namespace().array_function(self, function, args, named)
 
     def __round__(self, decimals: int | None = None) -> Any:
         found = namespace().round(self, decimals or 0)

@@ -18,10 +18,10 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 _T = TypeVar("_T")
 _MAX_PLANS, _MAX_KERNELS = 4096, 1024
 
-ONE_RUNTIME = "make all on one, such as vc.default_runtime(), or copy one with runtime.array(x)"
-"""The remedy for arrays of two runtimes. The functions of vkcompute.numpy make arrays on the default runtime."""
-open_contexts: weakref.WeakSet[Context] = weakref.WeakSet()
-"""The runtimes of this process, which its end closes."""
+ONE_RUNTIME = "make all on one with device=gpu or vc.set_default_runtime(gpu), or copy one with gpu.array(x)"
+"""The remedy for arrays of two runtimes."""
+_contexts: dict[int, weakref.ref[Context]] = {}
+"""The runtimes of this process, by id. Python stores and deletes an item at once, so nothing needs a lock."""
 
 
 class Context(Handle):
@@ -79,6 +79,23 @@ class Context(Handle):
         self.compute_pending()
         self.transfers.finish()
         self.scheduler.wait()
+
+
+def register(context: Context) -> None:
+    """Adds a runtime to those of this process."""
+    key = id(context)
+    _contexts[key] = weakref.ref(context, partial(_contexts.pop, key))
+
+
+def contexts() -> list[Context]:
+    """Returns the runtimes of this process, which its end closes; also closed ones that still exist."""
+    return [context for reference in [*_contexts.values()] if (context := reference()) is not None]
+
+
+def several(name: str, one: Context, other: Context) -> ValueError:
+    """Returns the error for arrays of two runtimes."""
+    on = f"both on {one.device}" if str(one.device) == str(other.device) else f"on {one.device} and on {other.device}"
+    return ValueError(f"{name}: the arrays are of two runtimes, {on}; {ONE_RUNTIME}")
 
 
 def cached(context: Context, key: Hashable, make: Callable[[], _T], release: Callable[[_T], None] | None = None) -> _T:

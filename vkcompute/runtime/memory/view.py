@@ -172,7 +172,7 @@ class StridedView:
         elif name in _MEMORY:
             self.compute()
         elif name == "runtime":
-            self.runtime = namespace().default_runtime()
+            self.runtime = namespace().current_runtime()
             self.runtime.add_pending(self)
         elif isinstance(found := getattr(type(self), name, None), property):
             return found.__get__(self)  # raises its own AttributeError again, which led here

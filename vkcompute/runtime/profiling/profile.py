@@ -10,7 +10,7 @@ from typing import Any
 
 from vkcompute.core.clock import Clock, Reading, read_both
 from vkcompute.core.timestamp_pool import TimestampPool
-from vkcompute.runtime.memory.context import Context, open_contexts
+from vkcompute.runtime.memory.context import Context, contexts
 from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
 
@@ -76,7 +76,7 @@ class Profile(Trace):
     def __enter__(self) -> Profile:
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
-        self._before = {id(each): _count(each) for each in list(open_contexts)}
+        self._before = {id(each): _count(each) for each in contexts()}
         with scheduler.device.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
@@ -115,7 +115,7 @@ class Profile(Trace):
 
     def _elsewhere(self) -> str:
         """Returns a note on the runtimes on which tasks ran meanwhile."""
-        ran = [(each, _count(each) - self._before.get(id(each), 0)) for each in list(open_contexts)]
+        ran = [(each, _count(each) - self._before.get(id(each), 0)) for each in contexts()]
         found = [f"{n} on {each!r}" for each, n in ran if n > 0 and each is not self.runtime]
         return f"No task ran on this runtime, but {', '.join(found)}; profile that one" if found else ""
 

@@ -1,4 +1,4 @@
-"""The graph being recorded, per thread and, under asyncio, per task and the tasks that it starts."""
+"""The graph being recorded and the runtime entered by `with`, per thread and, under asyncio, per task and its tasks."""
 
 from __future__ import annotations
 
@@ -45,6 +45,31 @@ class TaskRecorder(Protocol):
 # With the thread: threads and executors may inherit a copy of the context in which they were started.
 _Entry = tuple["weakref.ref[TaskRecorder]", "weakref.ref[object]", int]
 _recorded: ContextVar[tuple[_Entry, ...]] = ContextVar("vkcompute graphs", default=())
+
+
+_entered: ContextVar[tuple[tuple[weakref.ref[Any], weakref.ref[Any] | None], ...]] = ContextVar(
+    "vkcompute runtimes", default=()
+)
+"""Runtimes, and the recorders by which they were entered, or None."""
+
+
+def enter(runtime: Any, recorder: TaskRecorder | None = None) -> None:
+    """Makes `innermost` return the runtime until it is closed, or the recorder ends."""
+    entry = weakref.ref(runtime), None if recorder is None else weakref.ref(recorder)
+    _entered.set((*filter(_runtime_in, _entered.get()), entry))
+
+
+def innermost() -> Any:
+    """Returns the runtime of the innermost `with` on a runtime or on one of its recordings; None outside of these."""
+    return next(filter(None, map(_runtime_in, reversed(_entered.get()))), None)
+
+
+def _runtime_in(entry: tuple[weakref.ref[Any], weakref.ref[Any] | None]) -> Any:
+    """Returns the runtime of an entry; None if its block has ended, or belongs to the parent of this process."""
+    runtime, recorder = [None if each is None else each() for each in entry]
+    if entry[1] is not None and (recorder is None or not recorder.recording):
+        return None
+    return None if runtime is None or runtime.closed or runtime.inherited else runtime
 
 
 def find(scheduler: object) -> TaskRecorder | None:

@@ -65,9 +65,9 @@ def get_device_properties(device: Any = None) -> dict[str, int]:
 
 
 def _physical() -> Any:
-    from vkcompute.runtime.runtime import default_runtime  # not at import: it loads the driver
+    from vkcompute.runtime.runtime import current_runtime  # not at import: it loads the driver
 
-    return default_runtime().device.physical
+    return current_runtime().device.physical
 
 
 active = Driver()
