@@ -19,7 +19,10 @@ PACKAGE = ROOT / "vkcompute"
 # The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "dtypes", "disk", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
+    (
+        "locks", "deferred_calls", "errors", "dtypes", "disk", "code_version", "array_namespace", "representation",
+        "_version", "spirv", "ir",
+    ),
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
@@ -28,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof"),
     ("__init__", "__main__"),
-)
+)  # fmt: skip
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 BINDING = "core.vk"  # the only module that may import `vulkan`
 MAX_FUNCTION_LINES = 30
