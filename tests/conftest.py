@@ -1,8 +1,7 @@
 """Shared fixtures: the runtime under test, and guards against validation messages and leaked handles.
 
 `scripts/run_tests.py` picks the driver and switches validation on through the environment; run by hand, pytest uses
-whatever device `vkcompute.Runtime()` picks. Nothing here imports vkcompute before a test does: `pure` tests need no
-driver, and those on `import vkcompute` need it not to have happened.
+whatever device `vkcompute.Runtime()` picks. Nothing here loads a driver before a test does: `pure` tests need none.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import checked_locks
 import pytest
 from hang_limit import hang_limit_s
 from hypothesis import HealthCheck, settings
@@ -35,6 +35,8 @@ settings.register_profile(
     "deep", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+checked_locks.install()  # before modules with locks of their own are imported
 
 _cache = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
@@ -122,6 +124,8 @@ def _silence(_silence_at_the_end: None) -> Iterator[None]:
     _fail_on_messages("before this test, after the one before it")
     yield
     _fail_on_messages("in this test")
+    if checked_locks.violations:
+        pytest.fail(f"locks were taken out of order: {checked_locks.violations.pop()}", pytrace=False)
 
 
 @pytest.fixture

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.pure
 # The floors, lowest first. A unit is a module or a package directly in vkcompute/. It imports from lower floors, from
 # itself, and from its own floor as long as that makes no circle.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "dtypes", "disk", "code_version", "array_namespace", "representation", "_version", "spirv", "ir"),
+    (
+        "locks", "deferred_calls", "errors", "dtypes", "disk", "code_version", "array_namespace", "representation",
+        "_version", "spirv", "ir",
+    ),
     ("child_process", "slow_work"),
     ("compilers", "glsl"),
     ("core",),
@@ -26,7 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof"),
     ("__init__", "__main__", "gpu_report"),
-)
+)  # fmt: skip
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 BINDING = "core.vk"  # the only module that may import `vulkan`
 MAX_FUNCTION_LINES = 30

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from vkcompute import deferred_calls
 from vkcompute.errors import DataError
 
 if sys.platform != "win32":
@@ -245,7 +246,7 @@ def read_cached(path: Path) -> bytes | None:
     content = entry[_HEADER_NBYTES:]
     if entry[:_HEADER_NBYTES] == _header(content):
         return content
-    logger.debug("discarding the damaged cache entry %s (%d bytes)", path, len(entry))
+    deferred_calls.call(partial(logger.debug, "discarding the damaged cache entry %s (%d bytes)", path, len(entry)))
     if _is_magic(entry[: len(MAGIC)]):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -320,7 +321,8 @@ def write_cached(path: Path, data: bytes) -> None:
             return  # deleted after mkdir found it, and perhaps made again
         level = logging.DEBUG if _warned else logging.WARNING
         _warned = True
-        logger.log(level, "cannot write the cache entry %s: %s; set VKCOMPUTE_CACHE_DIR to another folder", path, error)
+        text = "cannot write the cache entry %s: %s; set VKCOMPUTE_CACHE_DIR to another folder"
+        deferred_calls.call(partial(logger.log, level, text, path, error))
 
 
 def _make_private(folder: Path) -> None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from opcode import opmap
 from types import FrameType, TracebackType
 from typing import Any
+
+from vkcompute import deferred_calls
 
 _PACKAGE = __name__.partition(".")[0]
 _INTERNAL = (_PACKAGE, "IPython", "ipykernel")
@@ -176,11 +179,18 @@ _CALLED_THROUGH = {_PACKAGE, "contextlib", "dask", "numpy"}
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warns at the user's line that led here, outside of this package and of those that call it for the user."""
-    frame, level = sys._getframe(1), 2
+    """Warns at the user's line that led here, outside of this package and of those that call it for the user.
+
+    The warning waits until this thread holds no lock of the library.
+    """
+    frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _CALLED_THROUGH:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+        frame = frame.f_back
+    names, code = frame.f_globals, frame.f_code
+    registry = names.setdefault("__warningregistry__", {})
+    module = str(names.get("__name__", "<unknown>"))
+    where = code.co_filename, frame.f_lineno, module, registry
+    deferred_calls.call(partial(warnings.warn_explicit, message, category, *where))
 
 
 class NoVulkanLoader(VkComputeError, ImportError):

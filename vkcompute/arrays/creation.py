@@ -130,9 +130,14 @@ def asarray(
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
         dtype = defaults.get(np.asarray(a).dtype.kind)
     host = np.asarray(a, dtype)
-    if not host.ndim and runtime.scheduler.recording() is not None:  # a graph records no upload
-        return temporary(runtime, (), host.dtype).fill(host[()])
-    return runtime.array(host)
+    if runtime.scheduler.recording() is None:
+        return runtime.array(host)
+    recorded = temporary(runtime, host.shape, host.dtype)
+    if host.ndim:
+        recorded.write(host)  # each run copies the elements as they are then, as in an assignment
+    else:
+        recorded.fill(host[()])
+    return recorded
 
 
 def _has_dtype(data: Any) -> bool:

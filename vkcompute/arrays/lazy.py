@@ -109,14 +109,12 @@ def pending(
     Raises:
         ValueError: an operand is made by a recording of another thread.
     """
-    scheduler = context.scheduler
-    if scheduler.recordings:
+    if context.scheduler.recordings:
         for each in operands:
-            if type(each) is Array and scheduler.recorder_of(each) is not scheduler.recording():
-                each.compute()  # its elements are those of now, not of each run
+            if type(each) is Array:
+                compute_unrecorded(each)
     array = Array.lazy(context, shape, dtype, expression)
-    key = id(array)
-    reference = context.pending[key]
+    reference = context.pending[id(array)]
     for each in operands:
         if type(each) is Array:
             expression = each._expression
@@ -126,16 +124,28 @@ def pending(
             if expression is not None:
                 expression.readers.append(reference)
             if each._expression is None:  # also if another thread has computed it meanwhile
-                (each._buffer or each.buffer).add_reader(key, reference)
+                (each._buffer or each.buffer).add_reader(reference)
     if not fuses:
         array.compute()
     return array
 
 
+def compute_unrecorded(array: Array) -> None:
+    """Computes a lazy array that this thread's recording has not made: its elements are those of now, not of each run.
+
+    Raises:
+        ValueError: it is made by a recording of another thread.
+    """
+    scheduler = array.runtime.scheduler
+    if scheduler.recordings and scheduler.recorder_of(array) is not scheduler.recording():
+        array.compute()
+
+
 def _reduced(expression: Lazy) -> Lazy:
     """Computes the largest lazy operands until the kernel of an expression is small enough."""
-    lazy = [each for each in expression.operands if type(each) is Array and type(each._expression) is Lazy]
-    for each in sorted(lazy, key=lambda each: -each._expression.n_steps):  # type: ignore[union-attr]
+    arrays = [each for each in expression.operands if type(each) is Array]
+    lazy = [(inner.n_steps, each) for each in arrays if type(inner := each._expression) is Lazy]
+    for _, each in sorted(lazy, key=lambda pair: -pair[0]):
         each.compute()
         expression = Lazy(expression.operation, expression.dtype, expression.operands)
         if not expression.is_too_large:
@@ -143,33 +153,44 @@ def _reduced(expression: Lazy) -> Lazy:
     return expression
 
 
-def compute_into(array: Array, out: Array) -> None:
-    """Computes the elements of a lazy array into `out`, of the same shape and dtype."""
-    steps, args = flattened_to_fit(array, out)
+def compute_into(array: Array, out: Array) -> bool:
+    """Computes the elements of a lazy array into `out`, of the same shape, dtype and runtime.
+
+    Returns:
+        False if the array is in memory, as another thread has computed it.
+    """
     parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
-    launcher(steps, len(args))(tuple(args), {}, parts)
+    while (flat := flattened_to_fit(array, out)) is not None:
+        launch = launcher(tuple(flat.steps), len(flat.parameters))
+        with array.runtime.scheduler.device.lock:
+            if flat.is_current():
+                launch(tuple(flat.parameters), {}, parts)
+                return True
+    return False
 
 
-def flattened_to_fit(root: Array, out: Array) -> tuple[tuple[Step, ...], list[Any]]:
+def flattened_to_fit(root: Array, out: Array) -> Flat | None:
     """Returns what `flattened` does; computes operands first if device memory does not hold all parameters together."""
-    steps, parameters = flattened(root)
+    flat = flattened(root)
+    if flat is None:
+        return None
     scheduler = root.runtime.scheduler
     if scheduler.recordings and (graph := recording_graph(scheduler)) is not None and graph.arrays:
-        for each in ordered(root):
-            graph.require_unchanged(each, each._expression.operands)  # type: ignore[union-attr]
+        for each, expression in ordered(root):
+            graph.require_unchanged(each, expression.operands)
     if not scheduler.moves:
-        return steps, parameters
-    operands = root._expression.operands  # type: ignore[union-attr]
-    lazy = [each for each in operands if type(each) is Array and type(each._expression) is Lazy]
+        return flat
+    _, expression = flat.fused[-1]
+    lazy = [each for each in expression.operands if type(each) is Array and type(each._expression) is Lazy]
     try:
         with scheduler.device.lock:
-            scheduler.restore([each.buffer for each in (*parameters, out) if type(each) is Array])
+            scheduler.restore([each.buffer for each in (*flat.parameters, out) if type(each) is Array])
     except OutOfDeviceMemory:
-        del parameters
+        del flat
         for each in lazy:
             each.compute()
         return flattened(root)
-    return steps, parameters
+    return flat
 
 
 def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
@@ -180,51 +201,71 @@ def launcher(steps: tuple[Step, ...], n: int) -> ElementLauncher:
     return found
 
 
-def flattened(root: Array) -> tuple[tuple[Step, ...], list[Any]]:
-    """Returns the steps of a lazy array, and their parameters: arrays in memory, and NumPy scalars."""
-    flat = _Flat()
-    flat.add(root)
-    if flat.has_repetitions:
-        for each in (found := shared(ordered(root))):
+def flattened(root: Array) -> Flat | None:
+    """Returns the kernel of a lazy array; None for one in memory."""
+    flat = Flat.of(root)
+    if flat is not None and flat.has_repetitions:
+        for each in (first := shared(ordered(root))):
             each.compute()
-        if found:
-            flat = _Flat()
-            flat.add(root)
-    return tuple(flat.steps), flat.parameters
+        if first:
+            return Flat.of(root)
+    return flat
 
 
-class _Flat:
-    """Steps and parameters of an expression.
+class Flat:
+    """The steps of a lazy array and of its lazy operands, as those of one kernel.
+
+    Another thread may compute any of them meanwhile. So each expression is read once, and a launch holds the device's
+    lock from `is_current` on.
 
     Attributes:
+        parameters: arrays in memory, and NumPy scalars.
         places: of arrays and scalars by their ids, as operands of steps.
+        fused: the lazy arrays whose steps these are, with their expressions; the root is the last one.
         has_repetitions: True if an operand has several readers, or another shape than the result.
     """
 
-    __slots__ = ("has_repetitions", "parameters", "places", "steps")
+    __slots__ = ("fused", "has_repetitions", "parameters", "places", "steps")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.parameters: list[Any] = []
         self.places: dict[int, int] = {}
+        self.fused: list[tuple[Array, Lazy]] = []
         self.has_repetitions = False
 
-    def add(self, array: Array) -> int:
+    @classmethod
+    def of(cls, root: Array) -> Flat | None:
+        """Returns the steps of a lazy array; None for one in memory."""
+        expression = root._expression
+        if type(expression) is not Lazy:
+            return None
+        flat = cls()
+        flat._add(root, expression)
+        return flat
+
+    def is_current(self) -> bool:
+        """True if none of the arrays has been computed since: what the kernel reads is as it was then.
+
+        What overwrites an operand computes its readers first. Requires the device's lock.
+        """
+        return all(array._expression is expression for array, expression in self.fused)
+
+    def _add(self, array: Array, expression: Lazy) -> int:
         """Adds the steps of a lazy array after those of its operands, and returns its place."""
         places, parameters, operands = self.places, self.parameters, []
-        expression: Any = array._expression
         for each in expression.operands:
             if type(each) is Array and type(inner := each._expression) is Lazy:
                 if len(inner.readers) == 1 and each._shape == array._shape:
-                    operands.append(self.add(each))
+                    operands.append(self._add(each, inner))
                     continue
                 self.has_repetitions = True
             else:
                 inner = None
             at = places.get(id(each))
             if at is None:
-                if inner is not None:
-                    at = self.add(each)
+                if type(inner) is Lazy:
+                    at = self._add(each, inner)
                 elif each.dtype.kind == "c":
                     at = self._complex(each)
                 else:
@@ -233,6 +274,7 @@ class _Flat:
                 places[id(each)] = at
             operands.append(at)
         self.steps.append((expression.operation, expression.dtype, tuple(operands)))
+        self.fused.append((array, expression))
         return -len(self.steps)
 
     def _complex(self, given: Any) -> int:
@@ -243,42 +285,44 @@ class _Flat:
         return -len(self.steps)
 
 
-def ordered(root: Array, computed: Collection[int] = ()) -> list[Array]:
-    """Returns the lazy arrays from which one is computed, itself last, each after its operands.
+def ordered(root: Array, computed: Collection[int] = ()) -> list[tuple[Array, Lazy]]:
+    """Returns the lazy arrays from which one is computed, itself last, each after its operands, and their expressions.
 
     Args:
         computed: ids of lazy arrays that count as computed.
     """
-    found: dict[int, Array] = {}
-    _add(root, found, computed)
+    found: dict[int, tuple[Array, Lazy]] = {}
+    if type(expression := root._expression) is Lazy:
+        _add(root, expression, found, computed)
     return list(found.values())
 
 
-def _add(array: Array, found: dict[int, Array], computed: Collection[int]) -> None:
+def _add(array: Array, expression: Lazy, found: dict[int, tuple[Array, Lazy]], computed: Collection[int]) -> None:
     """Adds a lazy array after its operands. No closure does it, as a cycle would keep the arrays alive."""
-    expression: Any = array._expression
     for each in expression.operands:
-        is_lazy = type(each) is Array and type(each._expression) is Lazy
-        if is_lazy and id(each) not in found and id(each) not in computed:
-            _add(each, found, computed)
-    found[id(array)] = array
+        inner = each._expression if type(each) is Array else None
+        if type(inner) is Lazy and id(each) not in found and id(each) not in computed:
+            _add(each, inner, found, computed)
+    found[id(array)] = array, expression
 
 
-def shared(order: Sequence[Array]) -> list[Array]:
+def shared(order: Sequence[tuple[Array, Lazy]]) -> list[Array]:
     """Returns the lazy arrays to compute first: computing them again costs more than loading them.
 
     Other expressions read them, too, or their elements are repeated.
+
+    Args:
+        order: as by `ordered`.
     """
     uses: dict[int, int] = {}
     repeated = set()
-    for array in order:
-        for each in array._expression.operands:  # type: ignore[union-attr]
+    for array, expression in order:
+        for each in expression.operands:
             uses[id(each)] = uses.get(id(each), 0) + 1
             if type(each) is Array and each.shape != array.shape:
                 repeated.add(id(each))
     found = []
-    for array in order[:-1]:
-        expression: Any = array._expression
+    for array, expression in order[:-1]:
         again = id(array) in repeated or len(expression.readers) > uses[id(array)]
         if again and expression.cost > _MOST_COST:
             found.append(array)

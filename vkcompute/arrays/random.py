@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute import locks
 from vkcompute.arrays import creation, distributions
 from vkcompute.arrays.contraction import grouped
 from vkcompute.arrays.lines import axis_of
@@ -71,7 +71,7 @@ class Generator:
     def __init__(self, seed: np.random.SeedSequence, device: Any = None) -> None:
         self._seed, self._device, self._place = seed, device, 0
         self._stream, *self._key = seed.generate_state(3, np.uint32)
-        self._lock = threading.Lock()
+        self._lock = locks.make(locks.Rank.GENERATOR)
 
     def __deepcopy__(self, memo: object) -> Generator:
         return _restored(copy.deepcopy(self._seed), self._device, self._place)  # a runtime is not copied

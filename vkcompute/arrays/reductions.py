@@ -98,10 +98,10 @@ class LazyReduction:
         self.depth: int = 1 if expression is None else 1 + expression.depth
 
     def compute(self, array: Array) -> Array:
-        """Computes the elements of `array`."""
+        """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
         out = memory_of(array)
-        if type(self.array._expression) is lazy.Lazy:
-            steps, args = lazy.flattened_to_fit(self.array, out)
+        if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
+            steps, args = tuple(flat.steps), flat.parameters
         else:
             steps, args = (), [self.array]
             if (graph := recording_graph(array.runtime.scheduler)) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute import deferred_calls
 from vkcompute.arrays import lazy
 from vkcompute.arrays.dtype_rules import RULES, Types
 from vkcompute.arrays.promotion import (
@@ -293,13 +294,13 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     if value.dtype != out.dtype:
         value, fresh = astype(value, out.dtype), True
     out.compute()
-    if type(value._expression) is not lazy.Lazy:
+    lazy.compute_unrecorded(value)
+    if fresh and out.buffer.readers:  # else it would be computed for itself, too
+        out.buffer.readers.pop(id(out.runtime.pending.get(id(value))), None)
+    if value.runtime is not out.runtime or not lazy.compute_into(value, out):
         alike = (value.offset, value.strides) == (out.offset, out.strides)
         copy_elements(value.copy() if not alike and value.overlaps(out) else value, out)
-        return out
-    if fresh and out.buffer.readers:
-        out.buffer.readers.pop(id(value), None)
-    lazy.compute_into(value, out)
+    deferred_calls.run()
     return out
 
 

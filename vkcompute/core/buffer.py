@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+from vkcompute import deferred_calls
 from vkcompute.core.lifetime import live
 from vkcompute.core.memory import PLACE_BITS, Allocation, Block, MemoryPool
 
@@ -31,7 +32,7 @@ class Buffer:
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
         history: the scheduler's access history of the buffer, or None.
-        readers: weak references to arrays that are still to be computed from the buffer, by id; or None.
+        readers: weak references to arrays that are still to be computed from the buffer, by their own ids.
     """
 
     __slots__ = (
@@ -71,20 +72,21 @@ class Buffer:
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         visible = self.block.address and (use not in ("device", "fixed") or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
-        self.readers: dict[int, Any] | None = None
+        self.readers: dict[int, Any] = {}
+        if deferred_calls.waiting:  # a warning that buffers move to the host
+            deferred_calls.run()
 
-    def add_reader(self, key: int, reader: Any) -> None:
-        """Registers an array that `reader()` gives, with its id, to be computed before the buffer is overwritten."""
-        if self.readers is None:
-            self.readers = {}
-        elif len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
+    def add_reader(self, reader: Any) -> None:
+        """Registers an array that `reader()` gives, to be computed before the buffer is overwritten."""
+        if len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
             self._drop_computed()
-        self.readers[key] = reader
+        self.readers[id(reader)] = reader
 
     def compute_readers(self) -> None:
         """Computes the arrays that read the buffer; its content may then change.
 
-        Those of other recordings are left: they are to read what the buffer holds when the graph runs.
+        Those of other recordings are left: they are to read what the buffer holds when the graph runs. What overwrites
+        the buffer calls this with the device's lock, and keeps it until the write is ordered before later reads.
         """
         before: list[int] = []
         while self.readers and (keys := list(self.readers)) != before:
@@ -94,10 +96,9 @@ class Buffer:
             before = keys
 
     def _drop_computed(self) -> None:
-        readers = self.readers or {}
-        for key, reader in list(readers.items()):
-            if ((array := reader()) is None or not array.is_pending) and readers.get(key) is reader:
-                del readers[key]
+        for key, reader in list(self.readers.items()):
+            if (array := reader()) is None or not array.is_pending:
+                self.readers.pop(key, None)  # no other reader has the key, as long as there is this one
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import partial
 from typing import Any
 
+from vkcompute import deferred_calls
 from vkcompute.core import manifests, validation, vk
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.errors import MissingFeature, NoDevice, VulkanError
@@ -86,7 +88,8 @@ class Instance(Handle):
         exhausted = error.result == "VK_ERROR_OUT_OF_HOST_MEMORY" and bool(broken)
         if exhausted and usable:
             for each in broken:
-                logger.warning("the driver manifest %s %s; it is left out", each.path, each.problem)
+                text = "the driver manifest %s %s; it is left out"
+                deferred_calls.call(partial(logger.warning, text, each.path, each.problem))
             selected = os.pathsep.join(str(each.path) for each in usable)
             os.environ.update(dict.fromkeys(manifests.SELECTED_BY, selected))
             manifests.left_out += broken

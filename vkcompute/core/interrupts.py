@@ -30,7 +30,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import threading
 from collections.abc import Callable
 from itertools import starmap
 from sys import _getframe
@@ -38,6 +37,7 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+from vkcompute import locks
 from vkcompute.errors import VkComputeError
 
 _T = TypeVar("_T")
@@ -45,6 +45,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN_FILES = _PACKAGE, contextlib.__file__, functools.__file__  # cached_property is written in Python before 3.12
 _known_files: set[str] = set()
 """Cache of the files for which `_is_own` is true."""
+
+
+_INTERRUPTED = (
+    "a signal handler or finalizer uses what it has interrupted in the middle of a call; have it set a flag, and do the "
+    "work when the interrupted call has returned"
+)
 
 
 def _is_own(file: str) -> bool:
@@ -70,17 +76,21 @@ class Guarded:
     Both run in the middle of library code, whose data may be half changed.
 
     Attributes:
+        lock_rank: the rank of the lock.
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
     """
 
-    def __init__(self) -> None:
+    lock_rank: locks.Rank
+
+    def __init__(self, rank: locks.Rank) -> None:
+        self.lock_rank = rank
         self.renew_locks()
 
     def renew_locks(self) -> None:
         """Replaces the lock in a forked child, where the thread that held it may not exist."""
-        lock: Any = threading.RLock()
+        lock = locks.make(self.lock_rank)
         self.unguarded_lock, self.is_owned = lock, lock._is_owned
         self.holders: dict[int, tuple[CodeType | None, int]] = {}
 
@@ -89,11 +99,14 @@ class Guarded:
         """The lock, for a `with` statement that takes it at once.
 
         Raises:
-            VkComputeError: a signal handler or a finalizer uses what the code that it interrupts has locked.
+            VkComputeError: a signal handler or a finalizer uses what the code that it interrupts has locked, or takes
+                locks out of order.
         """
         if self.is_owned():
             self.refuse_interruption(_getframe(1))
         else:
+            if self.lock_rank < locks.Rank.DEVICE and locks.are_held(self.lock_rank):  # the library itself never does
+                raise VkComputeError(_INTERRUPTED)
             frame = _getframe(1)
             self.holders[get_ident()] = frame.f_code, id(frame)
         return self.unguarded_lock
@@ -106,7 +119,4 @@ class Guarded:
                 foreign = foreign or not _is_own(code.co_filename)
             inner = inner.f_back
         if foreign and inner is not None:
-            raise VkComputeError(
-                "a signal handler or finalizer uses what it has interrupted in the middle of a call; have it set a "
-                "flag, and do the work when the interrupted call has returned"
-            )
+            raise VkComputeError(_INTERRUPTED)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from vkcompute import locks
 from vkcompute.core import features, vk
 from vkcompute.core.deletion_queue import DeletionQueue, TimelineSemaphore
 from vkcompute.core.interrupts import Guarded, call_into
@@ -46,6 +46,8 @@ class LogicalDevice(Handle, Guarded):
         submit_recorded: callback that submits all recorded work. Set by the scheduler; does nothing before.
         on_lost: callback for the error that reports the device as lost. Set by the scheduler; does nothing before.
     """
+
+    lock_rank = locks.Rank.DEVICE
 
     def __init__(
         self,
@@ -191,7 +193,7 @@ class LogicalDevice(Handle, Guarded):
     def renew_locks(self) -> None:
         """Replaces the locks in a forked child, where the threads that held them do not exist."""
         super().renew_locks()
-        self.submit_lock = threading.Lock()
+        self.submit_lock = locks.make(locks.Rank.SUBMIT)
 
     def _close_children(self) -> None:
         """Closes and destroys everything that was created on the idle device, but for its queues."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import struct
+from functools import partial
 
-from vkcompute import disk
+from vkcompute import deferred_calls, disk
 from vkcompute.core import vk
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
@@ -37,7 +38,8 @@ class PipelineCache(Handle):
         try:
             self.handle = self._create(found if self._fits(found) else b"")
         except VulkanError as error:
-            logger.warning("discarding the pipeline cache %s: %s", self._path, error)
+            text = "discarding the pipeline cache %s: %s"
+            deferred_calls.call(partial(logger.warning, text, self._path, error))
             self.handle = self._create(b"")
         self._opened()
         # As created, not as read: SwiftShader adds a header in each round trip.
@@ -80,5 +82,5 @@ class PipelineCache(Handle):
             if self._deletions:  # else Ctrl-C interrupted the last call after the destruction
                 self.save()
         except VulkanError as error:
-            logger.warning("the pipeline cache is not saved: %s", error)
+            deferred_calls.call(partial(logger.warning, "the pipeline cache is not saved: %s", error))
         run_deletions(self._deletions)

@@ -12,8 +12,10 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from vkcompute import deferred_calls
 from vkcompute.core import vk
 from vkcompute.errors import ValidationError
 
@@ -72,7 +74,7 @@ def users_line() -> str:
 def _on_message(severity: int, types: int, data: Any, raises: Any) -> int:
     text = vk.ffi.string(data.pMessage).decode(errors="replace")
     vuid = vk.ffi.string(data.pMessageIdName).decode() if data.pMessageIdName != vk.NULL else ""
-    logger.log(_SEVERITIES.get(severity, logging.INFO), "%s: %s", vuid, text)
+    deferred_calls.call(partial(logger.log, _SEVERITIES.get(severity, logging.INFO), "%s: %s", vuid, text))
     if types & _VALIDATION_TYPE and severity >= _WARNING:
         message = Message(vuid, text, users_line(), threading.get_ident())
         _unread.append(message)

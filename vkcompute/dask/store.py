@@ -8,13 +8,13 @@ from __future__ import annotations
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, MutableMapping
-from threading import RLock
 from typing import Any
 
 import numpy as np
 from dask.sizeof import sizeof
 from distributed.protocol.pickle import dumps
 
+from vkcompute import locks
 from vkcompute.dask.results import arrays_in
 
 
@@ -61,7 +61,7 @@ class DeviceStore(MutableMapping[Any, Any]):
     def __init__(self, host: MutableMapping[Any, Any], limit_bytes: int, *, in_process: bool = False) -> None:
         self._host, self.limit_bytes, self._in_process = host, limit_bytes, in_process
         self._on_device: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
-        self._lock = RLock()
+        self._lock = locks.make(locks.Rank.STORE)
         self.device_bytes = self.n_spilled = self.n_restored = 0
 
     def __setitem__(self, key: Any, value: Any) -> None:

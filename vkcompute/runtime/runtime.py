@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import gc
 import os
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
@@ -16,7 +15,7 @@ from typing import Any, Literal, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import dtypes
+from vkcompute import deferred_calls, dtypes
 from vkcompute.core import cpu_fallback
 from vkcompute.core.device import Device
 from vkcompute.core.instance import Instance
@@ -25,7 +24,8 @@ from vkcompute.core.lifetime import forked_error
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import ClosedError, KernelError, VulkanError
+from vkcompute.errors import ClosedError, KernelError, VulkanError, warn_caller
+from vkcompute.locks import Rank
 from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph
@@ -308,7 +308,7 @@ class Runtime(Context):
                 pass
             except Exception as error:  # not reported to a caller before, as an index that is out of range
                 name = "" if isinstance(error, KernelError) else f"{type(error).__name__}: "
-                warnings.warn(f"{name}{error}", RuntimeWarning, stacklevel=2)
+                warn_caller(f"{name}{error}", RuntimeWarning)
         with ExitStack() as last:
             last.callback(self._instance.close)
             last.callback(self.device.close)
@@ -362,7 +362,7 @@ def _spill_limit(given: int | None) -> int | None:
 
 
 _default: list[Runtime] = []
-_opening = Guarded()
+_opening = Guarded(Rank.OPENING)
 
 
 def default_runtime() -> Runtime:
@@ -371,10 +371,15 @@ def default_runtime() -> Runtime:
     New arrays, and launches without arrays, are on the runtime of the innermost `with` on a runtime or its recording.
     Outside of these, they are on the only one that is open, else on the default one.
     """
+    if (known := _default[:]) and not known[0].closed and not known[0].inherited:
+        return known[0]
     with _opening.lock:
         if not _default or _default[0].closed or _default[0].inherited:
             _default[:] = [Runtime()]
-        return _default[0]
+        found = _default[0]
+    if deferred_calls.waiting:
+        deferred_calls.run()
+    return found
 
 
 def set_default_runtime(runtime: Runtime | None) -> None:
@@ -419,6 +424,7 @@ def _usable() -> list[Runtime]:
 def _close_all() -> None:
     for runtime in contexts():
         runtime.close()
+    deferred_calls.run()
 
 
 def _abandon_all() -> None:

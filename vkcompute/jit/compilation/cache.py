@@ -11,11 +11,12 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from vkcompute import disk
+from vkcompute import deferred_calls, disk
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import KernelModule
 from vkcompute.jit.compilation import fingerprint, plain_data
@@ -96,7 +97,7 @@ def _load(entry: Path, functions: Sequence[FunctionType]) -> Specialization | No
             captured.append(again)
         return Specialization(KernelModule(spirv, interface), with_functions(captured), *fields)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        logger.debug("discarding the malformed cache entry %s: %r", entry, error)
+        deferred_calls.call(partial(logger.debug, "discarding the malformed cache entry %s: %r", entry, error))
         return None
 
 

@@ -34,7 +34,10 @@ def expect(
     if len(scheduler.callbacks) >= _MOST_PENDING:
         scheduler.finish()
     free = _free(runtime).setdefault(n_words, [])
-    buffer = free.pop() if free else _new(runtime, n_words)
+    try:
+        buffer = free.pop()
+    except IndexError:  # there is none, or another thread has taken it
+        buffer = _new(runtime, n_words)
     words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
 
     def on_completion() -> Exception | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
-from vkcompute.errors import KernelError
+from vkcompute import deferred_calls
+from vkcompute.errors import KernelError, warn_caller
 from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
 from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.launching.spilling_kernel import AnyKernel
@@ -35,7 +35,7 @@ def launch(
 
 
 def _read(name: str, sites: Sequence[Site], print_limit: int, remedy: str, memory: Words) -> Exception | None:
-    """Prints the records in grid order, and returns the error of the first failed invocation, if any.
+    """Returns the error of the first failed invocation, if any. Has the records printed, in grid order.
 
     Fills the memory with zeros.
     """
@@ -44,12 +44,13 @@ def _read(name: str, sites: Sequence[Site], print_limit: int, remedy: str, memor
     words: list[int] = memory[:stop].tolist()
     memory[:stop] = 0
     printed = sorted(_records(words, _START, stop, sites))
-    print("".join([_text(words, at, sites[site - 1]) for *_, at, site in printed]), end="")
+    if printed:
+        text = "".join([_text(words, at, sites[site - 1]) for *_, at, site in printed])
+        deferred_calls.call(partial(print, text, end=""))
     if lost:
-        warnings.warn(
+        warn_caller(
             f"{name}: {lost} of its {len(printed) + lost} prints were lost; {remedy.format(print_limit + lost)}",
             RuntimeWarning,
-            stacklevel=2,
         )
     if not n_failures:
         return None

@@ -22,8 +22,17 @@ from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import Grid
 from vkcompute.runtime.scheduling.future import Future
-from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.runtime.scheduling.task import Bindings, BufferMap, CopyPart, Task, Update, Values, copy_region, resolve
+from vkcompute.runtime.scheduling.task import (
+    Bindings,
+    BufferMap,
+    CopyPart,
+    Task,
+    Update,
+    Values,
+    copy_region,
+    resolve,
+    with_values,
+)
 from vkcompute.spirv.interface import Block
 
 _ALIGN = 64
@@ -296,7 +305,7 @@ class _DeferredUpdate(Task):
         return _DeferredUpdate(self.writes[0], self._push, self._values, views)
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> _DeferredUpdate:
-        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        given = with_values(self._values, values)
         views = [(on_memory(array, buffer_map), push) for array, push in self._views]
         for array, push in views:
             given[push] = first_index(array)

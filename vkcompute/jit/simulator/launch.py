@@ -6,7 +6,6 @@ import concurrent.futures
 import math
 import os
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from inspect import Signature as Parameters
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import dtypes
+from vkcompute import dtypes, locks
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
@@ -41,13 +40,13 @@ from vkcompute.runtime.launching.push_constants import demand_fit
 _MOST_PRIVATE = 64 << 20
 _USUAL_LIMITS = {"maxComputeSharedMemorySize": 32768, "maxComputeWorkGroupInvocations": 1024}
 """Limits of lavapipe, below which hardly any GPU is."""
-_lock = threading.RLock()  # one launch at a time, so that launches by several threads on one array are ordered
+_lock = locks.make(locks.Rank.SIMULATOR)  # so that launches by several threads on one array are ordered
 
 
 def _renew_lock() -> None:
     """Replaces the lock in a forked child: a thread that held it does not exist there."""
     global _lock
-    _lock = threading.RLock()
+    _lock = locks.make(locks.Rank.SIMULATOR)
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import Guarded
+from vkcompute.locks import Rank
 from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import Download, Spans, settle_spans, spans_of
@@ -83,7 +84,7 @@ class HostArrays(Guarded):
     """
 
     def __init__(self, runtime: Context, owner: object) -> None:
-        super().__init__()
+        super().__init__(Rank.GRAPH)
         self._runtime, self._owner = runtime, owner
         self._numbers = count(1)  # of the runs
         self.up: list[tuple[Array, HostArray]] = []

@@ -69,11 +69,11 @@ class Inputs:
     def resolved(self, given: Mapping[str, Any]) -> tuple[BufferMap, Values]:
         """The buffers and values for the placeholders in a run; `given` was checked by `key`."""
         buffer_map: BufferMap = {}
-        values: dict[Parameter, Any] = {}
+        values: dict[int, Any] = {}
         for name, placeholder in self._placeholders.items():
             value = given.get(name, self._defaults[name])
             if isinstance(placeholder, Parameter):
-                values[placeholder] = bool(value) if isinstance(value, np.bool_) else value
+                values[id(placeholder)] = bool(value) if isinstance(value, np.bool_) else value
             else:
                 buffer_map[placeholder.buffer] = value.buffer, value.offset
         return buffer_map, values
@@ -109,7 +109,7 @@ def _bits(name: str, value: Any) -> Any:
     if type(value) in _NUMBERS:
         return repr(value)
     if isinstance(value, Parameter):
-        return value
+        return id(value)
     array = np.asarray(value)
     if isinstance(value, Array) or array.dtype.kind not in "biuf":
         raise TypeError(

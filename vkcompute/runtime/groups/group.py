@@ -52,6 +52,7 @@ class GroupArray:
 
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the array with data that broadcasts to its shape; raises as `Array.write`."""
+        self.group.refuse_torn_recording(f"a write to an array of {self.group}")
         if self.rows is None:
             for shard in self.shards:
                 shard.write(data)
@@ -136,6 +137,7 @@ class GroupKernel(Launchable):
             ValueError: no array is sharded, two are sharded differently, or one is of another group.
             TypeError, ValueError: as `Kernel`.
         """
+        self.group.refuse_torn_recording(f"a launch on {self.group}")
         futures = []
         options = {name: value for name, value in (("grid", grid), ("queue", queue)) if value is not None}
         for index, (kernel, rows) in enumerate(zip(self.kernels, self._rows(args), strict=True)):
@@ -285,6 +287,7 @@ class DeviceGroup(Handle):
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> GroupArray:
         """Returns an array of zeros, sharded as by `empty`."""
+        self.refuse_torn_recording(f"zeros() of {self}")
         result = self.empty(shape, dtype)
         for shard in result.shards:
             shard.fill(0)
@@ -311,6 +314,18 @@ class DeviceGroup(Handle):
                 raise TypeError(f"a Python kernel has no options here; got {', '.join(options)}; leave them out")
             return GroupKernel(self, [source] * len(self.runtimes))
         return GroupKernel(self, [runtime.kernel(source, **options) for runtime in self.runtimes])
+
+    def refuse_torn_recording(self, what: str) -> None:
+        """Raises ValueError if graphs of some devices record on this thread, and those of others do not.
+
+        The others would do their part at once.
+        """
+        recording = [each.scheduler.recording() is not None for each in self.runtimes]
+        if any(recording) and not all(recording):
+            raise ValueError(
+                f"{what} is recorded on all of its devices or on none; {sum(recording)} of {len(recording)} record a "
+                "graph; use x.shards, or record on each"
+            )
 
     # -- all together -------------------------------------------------------------------------------------------------
 

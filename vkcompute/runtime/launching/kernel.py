@@ -23,7 +23,7 @@ from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
 from vkcompute.runtime.scheduling.current import TaskRecorder
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
-from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve
+from vkcompute.runtime.scheduling.task import Bindings, BufferMap, Dispatch, Task, Values, resolve, with_values
 
 Launch = tuple[tuple[Any, ...], list[Range], list[Range], "tuple[Kernel, DescriptorSets, Cost, tuple[()]]"]
 
@@ -290,7 +290,7 @@ class DeferredDispatch(Task):
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> DeferredDispatch:
         arrays = [on_memory(array, buffer_map) for array in self._arrays]
-        given = [values.get(value, value) if isinstance(value, Parameter) else value for value in self._values]
+        given = with_values(self._values, values)
         views = self._kernel.strided.items() if given else ()  # parameters in a buffer are written by another task
         for at, push in views:  # its own buffer may begin elsewhere between aligned bytes
             given[push] = first_index(arrays[at])

@@ -522,7 +522,8 @@ class Array(StridedView, Mathematics):
         Loading makes an array of the default runtime. It is opened, and the elements are uploaded, on first use: a
         process that only passes the array on needs no device.
         """
-        return restored, (self._expression.host if isinstance(self._expression, Restored) else self.numpy(),)
+        expression = self._expression
+        return restored, (expression.host if isinstance(expression, Restored) else self.numpy(),)
 
     def __copy__(self) -> Array:
         return self.copy()
@@ -639,9 +640,10 @@ class Restored:
         self.depth = 0
 
     def compute(self, array: Array) -> Array:
-        """Uploads the elements."""
+        """Uploads the elements. Nothing else writes to their memory, so this waits for no downloads."""
         found = empty(array.runtime, array.shape, array.dtype)
-        found.write(self.host)
+        if found.size:
+            array.runtime.transfers.upload(bytes_of(np.ascontiguousarray(self.host)), found.buffer, 0)
         return found
 
 

@@ -55,12 +55,16 @@ class Context(Handle):
         if self.device.loss is not None:
             raise again(self.device.loss)
 
-    def add_pending(self, array: Any) -> None:
-        """Registers an array that is still to be computed."""
+    def add_pending(self, array: Any, *, recorded: bool = True) -> None:
+        """Registers an array that is still to be computed.
+
+        Args:
+            recorded: False if it has its elements already, so that it belongs to no recording.
+        """
+        if recorded and self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
+            recorder.own(array)  # before other threads can see the array: they leave it to the recording
         key = id(array)
         self.pending[key] = weakref.ref(array, partial(self.pending.pop, key))
-        if self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
-            recorder.own(array)
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from vkcompute.core.interrupts import Guarded
 from vkcompute.errors import ClosedError, VulkanError
+from vkcompute.locks import Rank
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.scheduling.future import Future
 
@@ -29,7 +30,7 @@ _MAX_PENDING = 64
 
 _numbers = count(1)
 _pending: WeakValueDictionary[int, Download] = WeakValueDictionary()
-_copying = Guarded()
+_copying = Guarded(Rank.DOWNLOADS)
 
 
 class Download:

@@ -70,9 +70,9 @@ class Transfers:
     def wait_for(self, where: Range, *, write: bool) -> None:
         """Waits until the host may read (or write) these bytes."""
         buffer, start, stop = where
-        if write and buffer.readers:
-            buffer.compute_readers()
         with self._scheduler.device.lock:
+            if write and buffer.readers:
+                buffer.compute_readers()
             history = self._scheduler.history(buffer)
             history.written = write or history.written
             history.other_uses = {queue.index: queue.task for queue in self._scheduler.queues}
@@ -115,8 +115,8 @@ class Transfers:
         transfer = object()
         try:
             if self._begin(transfer, buffer) is not None:
-                buffer.compute_readers()
                 with self._scheduler.device.lock:
+                    buffer.compute_readers()
                     self._scheduler.residency.restore([buffer], overwritten=data.nbytes == buffer.used_bytes)
             memory = self.mapped(buffer, offset, data.nbytes, write=True)
             if memory is not None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from vkcompute import deferred_calls
 from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer, compute
@@ -60,7 +61,7 @@ class Expression(Protocol):
     readers: list[Any]
 
     def compute(self, array: Any) -> StridedView:
-        """Returns new memory with the elements of `array`, which holds the expression."""
+        """Returns new memory with the elements of `array`, which holds the expression. Requires the device's lock."""
 
 
 def _read_only(slot: str, instead: str) -> Any:
@@ -173,7 +174,7 @@ class StridedView:
             self.compute()
         elif name == "runtime":
             self.runtime = namespace().current_runtime()
-            self.runtime.add_pending(self)
+            self.runtime.add_pending(self, recorded=False)
         elif isinstance(found := getattr(type(self), name, None), property):
             return found.__get__(self)  # raises its own AttributeError again, which led here
         else:
@@ -209,6 +210,8 @@ class StridedView:
                 return
             found = self._computed(expression) if scheduler.recordings else expression.compute(self)
             self._take(expression, found._buffer or found.buffer, found.launch_key, found.span)
+        if deferred_calls.waiting:
+            deferred_calls.run()
 
     def discard(self, buffer: Buffer) -> None:
         """Gives a lazy array a buffer without its elements, which nobody will need; does nothing for others."""
@@ -244,10 +247,10 @@ class StridedView:
         Raises:
             ClosedError: the array or its runtime is closed.
         """
-        if self._buffer is None:
+        if (buffer := self._buffer) is None:
             raise ClosedError(f"this array of shape {self.shape} is closed; make a new one")
         self.runtime.require_open()
-        return self._buffer
+        return buffer
 
     @property
     def ndim(self) -> int:
@@ -285,13 +288,23 @@ class StridedView:
 
     def close(self) -> None:
         """Releases the memory. It is freed after its last use, once no other view holds it."""
-        if self.runtime.closed or self.runtime.inherited:
-            pass  # its readers cannot be computed any more
-        elif self._expression is not None:
-            for each in reversed(self._expression.readers):
+        if self._expression is None:
+            if (buffer := self._buffer) is not None and buffer.readers and not self._is_left:
+                buffer.compute_readers()
+            self._clear()
+            return
+        with self.runtime.scheduler.device.lock:  # another thread may be about to compute it
+            expression = self._expression
+            for each in reversed([] if expression is None or self._is_left else expression.readers):
                 compute(each)
-        elif self._buffer is not None and self._buffer.readers:
-            self._buffer.compute_readers()
+            self._clear()
+
+    @property
+    def _is_left(self) -> bool:
+        """True if nothing can be computed on the runtime any more."""
+        return self.runtime.closed or self.runtime.inherited
+
+    def _clear(self) -> None:
         self._expression = self._buffer = None
         self.launch_key = self.span = None
 
@@ -300,7 +313,7 @@ def _inherit(buffer: Buffer, readers: list[Any]) -> None:
     """Registers the arrays that are to be computed from a buffer."""
     for reader in readers:
         if (array := reader()) is not None and array.is_pending:
-            buffer.add_reader(id(array), reader)
+            buffer.add_reader(reader)
 
 
 def copy_view(source: StridedView, target: StridedView) -> Future:
@@ -323,8 +336,8 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     strides = layout.broadcast_strides(source.shape, source.strides, target.shape)
     if not target.size or _same_place(source, strides, target):
         return runtime.scheduler.completed_future()
-    target.buffer.compute_readers()  # before the places are read: it may move buffers
     with runtime.scheduler.device.lock:
+        target.buffer.compute_readers()  # before the places are read: it may move buffers
         runtime.scheduler.restore([source.buffer, target.buffer])
         return runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
 
@@ -333,9 +346,9 @@ def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -
     """Copies views side by side along an axis into another, whose length along it is the sum of theirs."""
     scheduler, offset = target.runtime.scheduler, target.offset
     step = target.strides[axis]
-    target.buffer.compute_readers()  # before the places are read: it may move buffers
     for group in _groups([each for each in sources if each.size], _MOST_JOINED):
         with scheduler.device.lock:
+            target.buffer.compute_readers()  # before the places are read: it may move buffers
             scheduler.restore([target.buffer, *[each.buffer for each in group]])
             parts = []
             for each in group:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from vkcompute import deferred_calls
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.runtime.scheduling.access_history import Range
@@ -13,7 +14,7 @@ from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, fa
 from vkcompute.runtime.scheduling.watcher import Watcher
 
 Callback = Callable[[], Exception | None]
-"""Returns the error that the launch reports, if any."""
+"""Returns the error that the launch reports, if any. It runs with the device's lock: it defers the user's code."""
 _T = TypeVar("_T")
 
 
@@ -54,33 +55,41 @@ class CompletionCallbacks(list[CompletionCallback]):
             self.append(entry)
             return launch()
         finally:
-            entry.launched = True
-            if not entry.tasks and entry in self:  # nothing was launched
+            if entry.tasks:
+                entry.launched = True
+            elif entry in self:  # nothing was launched, and no other thread removes it
                 self.remove(entry)
 
     def follow(self, task: tuple[int, int], writes: Sequence[Range], reads: Sequence[Range]) -> None:
         """Registers a new task that writes the buffer of a callback, or depends on one that does. Requires the lock."""
         writers, written = {*_writers(reads)}, [buffer for buffer, _, _ in writes]
-        for entry in self:
+        for entry in list(self):  # other threads may append to it
             if not writers.isdisjoint(entry.tasks) or entry.buffer in written:
                 entry.tasks[task] = None
 
     def run(self) -> None:
-        """Runs the callbacks whose tasks have finished."""
-        if not self:
+        """Runs the callbacks whose tasks have finished.
+
+        What they print or warn of follows once this thread holds no lock.
+        """
+        if self:
+            with self._device.lock:
+                self._run_finished()
+        if deferred_calls.waiting:
+            deferred_calls.run()
+
+    def _run_finished(self) -> None:
+        if self._is_running:  # this is called from within a callback
             return
-        with self._device.lock:
-            if self._is_running:  # this is called from within a callback
-                return
-            self._is_running = True
-            try:
-                # Polls the newest launch first. A launch never finishes before those that it depends on, so these are
-                # then found finished too, and callbacks run in the order of the launches.
-                finished = [each for each in reversed(self) if each.launched and self._finished(each)]
-                for entry in reversed(finished):
-                    self._run(entry)
-            finally:
-                self._is_running = False
+        self._is_running = True
+        try:
+            # Polls the newest launch first. A launch never finishes before those that it depends on, so these are then
+            # found finished too, and callbacks run in the order of the launches.
+            finished = [each for each in reversed(list(self)) if each.launched and self._finished(each)]
+            for entry in reversed(finished):
+                self._run(entry)
+        finally:
+            self._is_running = False
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""

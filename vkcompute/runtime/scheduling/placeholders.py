@@ -43,7 +43,7 @@ class Placeholder(Buffer):
         self.offset, self.used_bytes = 0, nbytes
         self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
         self.block, self.place = cast(Block, _NoBlock(what)), Block.place_of_none()
-        self.host = self.readers = None
+        self.host, self.readers = None, {}
 
     def __getattr__(self, _name: str) -> Any:
         if _name not in self.__slots__:  # those are missing if Ctrl-C interrupted the constructor
@@ -58,6 +58,14 @@ class Parameter:
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value = name, value
+
+    def _refuse_value(self, *_: object) -> NoReturn:
+        raise TypeError(
+            f"the number {self.name!r} is given with each run of the graph, and has no value while it is recorded; "
+            "pass it to kernels, or record a graph per value"
+        )
+
+    __bool__ = __eq__ = __ne__ = __hash__ = _refuse_value
 
     def __repr__(self) -> str:
         return f"<input {self.name!r} of a graph>"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,14 +13,13 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.device import Device
 from vkcompute.core.host_memory import host_memory
 from vkcompute.core.staging import SLOT_BYTES
-from vkcompute.errors import OutOfDeviceMemory, SpillWarning
+from vkcompute.errors import OutOfDeviceMemory, SpillWarning, warn_caller
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, failure_of
 
 _SHARE = 16  # of the device's memory that moves out at least, as each time waits for all work
 _RESERVE_SHARE, _RESERVE_BYTES = 16, 512 << 20
 """Of the host's memory, this part or at most these bytes stay available for others when arrays move to it."""
-_PACKAGE = __name__.partition(".")[0]
 
 
 class MemoryInfo(NamedTuple):
@@ -246,15 +243,11 @@ class Residency:
         """Warns once, at the line outside of this package that needs memory."""
         if self._has_warned:
             return
-        frame, level = sys._getframe(1), 2
-        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
-            frame, level = frame.f_back, level + 1
         used = self._pool.used_bytes
-        warnings.warn(
+        warn_caller(
             f"the memory of {self._device} is full, with {used} bytes in use: the least recently used arrays move to "
             "host memory, and back when they are used again, which takes time; free arrays, or stream the data in "
             "chunks; memory() of the runtime counts them",
             SpillWarning,
-            stacklevel=level,
         )
         self._has_warned = True

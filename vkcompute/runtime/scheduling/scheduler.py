@@ -9,6 +9,7 @@ from sys import _getframe
 from threading import get_ident
 from typing import Any, Protocol
 
+from vkcompute import deferred_calls
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
@@ -108,35 +109,50 @@ class Scheduler:
         keep: Keep,
     ) -> Future:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
-        cost, device = keep[2], self.device
-        for each in writes:
-            if each[0].readers:
-                each[0].compute_readers()
+        device = self.device
         if device.is_owned():  # as in `device.lock`, but twice as fast
             device.refuse_interruption(_getframe())
         else:
             device.holders[get_ident()] = _DISPATCH, id(_getframe())
         with device.unguarded_lock:
-            if queue is not None and (
-                self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
-            ):
-                raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-            if self.moves:
-                self.residency.restore([where[0] for where in (*writes, *reads)])
-                command, keep = in_place(command, writes, reads, keep)
-            if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
-                return self._dispatch_parts(parts, command, writes, reads, queue, keep)
-            target = self._begin(writes, reads, queue, cost.load)
-            try:
-                dispatch = target.recorder.dispatch  # type: ignore[union-attr]
-                if self.profile is None:
-                    dispatch(*command)
-                else:
-                    self._record(target, keep[0].name, writes, reads, dispatch, *command)
-            except BaseException as error:
-                target.fail(error)
-                raise
-            return self._end(target, 0, cost)
+            for each in writes:
+                if each[0].readers:
+                    each[0].compute_readers()
+            future = self._dispatch(command, writes, reads, queue, keep)
+        if deferred_calls.waiting:
+            deferred_calls.run()
+        return future
+
+    def _dispatch(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: Keep,
+    ) -> Future:
+        """Launches a kernel, with the lock held."""
+        cost = keep[2]
+        if queue is not None and (
+            self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
+        ):
+            raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
+        if self.moves:
+            self.residency.restore([where[0] for where in (*writes, *reads)])
+            command, keep = in_place(command, writes, reads, keep)
+        if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
+            return self._dispatch_parts(parts, command, writes, reads, queue, keep)
+        target = self._begin(writes, reads, queue, cost.load)
+        try:
+            dispatch = target.recorder.dispatch  # type: ignore[union-attr]
+            if self.profile is None:
+                dispatch(*command)
+            else:
+                self._record(target, keep[0].name, writes, reads, dispatch, *command)
+        except BaseException as error:
+            target.fail(error)
+            raise
+        return self._end(target, 0, cost)
 
     def _dispatch_parts(
         self,
@@ -178,13 +194,16 @@ class Scheduler:
     def launch_now(self, task: Task, queue: int | str | None = None) -> Future:
         """Launches a task on a queue, also while a graph is being recorded."""
         writes, reads = task.writes, task.reads
-        compute_readers(writes)
         with self.device.lock:
+            compute_readers(writes)
             self.restore([where[0] for where in (*writes, *reads)])
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             target = self._begin(writes, reads, queue)
             self._record(target, task.name, writes, reads, task.record, target.recorder)
-            return self._end(target, sum([stop - start for _, start, stop in writes]))
+            future = self._end(target, sum([stop - start for _, start, stop in writes]))
+        if deferred_calls.waiting:
+            deferred_calls.run()
+        return future
 
     def completed_future(self) -> Future:
         """Returns the future of work that has completed."""
@@ -196,8 +215,8 @@ class Scheduler:
         Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
-        compute_readers(writes)
         with self.device.lock:
+            compute_readers(writes)
             self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)
             if target.load + cost.load * times > 1:

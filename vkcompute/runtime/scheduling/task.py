@@ -20,7 +20,8 @@ from vkcompute.runtime.scheduling.placeholders import Parameter
 Offsets = npt.NDArray[np.int64]
 BufferMap = dict[Buffer, tuple[Buffer, int]]
 """placeholder -> (buffer, offset in bytes) in its place"""
-Values = Mapping[Parameter, Any]
+Values = Mapping[int, Any]
+"""by the id of a `Parameter`"""
 Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
 """by kernel and the keys of its arrays: descriptor sets, the ranges written and those read"""
 
@@ -29,6 +30,11 @@ def resolve(where: Range, buffer_map: BufferMap) -> Range:
     """Replaces a placeholder by its buffer; returns a range of any other buffer unchanged."""
     place = buffer_map.get(where[0])
     return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
+
+
+def with_values(given: Sequence[Any], values: Values) -> list[Any]:
+    """Replaces parameters by their values; returns other values unchanged."""
+    return [values.get(id(each), each) if isinstance(each, Parameter) else each for each in given]
 
 
 class Launched(Protocol):

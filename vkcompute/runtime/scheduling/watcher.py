@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from vkcompute import locks
 from vkcompute.core.queue import Point, Queue
 from vkcompute.errors import DeviceLost
 
@@ -27,7 +28,7 @@ class _QueueWatcher:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(locks.make(locks.Rank.WATCHED))
         self._watched: list[tuple[int, Done]] = []
         self._closed: Exception | None = None
         self._ended = False
@@ -86,7 +87,7 @@ class Watcher:
     """Calls back when points are reached. Its threads start on first use."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # of signal handlers, too
+        self._lock = locks.make(locks.Rank.WATCHERS)  # reentrant for signal handlers
         self._queues: dict[Queue, _QueueWatcher] = {}
         self._closed: Exception | None = None
 
@@ -109,7 +110,7 @@ class Watcher:
 
     def abandon(self, error: Exception) -> None:
         """Drops the watched points in a forked child, which has no threads for them; later points get `error`."""
-        self._lock, self._queues, self._closed = threading.RLock(), {}, error
+        self._lock, self._queues, self._closed = locks.make(locks.Rank.WATCHERS), {}, error
 
     def close(self, error: Exception) -> None:
         """Ends the threads, once all submitted work has finished or is lost; later points get `error`."""

@@ -8,6 +8,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 from types import FunctionType, NoneType
 from typing import Any
 
@@ -66,6 +67,7 @@ def stream(
     if overlap.n_rows and isinstance(work, Graph):
         raise ValueError("with a halo, sources are longer than sinks, which graphs do not support; pass a function")
     sinks, n_rows = _sinks(sink, outputs), None
+    _refuse_shared_sinks(sinks)
     if isinstance(source, (np.ndarray, tuple, str, os.PathLike)):
         arrays = _arrays(source)
         n_rows = len(arrays[0])
@@ -89,6 +91,14 @@ def _check_overlaps(arrays: list[HostArray], sinks: list[tuple[Sink, Row | None]
         raise ValueError("a sink overlaps a source in another way than being the same array; pass another array")
     if overlap.n_rows and any(layout.shares_memory(target, array) for target, array in pairs):
         raise ValueError("with a halo, later chunks read rows before them: a sink must not share memory with a source")
+
+
+def _refuse_shared_sinks(sinks: list[tuple[Sink, Row | None]]) -> None:
+    """Raises ValueError if two sinks have memory in common: the results of one would overwrite those of the other."""
+    arrays = [(at, target) for at, (target, _) in enumerate(sinks) if isinstance(target, np.ndarray)]
+    for (one, mine), (other, its) in combinations(arrays, 2):
+        if layout.shares_memory(mine, its):
+            raise ValueError(f"each sink has memory of its own; sinks {one} and {other} share some; pass another array")
 
 
 def _step(
