@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.launching.measuring import do_bench
+from vkcompute.blocks.launching.measuring import do_bench as do_bench
 
 
 def do_bench_cudagraph(

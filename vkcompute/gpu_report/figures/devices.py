@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from vkcompute.cli.info import inventory, verdicts
+from vkcompute.cli.info import inventory
+from vkcompute.cli.verdicts import verdicts
 from vkcompute.core.instance import Instance
 from vkcompute.core.physical import enumerate_devices
 from vkcompute.gpu_report.items import Items, Session, Unavailable

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 import vkcompute as vc
-from vkcompute.compat.triton.testing import do_bench
+from vkcompute.blocks.launching.measuring import do_bench
 
 CALLS = 8
 """Calls that are enqueued before a wait."""
