@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,15 +89,32 @@ def test_sliding_windows(gpu: vc.Runtime, window: tuple[int, ...], axis: tuple[i
         assert np.array_equal(found.copy().numpy(), wanted)
 
 
+@vc.kernel
+def filled(x: Any) -> None:
+    i = vc.global_id(0)
+    if i < x.size:
+        x[i, 0] = 1
+
+
 def test_windows_that_overlap_are_not_written(gpu: vc.Runtime) -> None:
-    x = gpu.zeros(7)
+    x, at = gpu.zeros(7), gpu.array(np.array([0, 2], np.int32))
     windows = vnp.sliding_window_view(x, 3)
-    with pytest.raises(ValueError, match="share memory"):
-        windows.write(1.0)
-    with pytest.raises(ValueError, match="share memory"):
-        windows[1:] = 1.0
-    with pytest.raises(ValueError, match="share memory"):
-        windows += 1
+    writes: list[Callable[[], Any]] = [
+        lambda: windows.write(1.0),
+        lambda: windows.__setitem__(slice(1, None), 1.0),
+        lambda: windows.__setitem__(at, 1.0),
+        lambda: windows.__setitem__(windows == 0, 1.0),
+        lambda: windows.flat.__setitem__(0, 1.0),
+        lambda: windows.__iadd__(1),
+        lambda: vnp.add.at(windows, at, 1.0),
+        lambda: vnp.maximum.at(windows, at, 1.0),
+        lambda: filled[1](windows),
+        lambda: filled.simulate[1](windows),
+    ]
+    for write in writes:
+        with pytest.raises(ValueError, match=r"share memory|read-only"):
+            write()
+    assert not x.numpy().any()
     apart = vnp.sliding_window_view(x, 3)[::3]
     apart[...] = 2.0
     assert x.numpy().tolist() == [2, 2, 2, 2, 2, 2, 0]

@@ -66,3 +66,22 @@ def test_a_reload_after_a_store_by_other_invocations(gpu: vkcompute.Runtime, sam
     array, out = gpu.array(x), gpu.zeros(256, np.float32)
     exchanged[(1,)](array, array if same else gpu.array(x), out, 256)
     np.testing.assert_array_equal(out.numpy(), x + (x[::-1] if same else x))
+
+
+@triton.jit
+def reversed_after(x_ptr, out_ptr, n, LOOP: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    if LOOP:
+        for i in range(n):
+            tl.store(x_ptr + at, at + i)
+    elif n > 2:
+        tl.store(x_ptr + at, at + n - 1)
+    tl.store(out_ptr + at, tl.load(x_ptr + N - 1 - at))
+
+
+@pytest.mark.parametrize("loop", [True, False])
+def test_a_load_after_stores_in_a_loop_or_a_branch(like_a_gpu: vkcompute.Runtime, loop: bool) -> None:
+    """Each subgroup loads what another one has stored."""
+    x, out = like_a_gpu.zeros(1024, np.int32), like_a_gpu.zeros(1024, np.int32)
+    reversed_after[(1,)](x, out, 3, loop, 1024)
+    np.testing.assert_array_equal(out.numpy(), np.arange(1024)[::-1] + 2)
