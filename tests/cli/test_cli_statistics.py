@@ -117,18 +117,62 @@ def copied(x: vc.float32[:], out: vc.float32[:]):
 
 
 @pytest.mark.pure
-def test_a_kernel_that_ends_the_compiler_is_named_and_the_others_are_compiled(amd: Run, tmp_path: Path) -> None:
+def test_atomic_operations_that_the_gpu_lacks_are_emulated_and_assembly_has_names(amd: Run, tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(ATOMIC)
     done = amd("kernels.py", "--assembly")
-    assert done.out.startswith("copied on "), "assembly has the name of its kernel"
-    assert "(RADV NAVI21):\n\n" in done.out
-    assert "buffer_store_dword" in done.out
-    if done.status:  # Mesa before 23 does not know the instruction
-        assert done.error().startswith("total: the compiler for navi21 ended with status -6: ")
-        total, copied = json.loads(amd("kernels.py", "--statistics", "--json").out)
-        assert (total["name"], copied["name"]) == ("total", "copied")
-        assert "status -6" in total["error"]
-        assert copied["registers"] > 0
+    assert (done.status, done.err) == (0, "")
+    heads = [line for line in done.out.splitlines() if line.endswith("(RADV NAVI21):")]
+    assert [head.split()[0] for head in heads] == ["total", "copied"]
+    assert "atomic" in done.out
+
+
+BLOCKS = """
+import vkcompute as vc
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+
+@vc.kernel
+def copied(x: vc.float32[:], out: vc.float32[:]):
+    out[vc.global_id(0)] = x[vc.global_id(0)]
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 128}), triton.Config({"BLOCK": 256})], key=["n"])
+@triton.jit
+def add(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+@triton.jit
+def total(x, out, factor, BLOCK: tl.constexpr = 64):
+    tl.atomic_add(out, tl.sum(tl.load(x + tl.arange(0, BLOCK))) * factor)
+"""
+
+
+@pytest.mark.pure
+def test_block_programs_are_compiled_for_a_signature(amd: Run, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(BLOCKS)
+    types = "--signature", "add(*i32, *i64, i32:16)", "--signature", "*fp32, *fp32, fp32"
+    copied, add, total = json.loads(amd("blocks.py", "--statistics", "--json", *types).out)
+    assert [each["name"] for each in (copied, add, total)] == ["copied", "add", "total"]
+    assert "error" not in add
+    assert "error" not in total
+    done = amd("blocks.py", "--statistics", "--signature", "add(*fp32, *fp32, i32)")
+    assert "total is left out: total is a block program, compiled for types of its arguments; give them" in done.err
+    assert "copied on" in done.out
+    for types_of_add, says in {
+        "*fp32, *fp32": "the signature of add lacks n",
+        "*fp32, *fp32, i32, 64, 64": "add has 4 parameters; the signature has '64' beyond them",
+        "*fp32, *fp32, 1 +, 64": "the signature of add has '1 +', which is no type (i1, bf16, ",
+    }.items():
+        assert says in amd("blocks.py", "--statistics", "--signature", f"add({types_of_add})").error()
+
+
+def test_block_programs_on_the_device_in_use(vk: Run, gpu: vc.Runtime, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(BLOCKS)
+    done = vk("compile", "blocks.py", "--statistics", "--signature", "*fp32, *fp32, i32")
+    if "pipelineExecutableInfo" in gpu.device.features:
+        assert "add on" in done.out
+    else:
+        assert "has no VK_KHR_pipeline_executable_properties" in done.err
 
 
 def test_the_device_in_use(vk: Run, gpu: vc.Runtime, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.errors import VkComputeError
 from vkcompute.runtime.launching.compiled_program import CompiledProgram
-from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for
+from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for, outcomes_for
 from vkcompute.runtime.launching.statistics import KernelStatistics
 
 FAMILY = "navi21"
@@ -113,6 +114,26 @@ def test_a_shader_beyond_the_gpu(installed: None) -> None:
     large = Shader("large", vc.glsl(SHARED), {"N": 1 << 20})
     with pytest.raises(vc.MissingFeature, match="large has 4194304 or more bytes of shared memory per workgroup"):
         compile_for(FAMILY, [large])
+
+
+@vc.kernel
+def total(x: vc.float32[:], out: vc.float32[:]) -> None:
+    vc.atomic.add(out, 0, x[vc.global_id(0)])  # ends the compiler of Mesa 22 and GPUs without the instruction
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_a_shader_that_ends_the_compiler_is_named_and_leaves_the_others(
+    order: str, installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VKCOMPUTE_VALIDATION", raising=False)
+    shaders = [Shader("total", total.spirv()), Shader("scaled", scaled.spirv())][:: 1 if order == "first" else -1]
+    outcomes = dict(zip([shader.name for shader in shaders], outcomes_for(FAMILY, shaders), strict=True))
+    assert isinstance(outcomes["scaled"], Compilation)
+    if isinstance(outcomes["total"], VkComputeError):
+        assert str(outcomes["total"]).startswith("total: the compiler for navi21 ended with status -6: ACO ERROR")
+        with pytest.raises(VkComputeError, match="total: the compiler"):
+            compile_for(FAMILY, shaders)
 
 
 @pytest.mark.pure

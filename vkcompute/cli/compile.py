@@ -89,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
     if reflects:
         terminal.write(_json(interface) if args.json else _text(interface))
     if asks_driver:
-        statistics.write(args, [(Path(args.source).stem, spirv)])
+        from vkcompute.runtime.launching.radv import Shader
+
+        statistics.write(args, [Shader(Path(args.source).stem, spirv)])
     return 0
 
 
@@ -97,7 +99,7 @@ def _python(args: argparse.Namespace, *, reads_only: bool) -> int:
     """Shows the kernels of a Python file as a driver compiles them."""
     if not reads_only:
         raise ValueError(f"{args.source} is Python; --statistics and --assembly show its kernels, and write no file")
-    statistics.write(args, statistics.kernels_in(args.source))
+    statistics.write(args, statistics.kernels_in(args))
     return 0
 
 

@@ -14,14 +14,13 @@ from vkcompute.cli.options import Parser
 from vkcompute.errors import VkComputeError
 
 if TYPE_CHECKING:
+    from vkcompute.compat.triton.launched import Launched
     from vkcompute.jit.kernel import PythonKernel
-    from vkcompute.runtime.launching.radv import Outcome
+    from vkcompute.runtime.launching.radv import Outcome, Shader
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _logger = logging.getLogger("vkcompute")
 _MODULE = "<compiled>"  # the name of a Python file while its kernels are compiled
-_Shaders = Sequence[tuple[str, bytes]]
-"""Name and SPIR-V of each."""
 
 
 def add_options(parser: Parser) -> None:
@@ -31,10 +30,17 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--on", metavar="FAMILY", help="ask AMD's compiler for a family of GPUs, such as navi21, which may be absent"
     )
+    parser.add_argument(
+        "--signature",
+        metavar="NAME(TYPES)",
+        action="append",
+        default=[],
+        help="types of a block program's arguments, as 'add(*fp32, *fp32, i32, BLOCK=1024)'",
+    )
     parser.add_device_option()
 
 
-def write(args: argparse.Namespace, shaders: _Shaders) -> None:
+def write(args: argparse.Namespace, shaders: Sequence[Shader]) -> None:
     """Compiles the shaders, and writes their statistics, their assembly, or both.
 
     Raises:
@@ -45,9 +51,10 @@ def write(args: argparse.Namespace, shaders: _Shaders) -> None:
     """
     outcomes = _outcomes(args, shaders)
     sections = []
-    for (name, _), outcome in zip(shaders, outcomes, strict=True):
+    for shader, outcome in zip(shaders, outcomes, strict=True):
         if isinstance(outcome, VkComputeError):
             continue
+        name = shader.name
         statistics, assembly = outcome
         sections += [_text(name, statistics)] if args.statistics else []
         sections += [_labelled(name, statistics, assembly, args)] if args.assembly else []
@@ -62,37 +69,81 @@ def write(args: argparse.Namespace, shaders: _Shaders) -> None:
         raise failures[-1]
 
 
-def kernels_in(path: str) -> list[tuple[str, bytes]]:
-    """Runs a Python file, though not as the main program; returns its kernels for the types of their annotations.
+def kernels_in(args: argparse.Namespace) -> list[Shader]:
+    """Runs a Python file, though not as the main program; returns its kernels and its block programs.
 
-    A kernel with a parameter that has no type is left out, with a warning, if another kernel is compiled.
+    Kernels are compiled for the types of their annotations, block programs for those of --signature. One without types
+    is left out, with a warning, if another is compiled.
 
     Raises:
-        KernelError: a kernel cannot be compiled.
-        TypeError: each kernel has a parameter without a type.
-        ValueError: running the file raises an error, or it defines no kernel.
+        KernelError: one cannot be compiled.
+        TypeError, ValueError: each of them lacks the type of a parameter.
+        ValueError: running the file raises an error, or it defines no kernel; a signature does not fit.
     """
+    from vkcompute.compat.triton.launched import Launched
     from vkcompute.jit.kernel import PythonKernel
 
-    found = [each for each in _run(path).values() if isinstance(each, PythonKernel) and each.__module__ == _MODULE]
-    if not found:
-        raise ValueError(f"{path} defines no kernel; mark a function with @vc.kernel")
-    results = [(kernel.__name__, _spirv(kernel)) for kernel in dict.fromkeys(found)]
-    compiled = [(name, result) for name, result in results if isinstance(result, bytes)]
-    for name, result in results:
-        if isinstance(result, TypeError):
-            if not compiled:
-                raise result
-            _logger.warning("%s is left out: %s", name, result)
-    return compiled
+    defined = [
+        each
+        for each in dict.fromkeys(filter(_is_hashable, _run(args.source).values()))
+        if (isinstance(each, PythonKernel) and each.__module__ == _MODULE)
+        or (isinstance(each, Launched) and _function_of(each).__module__ == _MODULE)
+    ]
+    if not defined:
+        raise ValueError(f"{args.source} defines no kernel; mark a function with @vc.kernel or @triton.jit")
+    outcomes = [(each, _shader(args, each)) for each in defined]
+    shaders = [outcome for _, outcome in outcomes if not isinstance(outcome, Exception)]
+    for each, outcome in outcomes:
+        if isinstance(outcome, Exception):
+            if not shaders:
+                raise outcome
+            _logger.warning("%s is left out: %s", _function_of(each).__name__, outcome)
+    return shaders
 
 
-def _spirv(kernel: PythonKernel) -> bytes | TypeError:
-    """Compiles a kernel; returns the error for a parameter without a type."""
+def _is_hashable(value: Any) -> bool:
+    return getattr(value, "__hash__", None) is not None and not isinstance(value, tuple)
+
+
+def _function_of(kernel: Any) -> Any:
+    """The Python function of a kernel or a block program."""
+    while hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return kernel
+
+
+def _shader(args: argparse.Namespace, kernel: PythonKernel | Launched) -> Shader | Exception:
+    """Compiles a kernel or a block program; returns the error for one without types."""
+    from vkcompute.jit.kernel import PythonKernel
+
+    if isinstance(kernel, PythonKernel):
+        from vkcompute.runtime.launching.radv import Shader
+
+        try:
+            features, spirv, emulated = kernel.variants()
+        except TypeError as error:
+            return error
+        return Shader(kernel.__name__, spirv, {}, features, emulated)
+    from vkcompute.cli import block_programs
+
     try:
-        return kernel.spirv()
-    except TypeError as error:
+        text = block_programs.signature_of(_function_of(kernel).__name__, args.signature)
+    except ValueError as error:
         return error
+    return block_programs.shader(kernel, text, _target(args))
+
+
+def _target(args: argparse.Namespace) -> Any:
+    """The target of block programs: of a family of GPUs, or of the device."""
+    if args.on is not None:
+        from vkcompute.cli.block_programs import ON_AMD
+
+        return ON_AMD
+    from vkcompute.runtime.runtime import Runtime
+    from vkcompute.tile.device import block_target
+
+    with Runtime(args.device) as runtime:
+        return block_target(runtime)
 
 
 def _run(path: str) -> dict[str, Any]:
@@ -114,19 +165,18 @@ def _run(path: str) -> dict[str, Any]:
         raise ValueError(f"{place}{type(error).__name__}: {error}") from error
 
 
-def _outcomes(args: argparse.Namespace, shaders: _Shaders) -> list[Outcome]:
+def _outcomes(args: argparse.Namespace, shaders: Sequence[Shader]) -> list[Outcome]:
     from vkcompute.core.compiler_device import CompilerDevice
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
-    from vkcompute.runtime.launching.radv import Shader, compile_on, outcomes_for
+    from vkcompute.runtime.launching.radv import compile_on, outcomes_for
 
-    given = [Shader(*shader) for shader in shaders]
     if args.on is not None:
-        return outcomes_for(args.on, given)
+        return outcomes_for(args.on, shaders)
     with Instance() as instance:
         named = os.environ.get("VKCOMPUTE_DEVICE")
         with CompilerDevice(choose(enumerate_devices(instance), args.device, environment=named)) as device:
-            return list(compile_on(device, given))
+            return list(compile_on(device, shaders))
 
 
 def _labelled(name: str, statistics: KernelStatistics, assembly: str, args: argparse.Namespace) -> str:
@@ -143,14 +193,14 @@ def _text(name: str, statistics: KernelStatistics) -> str:
     return "\n".join([f"{name} on {statistics}", "", "by the driver's names:", *lines])
 
 
-def _json(shaders: _Shaders, outcomes: Sequence[Outcome]) -> str:
+def _json(shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -> str:
     import json
     from dataclasses import asdict
 
     rows: list[dict[str, Any]] = [
-        {"name": name, "error": str(outcome)}
+        {"name": shader.name, "error": str(outcome)}
         if isinstance(outcome, VkComputeError)
-        else {"name": name, **asdict(outcome.statistics), "assembly": outcome.assembly}
-        for (name, _), outcome in zip(shaders, outcomes, strict=True)
+        else {"name": shader.name, **asdict(outcome.statistics), "assembly": outcome.assembly}
+        for shader, outcome in zip(shaders, outcomes, strict=True)
     ]
     return json.dumps(rows, indent=2)

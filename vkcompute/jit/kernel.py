@@ -125,12 +125,24 @@ class PythonKernel(PythonLaunchable):
             KernelError: kernels do not support something that the function does with such arguments.
             TypeError: a parameter has no annotation of its type.
         """
+        return self.variants()[1]
+
+    def variants(self) -> tuple[tuple[str, ...], bytes, bytes]:
+        """Returns the Vulkan features of its atomic operations on floats, SPIR-V with them, and SPIR-V without.
+
+        The last one is empty if it needs no such feature. Raises as `spirv`.
+        """
         from vkcompute.jit.compilation.annotations import annotated_signature
         from vkcompute.jit.compilation.build import CompileOptions
         from vkcompute.jit.compilation.specialization import specialize
 
+        signature = annotated_signature(self._definition.function)
         options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
-        return specialize(self._definition, annotated_signature(self._definition.function), options).spirv
+        native = specialize(self._definition, signature, options)
+        if not native.features:
+            return (), native.spirv, b""
+        emulated = specialize(self._definition, signature, options._replace(emulate_atomics=True))
+        return native.features, native.spirv, emulated.spirv
 
     @property
     def _checked(self) -> bool:

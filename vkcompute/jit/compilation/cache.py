@@ -66,7 +66,8 @@ class Specializations:
         entry = self._entry(key)
         found = None if entry is None else _load(entry, self._functions)
         if found is None:
-            with announced(f"compiling {getattr(self._functions[0], '__name__', 'a kernel')}"):
+            name = getattr(next(iter(self._functions), None), "__name__", "a function of arrays")
+            with announced(f"compiling {name}"):
                 found = make(*key)
             if entry is not None:
                 _store(entry, self._functions, found)

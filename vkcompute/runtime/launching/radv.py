@@ -31,11 +31,20 @@ _SHOWN_CHARACTERS = 1000
 
 
 class Shader(NamedTuple):
-    """SPIR-V to compile: its name for messages, and specialization constants by name or id."""
+    """SPIR-V to compile.
+
+    Attributes:
+        name: for messages.
+        constants: specialization constants by name or id.
+        features: Vulkan features that its atomic operations on floats need.
+        emulated: SPIR-V for a device without these.
+    """
 
     name: str
     spirv: bytes
     constants: Mapping[int | str, Any] = {}
+    features: tuple[str, ...] = ()
+    emulated: bytes = b""
 
 
 class Compilation(NamedTuple):
@@ -51,13 +60,15 @@ Outcome = Compilation | VkComputeError
 
 def compile_on(device: CompilerDevice, shaders: Iterable[Shader]) -> Iterator[Outcome]:
     """Compiles shaders on a device that tells how; the errors are those of `Kernel.statistics` and `Runtime.kernel`."""
-    return (_outcome(device, *shader) for shader in shaders)
+    return (_outcome(device, shader) for shader in shaders)
 
 
-def _outcome(device: CompilerDevice, name: str, spirv: bytes, constants: Mapping[int | str, Any]) -> Outcome:
+def _outcome(device: CompilerDevice, shader: Shader) -> Outcome:
+    spirv = shader.spirv if device.features.issuperset(shader.features) else shader.emulated or shader.spirv
     try:
-        program = load(spirv, name=name)
-        compiled = CompiledProgram(device, program, specialize(name, program.interface.spec_constants, constants))
+        program = load(spirv, name=shader.name)
+        special = specialize(shader.name, program.interface.spec_constants, shader.constants)
+        compiled = CompiledProgram(device, program, special)
         return Compilation(compiled.statistics(), compiled.assembly())
     except VkComputeError as error:
         return error
