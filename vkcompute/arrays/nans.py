@@ -51,6 +51,8 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
         return reductions.extreme(row, x, axis, None, out, keepdims, initial, condition)
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
+    if initial is not None and reductions.all_axes_have_elements(x, range(x.ndim)) and np.isnan(initial):
+        initial = None if condition is True else reductions.neutral(row, x.dtype)
     dtype = dtype_with_out(x.runtime, None, out, x.dtype)
     others = without_nan(x, reductions.neutral(row, x.dtype))
     found = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
@@ -117,6 +119,7 @@ def _wide(x: Array, dtype: npt.DTypeLike | None, out: Array | None) -> tuple[np.
 def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
     """Returns the elements in a dtype, with NaN in place of those that a condition leaves out."""
     x = astype(x, dtype)
+    condition = reductions.mask_of(condition, x)
     if condition is True:
         return x
     found = choose(condition, x, dtype.type(np.nan))

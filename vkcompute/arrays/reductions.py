@@ -222,8 +222,13 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None, out: Array | None) -
 
 
 def mask_of(condition: Any, array: Array) -> Any:
-    """Returns the mask of a reduction on the device, or True for all elements."""
-    return condition if condition is True else asarray(condition, device=array.runtime)
+    """Returns the mask of a reduction on the device, or True for all elements; raises TypeError if it has no bools."""
+    if condition is True:
+        return True
+    mask = asarray(condition, device=array.runtime)
+    if mask.dtype != BOOL:
+        raise TypeError(f"where= takes bools; got {mask.dtype}; compare first, as x != 0")
+    return mask
 
 
 def chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
