@@ -24,6 +24,7 @@ u = u1([1, 200, 7, 0])
 CALLS = """
 all(b, axis=0, keepdims=False, where=True)
 allclose(v, w, rtol=1e-5, atol=1e-8, equal_nan=False)
+amin(v, axis=0, keepdims=False, initial=1)
 amax(v, axis=0, keepdims=False, initial=1)
 angle(z, deg=False)
 any(b, axis=0, keepdims=False, where=True)

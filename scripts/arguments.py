@@ -37,7 +37,7 @@ ODD = (
 )  # fmt: skip
 EXPECTED = TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError, RuntimeError
 """Errors that callers expect of an argument; KeyError, AttributeError and others are of the function's inside."""
-_OUR_OWN = "descending", "stable", "a_min", "a_max", "correction"
+_OUR_OWN = "descending", "stable", "a_min", "a_max", "correction", "axisa", "axisb", "axisc", "rtol", "subok"
 """Parameters that some of NumPy's functions do not have."""
 ALLOWED = {
     **dict.fromkeys(("keepdims", "overwrite_input", "assume_unique", "copy", "equal_nan", "optimize"), "a truth value"),
@@ -48,7 +48,9 @@ ALLOWED = {
     "intersect1d.assume_unique": "the right result all the same",
     "empty_like": "any elements", "divmod": "inf // x is inf, as the Array API standard has it",
     "bartlett": "of real numbers", "blackman": "of real numbers", "hamming": "of real numbers",
-    "hanning": "of real numbers", "polymul": "leading zeros are kept",
+    "hanning": "of real numbers", "polymul": "leading zeros are kept", "real": "bools stay", "imag": "bools stay",
+    "place.2": "any dtype of the same kind", "putmask.2": "any dtype of the same kind", "sorted": "always in order",
+    "fft.fftfreq.dtype": "None for the default", "fft.rfftfreq.dtype": "None for the default",
 }  # fmt: skip
 """Parameter, function, or both -> why a call may do more than NumPy's, or something else."""
 _LIMIT_S = 5
@@ -158,7 +160,8 @@ def judged(case: Case) -> str:
     if wanted.is_deprecated or not _is_numeric(wanted.value):
         return "alike"
     if wanted.error is not None:
-        return "accepted"
+        takes_more = isinstance(wanted.error, AttributeError) or "10**30" in case.text
+        return "alike" if takes_more else "accepted"  # lists where NumPy takes arrays; NumPy's ints have limits
     is_drawn = case.function.startswith(("random.", "empty"))
     return "alike" if is_alike(wanted.value, result.value, only_shapes=is_drawn) else "different"
 

@@ -133,6 +133,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Returns angles without jumps: neighbours differ by at most half a period, unless by less than `discont`."""
+    p = astype(p, floating(p.dtype)) if p.dtype.kind == "b" else p
     at, step = axis_of("unwrap", p.ndim, axis), diff(p, axis=axis)  # of unsigned integers, modulo their range
     if p.dtype.kind in "iu":
         p, step = (each if isinstance(period, int) else astype(each, floating(each.dtype)) for each in (p, step))

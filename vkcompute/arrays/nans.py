@@ -79,6 +79,10 @@ def nanmin(
 
 
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
+    distinct = reductions.without_repeats(x)
+    if axis is None and distinct is not x:
+        found = reductions.place_among_repeats(_place(name, distinct, None, None, False), distinct, x)
+        return written(found.reshape((1,) * x.ndim) if keepdims else found, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
     others = without_nan(x, reductions.neutral(f"{name[-3:]}imum", x.dtype))

@@ -107,9 +107,9 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _require_integer(function: str, name: str, value: Any) -> None:
-    """Raises TypeError if an argument is not an integer."""
+    """Raises TypeError if an argument is not an integer; a bool was meant for another argument."""
     try:
-        index(value)
+        index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{function}: {name} is an integer; got {value!r}") from None
 

@@ -94,8 +94,10 @@ def _on_default(name: str) -> Callable[..., Any]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
-        runtime = on(device)
-        return tuple([_indices_on(runtime, each) for each in make(*args, **named)])
+        runtime, found = on(device), make(*args, **named)
+        if any(each.dtype.kind == "f" for each in found):
+            raise TypeError(f"{name} takes integers; got {', '.join(map(repr, [*args, *named.values()]))}")
+        return tuple([_indices_on(runtime, each) for each in found])
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the arrays of indices that `numpy.{name}` returns, on a device."

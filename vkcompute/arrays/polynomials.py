@@ -14,12 +14,16 @@ from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
+_MOST_POWERS = 1 << 16
+
 
 def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
     """Returns the powers of each element of a vector, one row each, the highest first unless `increasing`."""
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector; got {x.ndim} axes")
     n = x.size if N is None else N
+    if not 0 <= n <= _MOST_POWERS:
+        raise ValueError(f"vander takes 0 to {_MOST_POWERS:,} powers; got {n}")
     x = astype(x, common(x.runtime, [x.dtype, default_int(x.runtime)])) if x.dtype.kind in "biu" else x
     powers = [runtime_of(x).full(x.shape, x.dtype.type(1), x.dtype)]
     for _ in range(n - 1):
