@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts mutations damage programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts mutations damage arguments programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -69,6 +69,10 @@ mutations:  ## damaged SPIR-V on the software drivers: kills none
 damage:  ## 100,000 damaged files of each kind for the readers
 	@$(SETUP) test
 	@$(RUN) scripts/damage.py $(ARGS)
+
+arguments:  ## odd arguments of vkcompute.numpy, beside NumPy
+	@$(SETUP) test
+	@$(RUN) scripts/arguments.py $(ARGS)
 
 programs:  ## 10,000 random kernels per driver, against Python and Numba
 	@$(SETUP) test

@@ -265,3 +265,10 @@ def test_kernels_and_functions_of_elements_run_on_blocks() -> None:
 def test_what_has_no_device_form_is_an_error() -> None:
     with pytest.raises(TypeError, match=r"np\.is_busday has no form for device arrays"):
         on_device(X).map_blocks(np.is_busday, dtype=bool).compute()
+
+
+def test_variances_of_complex_chunks() -> None:
+    z = (np.arange(12, dtype=np.float32).reshape(3, 4) * (1 + 0.5j) - 3j).astype(np.complex64)
+    for work in (lambda f: f(z).var(), lambda f: f(z).std(axis=0), lambda f: f(z).moment(3), lambda f: da.nanvar(f(z)),
+                 lambda f: da.nanstd(f(z), axis=1)):  # fmt: skip
+        compare(work)

@@ -159,6 +159,23 @@ def test_powers_with_constant_exponents(gpu: vc.Runtime, dtype: str) -> None:
         check("power", found.numpy(), [x, np.full_like(x, exponent)], 0.51 if dtype == "float16" else BOUND)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_with_the_exponents_two_and_three(gpu: vc.Runtime, dtype: str) -> None:
+    """Squares are products, to the bit, and cubes right to an ulp, also for exponents that no compiler knows."""
+    if dtype == "float64" and np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("numpy has no wider type here")
+    x = np.concatenate([spread(np.dtype(dtype).type, 20000, 1), np.arange(1, 4097), [-0.0, -3, 3479], special(dtype)])
+    x = x.astype(dtype)
+    try:
+        powers = [vc.elementwise("x ** y")(gpu.array(x), gpu.array(np.full_like(x, n))).numpy() for n in (2, 3)]
+    except vc.MissingFeature:
+        pytest.skip("the device has no such type")
+    normal = (np.abs(x * x) >= np.finfo(dtype).tiny) | (x == 0)
+    assert np.array_equal(powers[0][normal], (x * x)[normal], equal_nan=True)
+    assert np.array_equal(np.signbit(powers[1][x == 0]), np.signbit(x[x == 0]))
+    check("power", powers[1], [x, np.full_like(x, 3)], 0.51 if dtype == "float16" else 1)
+
+
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_arguments_near_multiples_of_half_pi(gpu: vc.Runtime, name: str) -> None:
     """The nearest of all floats, and of all doubles (Muller, Elementary Functions, section 11.3), and neighbours."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -117,14 +118,25 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
     at = axis_of("array_split", ary.ndim, axis)
     n = ary.shape[at]
     if np.ndim(indices_or_sections) == 0:
-        sections = int(indices_or_sections)
-        if sections < 1:
-            raise ValueError(f"an array is split into at least one part; got {sections}")
+        sections = _integer("array_split", indices_or_sections)
+        if not 1 <= sections <= _MOST_PARTS:
+            raise ValueError(f"an array is split into 1 to {_MOST_PARTS:,} parts; got {sections}")
         ends = [n // sections * (k + 1) + builtins.min(k + 1, n % sections) for k in range(sections)][:-1]
     else:
-        ends = [int(each) for each in indices_or_sections]
+        ends = [_integer("array_split", each) for each in indices_or_sections]
     edges = [0, *ends, n]
     return [ary[(slice(None),) * at + (slice(edges[k], edges[k + 1]),)] for k in range(len(edges) - 1)]
+
+
+_MOST_PARTS = 1 << 24
+
+
+def _integer(name: str, value: Any) -> int:
+    """Returns a number of parts, or the end of one, as an int; raises TypeError if it is none."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} takes an integer number of parts, or integers as their ends; got {value!r}") from None
 
 
 def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -134,7 +146,7 @@ def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
         ValueError: it does not.
     """
     at = axis_of("split", ary.ndim, axis)
-    if np.ndim(indices_or_sections) == 0 and ary.shape[at] % int(indices_or_sections):
+    if np.ndim(indices_or_sections) == 0 and ary.shape[at] % (_integer("split", indices_or_sections) or 1):
         raise ValueError(f"{ary.shape[at]} elements are not {indices_or_sections} equal parts; use array_split")
     return array_split(ary, indices_or_sections, at)
 
@@ -186,6 +198,8 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     x, at = (ravel(arr), 0) if axis is None else (arr, axis_of("delete", arr.ndim, axis))
     chosen = obj.numpy() if type(obj) is Array else [*obj] if isinstance(obj, tuple) else obj
     _refuse_truth("delete", chosen)
+    if not (isinstance(chosen, (slice, list)) or np.asarray(chosen).dtype.kind in "iub"):
+        raise IndexError(f"delete takes integers as indices, a slice or a mask; got {chosen!r}")
     kept = np.ones(x.shape[at], np.bool_)
     kept[np.asarray(chosen, np.intp) if isinstance(chosen, list) and not chosen else chosen] = False
     return _taken(x, np.flatnonzero(kept), at)
@@ -243,7 +257,7 @@ def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
 
 def trim_zeros(filt: Array, trim: str = "fb", axis: Axis = None) -> Array:
     """Returns a view without the zeros at the front and back of axes, by default of all; waits for their numbers."""
-    if trim.lower() not in ("f", "b", "fb", "bf"):
+    if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
         raise ValueError(f'trim is "f" for the front, "b" for the back, or "fb"; got {trim!r}')
     axes, whole = axes_of("trim_zeros", filt.ndim, axis), range(filt.ndim)
     ends = [slice(None)] * filt.ndim
@@ -383,7 +397,7 @@ def _parts(x: Array, axis: int, width: tuple[int, int], mode: str, options: dict
     elif mode in _PADDED_WITH:
         given = options.get("stat_length")
         lengths = np.broadcast_to(np.asarray(x.shape[axis] if given is None else given), (x.ndim, 2))[axis]
-        if (lengths < 1).any():
+        if lengths.dtype.kind not in "iuO" or (lengths < 1).any() or not x.shape[axis]:
             raise ValueError(
                 f"pad takes statistics of at least 1 element; got stat_length={given}, axis of {x.shape[axis]}"
             )

@@ -45,7 +45,10 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"gradient takes at least {edge_order + 1} elements along an axis; got {n}")
-    given = np.asarray(spacing, np.float64)
+    given = np.asarray(spacing.numpy() if type(spacing) is Array else spacing)
+    if given.dtype.kind not in "biuf":
+        raise TypeError(f"gradient takes distances, or coordinates, as real numbers; got {spacing!r}")
+    given = given.astype(np.float64)
     if given.ndim > 1 or (given.ndim == 1 and given.size != n):
         raise ValueError(f"coordinates are one per element of the axis, {n}; got the shape {given.shape}")
     steps = np.diff(given) if given.ndim else np.full(2, given)
@@ -130,6 +133,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Returns angles without jumps: neighbours differ by at most half a period, unless by less than `discont`."""
+    p = astype(p, floating(p.dtype)) if p.dtype.kind == "b" else p
     at, step = axis_of("unwrap", p.ndim, axis), diff(p, axis=axis)  # of unsigned integers, modulo their range
     if p.dtype.kind in "iu":
         p, step = (each if isinstance(period, int) else astype(each, floating(each.dtype)) for each in (p, step))
@@ -247,4 +251,10 @@ def _sliding(long: Array, short: Array, mode: str) -> Array:
     padded.compute()
     step = padded.dtype.itemsize
     windows = strided(padded, (padded.size - m + 1, m), (step, step))
-    return reductions.sum(apply("multiply", windows, short), 1, long.dtype)
+    products = apply("multiply", windows, short)
+    if products.dtype.kind in "fc" and padded is not long:  # beyond the ends are no zeros, of which NaN would be made
+        inside = np.zeros(padded.size, np.bool_)
+        inside[before : before + long.size] = True
+        mask = asarray(inside, device=long.runtime)
+        products = where(strided(mask, windows.shape, (1, 1)), products, products.dtype.type(0))
+    return reductions.sum(products, 1, long.dtype)

@@ -105,6 +105,7 @@ def asarray(
     Raises:
         ValueError: `copy` is False, and a copy is needed.
     """
+    copy = copy if copy is None else bool(copy)
     if order is not None:
         found = asarray(a, dtype, device=device, copy=copy, like=like)
         if copy is False and in_order(found, order) is not found:
@@ -265,21 +266,23 @@ def empty_like(
     device: Any = None,
 ) -> Array:
     """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
-    return empty(_shape(prototype, shape), dtype or prototype.dtype, order, device=on(device, prototype))
+    return empty(
+        _shape(prototype, shape), prototype.dtype if dtype is None else dtype, order, device=on(device, prototype)
+    )
 
 
 def zeros_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    return zeros(_shape(a, shape), dtype or a.dtype, order, device=on(device, a))
+    return zeros(_shape(a, shape), a.dtype if dtype is None else dtype, order, device=on(device, a))
 
 
 def ones_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    return ones(_shape(a, shape), dtype or a.dtype, order, device=on(device, a))
+    return ones(_shape(a, shape), a.dtype if dtype is None else dtype, order, device=on(device, a))
 
 
 def full_like(
@@ -287,7 +290,7 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    return full(_shape(a, shape), fill_value, dtype or a.dtype, order, device=on(device, a))
+    return full(_shape(a, shape), fill_value, a.dtype if dtype is None else dtype, order, device=on(device, a))
 
 
 def arange(
@@ -297,6 +300,8 @@ def arange(
     """Returns evenly spaced numbers from `start`, or 0, up to `stop`, which is not among them."""
     runtime = on(device, like)
     first, last = (0, start) if stop is None else (start, stop)
+    if any(isinstance(each, (complex, np.complexfloating)) for each in (first, last, step)):
+        raise TypeError(f"arange takes real numbers; got {first}, {last} and {step}; compute with them afterwards")
     whole = all(isinstance(each, (int, np.integer)) for each in (first, last, step))
     found = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
     if found.kind in "fc":  # the numbers are computed in float64, and rounded

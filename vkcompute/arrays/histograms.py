@@ -72,6 +72,8 @@ def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: An
     """
     if isinstance(bins, str) and weights is not None:
         raise TypeError(f"the rule {bins!r} counts values without weights; pass the number of bins")
+    if weights is not None and np.shape(weights) != a.shape:
+        raise ValueError(f"weights have the shape of the values, {a.shape}; got {np.shape(weights)}")
     return _edges(ravel(a), bins, range)
 
 

@@ -46,7 +46,7 @@ def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     try:
-        given = [index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+        given = [_not_bool(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
     except TypeError:
         raise TypeError(f"{name}: axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
     found = tuple([each + ndim if each < 0 else each for each in given])
@@ -60,7 +60,7 @@ def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
 
 def reduced_axes(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
     """Returns the axes of a reduction as `axes_of`; an array of shape () takes the axes 0 and -1, too, as in NumPy."""
-    return () if ndim == 0 and isinstance(axis, int) and axis in (0, -1) else axes_of(name, ndim, axis)
+    return () if ndim == 0 and type(axis) is int and axis in (0, -1) else axes_of(name, ndim, axis)
 
 
 def axis_of(name: str, ndim: int, axis: Any) -> int:
@@ -71,9 +71,16 @@ def axis_of(name: str, ndim: int, axis: Any) -> int:
         ValueError: it is out of range.
     """
     try:
-        return axes_of(name, ndim, index(axis))[0]
+        return axes_of(name, ndim, _not_bool(axis))[0]
     except TypeError:
         raise TypeError(f"{name}: axis is an int; got {axis!r}") from None
+
+
+def _not_bool(axis: Any) -> int:
+    """Returns an axis as an int; raises TypeError for others, also for a bool, which was meant for another argument."""
+    if isinstance(axis, bool):
+        raise TypeError
+    return index(axis)
 
 
 def lines_along(shape: tuple[int, ...], axis: int) -> Lines:

@@ -81,15 +81,22 @@ def array_equiv(a1: Array, a2: Array) -> bool:
     return bool(reductions.all(apply("equal", a1, a2)))
 
 
+def _real(name: str, x: Array) -> Array:
+    """Returns an array; raises TypeError if it is complex, as no complex number is infinite in one direction."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name} takes real numbers; got {x.dtype}; pass x.real or x.imag")
+    return x
+
+
 def isposinf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is positive infinity."""
-    found = apply("logical_and", apply("isinf", x), apply("greater", x, 0))
+    found = apply("logical_and", apply("isinf", x), apply("greater", _real("isposinf", x), 0))
     return found if out is None else assign(out, found)
 
 
 def isneginf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is negative infinity."""
-    found = apply("logical_and", apply("isinf", x), apply("less", x, 0))
+    found = apply("logical_and", apply("isinf", x), apply("less", _real("isneginf", x), 0))
     return found if out is None else assign(out, found)
 
 
@@ -120,7 +127,9 @@ def nan_to_num(
 
 
 def _typed(given: Any, x: Array) -> Any:
-    """Returns a number, or an array, in the dtype of an array."""
+    """Returns a number, or an array, in the dtype of an array; raises TypeError if it is neither."""
+    if np.result_type(given.dtype if type(given) is Array else np.asarray(given)).kind not in "biuf":
+        raise TypeError(f"nan_to_num takes real numbers; got {given!r}")
     return asarray(given, x.dtype, device=x.runtime) if np.ndim(given) or type(given) is Array else x.dtype.type(given)
 
 

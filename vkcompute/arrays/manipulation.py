@@ -74,6 +74,8 @@ def _by_steps(strides: Sequence[int]) -> tuple[int, ...]:
 
 def permute_dims(a: Array, axes: Sequence[int] | None = None) -> Array:
     """Returns a view with the axes in another order, by default reversed."""
+    if axes is not None and len(axes) != a.ndim:
+        raise ValueError(f"an array of {a.ndim} axes is transposed by as many; got {axes!r}")
     return a.transpose() if axes is None else a.transpose(tuple(axes))
 
 
@@ -197,6 +199,8 @@ def concat(
         TypeError: the dtype needs a conversion that is not allowed, or is given together with `out`.
         ValueError: the shapes do not fit.
     """
+    if out is not None and type(out) is not Array:
+        raise TypeError(f"out is a device array; got {type(out).__name__}")
     if out is not None and dtype is not None:
         raise TypeError("concat takes dtype= or out=, whose dtype the result has; got both")
     given = [ravel(each) for each in arrays] if axis is None else list(arrays)

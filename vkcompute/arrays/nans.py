@@ -51,6 +51,8 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
         return reductions.extreme(row, x, axis, None, out, keepdims, initial, condition)
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
+    if initial is not None and reductions.all_axes_have_elements(x, range(x.ndim)) and np.isnan(initial):
+        initial = None if condition is True else reductions.neutral(row, x.dtype)
     dtype = dtype_with_out(x.runtime, None, out, x.dtype)
     others = without_nan(x, reductions.neutral(row, x.dtype))
     found = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
@@ -77,6 +79,10 @@ def nanmin(
 
 
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
+    distinct = reductions.without_repeats(x)
+    if axis is None and distinct is not x:
+        found = reductions.place_among_repeats(_place(name, distinct, None, None, False), distinct, x)
+        return written(found.reshape((1,) * x.ndim) if keepdims else found, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
     others = without_nan(x, reductions.neutral(f"{name[-3:]}imum", x.dtype))
@@ -117,6 +123,7 @@ def _wide(x: Array, dtype: npt.DTypeLike | None, out: Array | None) -> tuple[np.
 def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
     """Returns the elements in a dtype, with NaN in place of those that a condition leaves out."""
     x = astype(x, dtype)
+    condition = reductions.mask_of(condition, x)
     if condition is True:
         return x
     found = choose(condition, x, dtype.type(np.nan))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.promotion import Operand, complex_of, dtype_of, floating
+from vkcompute.arrays.promotion import Operand, complex_of, floating, kind_of
 from vkcompute.arrays.ufunc import apply, assign, astype, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -107,10 +107,11 @@ def fix(x: Array, out: Array | None = None) -> Array:
 
 def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 to the power x2, computed in float64 or complex128; in half of that where the device lacks float64."""
-    kinds = [dtype_of(each).kind for each in (x1, x2)]
+    kinds = [kind_of(each) for each in (x1, x2)]
     features = next(each.runtime for each in (x1, x2) if type(each) is Array).device.features
     wide = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
-    wide = complex_of(wide) if "c" in kinds else wide
+    is_complex = any(each is complex or (isinstance(each, np.dtype) and each.kind == "c") for each in kinds)
+    wide = complex_of(wide) if is_complex else wide
     found = apply("power", *[astype(each, wide) if type(each) is Array else wide.type(each) for each in (x1, x2)])
     return found if out is None else assign(out, found)
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, MutableMapping, Sequence
 from functools import wraps
 from itertools import takewhile
+from operator import index
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +20,7 @@ from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each in "?bBhHiIlLqQefdFD"]])
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
+_INTEGER = "int", "int | None"
 _PLACED = Array, type(None)
 
 
@@ -43,18 +45,23 @@ def accept_host_data(names: MutableMapping[str, Any]) -> None:
 
 
 def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function with a copy to the device of each argument whose parameter is annotated as an array."""
+    """Returns the function with a copy to the device of each argument whose parameter is annotated as an array.
+
+    Arguments whose parameters are annotated as integers are checked.
+    """
     signature = inspect.signature(function)
     arrays, several, numbers = (_annotated(signature, each) for each in (_ARRAY, _SEVERAL, _OPERAND))
     variadic = {each.name for each in signature.parameters.values() if each.kind == each.VAR_POSITIONAL} & arrays
     arrays, several = arrays - variadic, several | variadic
     names = arrays | several | numbers
+    integers = [(at, each.name) for at, each in enumerate(signature.parameters.values()) if each.annotation in _INTEGER]
     target = _written(signature)
-    if not names and target is None:
+    if not (names or integers) and target is None:
         return function
     leading = [*takewhile(names.__contains__, signature.parameters)]
     fitting = [NUMBERS | {Array} if name in numbers else {Array} for name in leading]
-    is_quick = len(leading) == len(names) and not several
+    is_quick = bool(leading) and len(leading) == len(names) and not several
+    optional = {name for _, name in integers if signature.parameters[name].annotation != "int"}
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -66,6 +73,10 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
+        for at, name in integers:
+            value = args[at] if at < len(args) else named.get(name, 0)
+            if type(value) is not int and not (value is None and name in optional):
+                _require_integer(function.__name__, name, value)
         if target is not None and (args or target in named):
             got = type(args[0] if args else named[target])
             if got is not Array:
@@ -73,6 +84,8 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise TypeError(f"{rule}; upload it before, with gpu.array(data)")
         fits = is_quick and Array in kinds and all(type(named[each]) in _PLACED for each in names & named.keys())
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
+            return function(*args, **named)
+        if not names:
             return function(*args, **named)
         bound = signature.bind(*args, **named)
         given, what = bound.arguments, function.__name__
@@ -91,6 +104,14 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _require_integer(function: str, name: str, value: Any) -> None:
+    """Raises TypeError if an argument is not an integer; a bool was meant for another argument."""
+    try:
+        index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{function}: {name} is an integer; got {value!r}") from None
 
 
 def _written(signature: inspect.Signature) -> str | None:

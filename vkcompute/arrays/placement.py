@@ -17,7 +17,7 @@ from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import diagonal
 from vkcompute.arrays.promotion import BOOL, Operand, common, default_float, default_int, dtype_of, kind_of
 from vkcompute.arrays.scatter import put_along_axis as _put_along_axis
-from vkcompute.arrays.ufunc import apply, assign, astype, where
+from vkcompute.arrays.ufunc import apply, assign, astype, where, written
 from vkcompute.arrays.ufunc import where as _where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -97,8 +97,10 @@ def _on_default(name: str) -> Callable[..., Any]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
-        runtime = on(device)
-        return tuple([_indices_on(runtime, each) for each in make(*args, **named)])
+        runtime, found = on(device), make(*args, **named)
+        if any(each.dtype.kind == "f" for each in found):
+            raise TypeError(f"{name} takes integers; got {', '.join(map(repr, [*args, *named.values()]))}")
+        return tuple([_indices_on(runtime, each) for each in found])
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the arrays of indices that `numpy.{name}` returns, on a device."
@@ -220,10 +222,7 @@ def flatnonzero(a: Array) -> Array:
 def compress(condition: Any, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
     """Returns the slices along an axis for which a condition is true; waits for their number."""
     found = selection.compress(asarray(condition, device=a.runtime), a, axis)
-    if out is None:
-        return found
-    out[...] = found
-    return out
+    return written(found, out)
 
 
 def extract(condition: Any, arr: Array) -> Array:
@@ -320,10 +319,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     found = astype(given[0].broadcast_to(broadcast_arrays(a, *given)[0].shape), dtype)
     for k, each in enumerate(given[1:], 1):
         found = where(apply("greater_equal", a, k), astype(each, dtype), found)
-    if out is None:
-        return found
-    out[...] = found
-    return out
+    return written(found, out)
 
 
 def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 0) -> Array:
@@ -411,6 +407,6 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: int | Sequence[i
     return a
 
 
-def mask_indices(n: int, mask_func: Callable[[Array, Any], Array], k: Any = 0, *, device: Any = None) -> Any:
+def mask_indices(n: int, mask_func: Callable[[Array, Any], Array], k: int = 0, *, device: Any = None) -> Any:
     """Returns the indices of the elements of an n x n matrix of ones that a function keeps, as `triu` does; waits."""
     return selection.nonzero(mask_func(ones((n, n), default_int(on(device)), device=device), k))

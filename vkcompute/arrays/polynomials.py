@@ -14,12 +14,16 @@ from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
+_MOST_POWERS = 1 << 16
+
 
 def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
     """Returns the powers of each element of a vector, one row each, the highest first unless `increasing`."""
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector; got {x.ndim} axes")
     n = x.size if N is None else N
+    if not 0 <= n <= _MOST_POWERS:
+        raise ValueError(f"vander takes 0 to {_MOST_POWERS:,} powers; got {n}")
     x = astype(x, common(x.runtime, [x.dtype, default_int(x.runtime)])) if x.dtype.kind in "biu" else x
     powers = [runtime_of(x).full(x.shape, x.dtype.type(1), x.dtype)]
     for _ in range(n - 1):
@@ -105,6 +109,7 @@ def polymul(a1: Array, a2: Array) -> Array:
 def polyder(p: Array, m: int = 1) -> Array:
     """Returns the m-th derivative of a polynomial, of integers in at least the default integer."""
     p = _coefficients(p)
+    _require_order(m)
     p = astype(p, common(p.runtime, [p.dtype, default_int(p.runtime)])) if p.dtype.kind in "biu" else p
     for _ in range(m):
         n = p.size
@@ -113,6 +118,12 @@ def polyder(p: Array, m: int = 1) -> Array:
         powers = asarray(np.arange(n - 1, 0, -1).astype(p.dtype), device=p.runtime)
         p = apply("multiply", p[:-1], powers)
     return p
+
+
+def _require_order(m: int) -> None:
+    """Raises ValueError if the number of derivatives, or of integrals, is negative."""
+    if m < 0:
+        raise ValueError(f"the order of a derivative or an integral is 0 or more; got {m}")
 
 
 def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
@@ -125,7 +136,10 @@ def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
         ValueError: there are fewer constants than integrals, or `p` is not a vector.
     """
     p = _coefficients(p)
+    _require_order(m)
     constants = [*np.atleast_1d(np.asarray(0 if k is None else k))]
+    if any(each.dtype.kind == "c" for each in constants) and p.dtype.kind != "c":
+        raise TypeError(f"polyint takes real constants for {p.dtype}; got {k!r}; convert with .astype(np.complex64)")
     constants = constants * m if len(constants) == 1 else constants
     if len(constants) < m:
         raise ValueError(f"polyint takes a constant for each of {m} integrals, or one for all; got {len(constants)}")

@@ -222,8 +222,13 @@ def _accumulated(array: Array, dtype: npt.DTypeLike | None, out: Array | None) -
 
 
 def mask_of(condition: Any, array: Array) -> Any:
-    """Returns the mask of a reduction on the device, or True for all elements."""
-    return condition if condition is True else asarray(condition, device=array.runtime)
+    """Returns the mask of a reduction on the device, or True for all elements; raises TypeError if it has no bools."""
+    if condition is True:
+        return True
+    mask = asarray(condition, device=array.runtime)
+    if mask.dtype != BOOL:
+        raise TypeError(f"where= takes bools; got {mask.dtype}; compare first, as x != 0")
+    return mask
 
 
 def chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Array:
@@ -396,9 +401,14 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
     """
     array = checked(name, array)
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
+    distinct = without_repeats(array)
+    if axis is None and distinct is not array:
+        found = place_among_repeats(_place(name, extreme, distinct, None, False), distinct, array)
+        return found if kept is None else found.reshape(kept)
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
     at = axis_of(name, array.ndim, axis)
+    array = without_repeats(array, at)
     n = array.shape[at]
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
@@ -413,6 +423,26 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
         found = _first(_hits(_EXTREMES[extreme], array, at), at, keepdims)
     found = astype(found, index)
     return found if kept is None else found.reshape(kept)
+
+
+def without_repeats(array: Array, *axes: int) -> Array:
+    """Returns the view with the first of the equal slices along broadcast axes; of these axes, or by default all."""
+    among = axes or range(array.ndim)
+    repeated = [at for at in among if array.shape[at] > 1 and not array.strides[at]]
+    if not repeated:
+        return array
+    return array[tuple([slice(0, 1) if at in repeated else slice(None) for at in range(array.ndim)])]
+
+
+def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
+    """Returns the place in a flattened array, of a place in the flattened view without its repeats."""
+    found, step, distinct_step = apply("multiply", place, 0), 1, 1
+    for n, n_distinct in zip(array.shape[::-1], distinct.shape[::-1], strict=True):
+        if n_distinct > 1:
+            index = apply("remainder", apply("floor_divide", place, distinct_step), n_distinct)
+            found = apply("add", found, apply("multiply", index, step))
+        step, distinct_step = step * n, distinct_step * n_distinct
+    return found
 
 
 def _counting(array: Array, axis: int, n: int) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.creation import linspace, on
+from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.promotion import complex_of, default_float
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
@@ -33,6 +34,7 @@ def logspace(
         found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis, device=device))
         return found if dtype is None else astype(found, dtype)
     _require_numbers("logspace", start, stop, base)
+    axis_of("logspace", 1, axis)
     return on(device).array(_spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
 
 

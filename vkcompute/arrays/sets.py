@@ -24,6 +24,8 @@ def isin(
         invert: True to return the opposite.
         assume_unique, kind: have no effect.
     """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"isin has the kinds None, 'sort' and 'table'; got {kind!r}")
     if type(element) is not Array:
         element = _adapted(element, test_elements)
     others = ravel(_adapted(_within(test_elements, element.dtype), element))

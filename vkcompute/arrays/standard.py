@@ -306,6 +306,8 @@ def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
 def _indices(x: Array, indices: Any) -> Array:
     if type(indices) is Array:
         return indices
+    if np.asarray(indices).dtype.kind == "c":
+        raise TypeError(f"indices and counts are integers; got {indices!r}")
     found: Array = x.runtime.array(np.asarray(indices, default_int(x.runtime)))  # type: ignore[attr-defined]
     return found
 
@@ -339,7 +341,7 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any 
     if len(parts) > 1:
         dtype = common(a.runtime, [kind_of(each) for each in parts])
         a = concat(parts, axis=at, dtype=dtype)
-    for _ in range(n):
+    for _ in range(min(n, a.shape[at])):
         whole = (slice(None),) * at
         later, earlier = a[whole + (slice(1, None),)], a[whole + (slice(None, -1),)]  # noqa: RUF005
         a = apply("not_equal" if a.dtype == np.bool_ else "subtract", later, earlier)

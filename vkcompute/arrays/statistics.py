@@ -159,7 +159,7 @@ def _quantiles(
 ) -> Array:  # fmt: skip
     if method not in _OFFSETS:
         raise ValueError(f"{name}: the method is one of {', '.join(_OFFSETS)}; got {method!r}")
-    asked = q.numpy() if type(q) is Array else np.asarray(q, np.float64)
+    asked = _reals(name, q)
     if asked.size and not (asked.min() >= 0 and asked.max() <= 1):
         limits = "0 to 100" if "percentile" in name else "0 to 1"
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
@@ -236,7 +236,15 @@ def nanpercentile(
 
 
 def _hundredth(q: Any) -> Any:
-    return np.asarray(q.numpy() if type(q) is Array else q, np.float64) / 100
+    return _reals("percentile", q) / 100
+
+
+def _reals(name: str, q: Any) -> Any:
+    """Returns the numbers of quantiles on the host, in float64."""
+    found = np.asarray(q.numpy() if type(q) is Array else q)
+    if found.dtype.kind not in "biuf" and found.size:
+        raise TypeError(f"{name} takes q as real numbers; got {q!r}")
+    return found.astype(np.float64)
 
 
 def median(
@@ -336,6 +344,8 @@ def cov(
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"fweights of cov are integers; got {fweights.dtype}; pass aweights")
     ddof = (0 if bias else 1) if ddof is None else index(ddof)
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"covariances are of a float dtype; got dtype={np.dtype(dtype)}; convert them with .astype()")
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
     found = np.dtype(dtype) if dtype is not None else floating(common)
     x = _variables(m, found, rowvar)
@@ -359,6 +369,7 @@ def cov(
         if aweights is not None and ddof:
             squares = reductions.sum(apply("multiply", weight, astype(aweights, part_of(found))))
             n = apply("subtract", total, apply("divide", apply("multiply", squares, ddof), total))
+            n = apply("maximum", n, 0)
         scaled = apply("multiply", centred, weight)
     product = apply("divide", matmul(scaled, apply("conjugate", centred).T), n)
     return product.reshape(()) if product.size == 1 else product

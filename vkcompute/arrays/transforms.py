@@ -313,6 +313,8 @@ def irfft2(
 
 
 def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike | None, device: Any) -> Array:
+    if np.asarray(d).dtype.kind not in "biuf":
+        raise TypeError(f"the distance of samples is a real number; got d={d!r}")
     found = default_float() if dtype is None else np.dtype(dtype)
     if found.kind != "f":
         raise ValueError(f"frequencies are floats; got dtype={found}")

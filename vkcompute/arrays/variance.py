@@ -259,10 +259,13 @@ def distances(a: Array, mean: Operand, dtype: np.dtype[Any]) -> Array:
     """Returns the differences of elements from a mean, in at least a float dtype.
 
     Raises:
+        TypeError: the mean of real numbers is complex.
         ValueError: the mean does not broadcast to the array.
     """
     wide = wide_float(promoted(a.runtime, dtype, floating(a.dtype)))
     difference = apply("subtract", astype(a, wide) if a.dtype != wide else a, mean)
+    if difference.dtype.kind == "c" and a.dtype.kind != "c":
+        raise TypeError(f"the mean of real numbers is real; got mean={mean!r}, of {a.dtype}")
     if difference.shape != a.shape:
         raise ValueError(f"mean= broadcasts to the array's shape {a.shape}; got one of shape {np.shape(mean)}")
     return difference
@@ -272,8 +275,11 @@ def correction_of(ddof: float, correction: float | None) -> float:
     """Returns the one of two arguments that was given.
 
     Raises:
+        TypeError: it is no number.
         ValueError: both are.
     """
+    if isinstance(ddof if correction is None else correction, (str, complex, type(None))):
+        raise TypeError(f"ddof is a real number; got {ddof!r}")
     if ddof and correction is not None:
         raise ValueError(f"correction is ddof by another name: pass one; got ddof={ddof}, correction={correction}")
     return ddof if correction is None else correction

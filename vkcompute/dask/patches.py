@@ -9,7 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.array import core, linalg, random, utils
+from dask.array import core, linalg, random, reductions, utils
 from dask.array.backends import NumpyBackendEntrypoint
 from dask.array.slicing import shuffle_slice
 
@@ -112,10 +112,23 @@ def _merged_by_host(merge: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _of_real_type(aggregate: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the last steps of variances: Dask makes floats of a sample of the result, complex for complex chunks."""
+
+    @wraps(aggregate)
+    def wrapper(pairs: Any, *args: Any, computing_meta: bool = False, **named: Any) -> Any:
+        found = aggregate(pairs, *args, computing_meta=computing_meta, **named)
+        return found.real if computing_meta and type(found) is Array else found
+
+    return wrapper
+
+
 def register() -> None:
     """Wraps the functions."""
     percentile: Any = import_module("dask.array.percentile")  # dask.array has a function of this name
     percentile.merge_percentiles = _merged_by_host(percentile.merge_percentiles)
+    reductions.moment_combine = _of_real_type(reductions.moment_combine)
+    reductions.moment_agg = _of_real_type(reductions.moment_agg)
     linalg.inv = _inverted(linalg.inv)
     linalg.lu = _through_host(linalg.lu)
     random.Generator.permutation = _planned_by_host(random.Generator.permutation)

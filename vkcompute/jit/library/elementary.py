@@ -143,10 +143,14 @@ def pow(x: Any, y: Any, form: Any) -> Any:
 
 
 def _cube(x: Any, form: Any) -> Any:
-    """x ** 3, with the rounding errors of both products added."""
-    square, first = _product(x, x, form)
-    cube, second = _product(square, x, form)
-    return np.where(bits(abs(cube)) < form.INF, signed(abs(cube + (first * x + second)), x, form), cube)
+    """x ** 3, with the rounding errors of both products added. These would be 0 for small x, which are scaled."""
+    up = (form.BIAS - 1) // 3
+    small = abs(x) < 2.0 ** -(form.BIAS // 4)
+    size = abs(x) * np.where(small, 2.0**up, form.real(1))
+    square, first = _product(size, size, form)
+    cube, second = _product(square, size, form)
+    cube = np.where(bits(cube) < form.INF, cube + (first * size + second), cube)
+    return signed(cube * np.where(small, 2.0 ** (-3 * up), form.real(1)), x, form)
 
 
 def _product(x: Any, y: Any, form: Any) -> Any:

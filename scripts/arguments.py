@@ -1,0 +1,256 @@
+"""Calls every function of vkcompute.numpy with odd arguments, beside NumPy.
+
+python scripts/arguments.py --only average,quantile --pairs 2000
+
+Each call of `argument_calls.py` is made with one of its arguments replaced by each of the odd values, and with each
+further parameter of the function; `--pairs` adds calls with two arguments replaced, by a seed. What NumPy refuses must
+be refused, what both compute must be equal, and an error is of one line, and of a kind that callers expect. Calls that
+NumPy takes and we refuse are counted, and are no failures. The status is 1 after a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import random
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]  # the package of this checkout
+
+import numpy as np  # noqa: E402
+from argument_calls import ARRAYS, CALLS  # noqa: E402
+
+import vkcompute as vc  # noqa: E402
+import vkcompute.numpy as vnp  # noqa: E402
+
+ODD = (
+    "None", "True", "False", "0", "1", "2", "-1", "5", "1.5", "-0.5", "nan", "inf", "10**30", "1j", "'a'", "''", "b'x'",
+    "()", "(0,)", "(0, 0)", "(1, 0)", "[1.5]", "[]", "[[1, 2]]", "object()", "f4(1)", "i4(2)", "f4([])", "b1([True])",
+    "f4([[1, 2]])", "f4([nan, 1])", "i4([-1, 9])", "c8([1j])", "{}", "slice(None)", "...", "float", "'f4'", "len",
+)  # fmt: skip
+EXPECTED = TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError, RuntimeError
+"""Errors that callers expect of an argument; KeyError, AttributeError and others are of the function's inside."""
+_OUR_OWN = "descending", "stable", "a_min", "a_max", "correction", "axisa", "axisb", "axisc", "rtol", "subok"
+"""Parameters that some of NumPy's functions do not have."""
+ALLOWED = {
+    **dict.fromkeys(("keepdims", "overwrite_input", "assume_unique", "copy", "equal_nan", "optimize"), "a truth value"),
+    "order": "one of C, F, K and A everywhere",
+    "out": "None for no array; integers and floats within their kind, where some functions of NumPy demand one dtype",
+    "prepend": "None for nothing", "append": "None for nothing", "mean": "None for no mean",
+    "argpartition": "any order of the elements on both sides", "partition": "any order of the elements on both sides",
+    "intersect1d.assume_unique": "the right result all the same",
+    "empty_like": "any elements", "divmod": "inf // x is inf, as the Array API standard has it",
+    "bartlett": "of real numbers", "blackman": "of real numbers", "hamming": "of real numbers",
+    "hanning": "of real numbers", "polymul": "leading zeros are kept", "real": "bools stay", "imag": "bools stay",
+    "place.2": "any dtype of the same kind", "putmask.2": "any dtype of the same kind", "sorted": "always in order",
+    "fft.fftfreq.dtype": "None for the default", "fft.rfftfreq.dtype": "None for the default",
+}  # fmt: skip
+"""Parameter, function, or both -> why a call may do more than NumPy's, or something else."""
+_LIMIT_S = 5
+_TYPES = {"f4": np.float32, "i4": np.int32, "b1": np.bool_, "c8": np.complex64, "u1": np.uint8}
+
+
+class Case(NamedTuple):
+    """A call.
+
+    Attributes:
+        function: its name below the namespace.
+        parameters: the names of those that are odd; positions of arguments without a name.
+        text: the call.
+    """
+
+    function: str
+    parameters: tuple[str, ...]
+    text: str
+
+
+class Names(dict[str, Any]):
+    """The names that a call may use; arrays are made on use, so that each call has its own."""
+
+    def __init__(self, xp: Any) -> None:
+        super().__init__(xp=xp, nan=np.nan, inf=np.inf, f=_first, **_TYPES)
+        self.lines = dict(line.split(" = ") for line in ARRAYS.strip().splitlines())
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self.lines:
+            raise KeyError(name)
+        made = np.array(eval(self.lines[name], dict(_TYPES)))
+        self[name] = made if self["xp"] is np else vnp.asarray(made)
+        return self[name]
+
+
+def _first(*args: Any) -> Any:
+    return args[0]
+
+
+class Endless(Exception):
+    """A call took longer than the limit."""
+
+
+def _end(*_: Any) -> None:
+    raise Endless(f"no result within {_LIMIT_S} s")
+
+
+class Outcome(NamedTuple):
+    """What a call did: it returned a value, or raised an error."""
+
+    value: Any = None
+    error: BaseException | None = None
+    is_deprecated: bool = False
+
+
+def outcome(xp: Any, text: str) -> Outcome:
+    """Makes a call; the value has the arrays that it writes, too."""
+    names = Names(xp)
+    with warnings.catch_warnings(record=True) as seen, np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        signal.signal(signal.SIGALRM, _end)
+        signal.alarm(_LIMIT_S)
+        try:
+            result = eval(f"xp.{text}", {}, names)
+            written = [names[each] for each in ("out", "o", "io") if each in names]
+            value = [plain(each) for each in (result, *written)]
+        except Exception as error:
+            return Outcome(error=error)
+        finally:
+            signal.alarm(0)
+    return Outcome(value, None, any(issubclass(each.category, DeprecationWarning) for each in seen))
+
+
+def plain(value: Any) -> Any:
+    """Returns a result with NumPy's arrays in place of ours, and lists in place of tuples."""
+    if isinstance(value, vc.Array):
+        return value.numpy()
+    if isinstance(value, (tuple, list)):
+        return [plain(each) for each in value]
+    return np.asarray(value) if isinstance(value, (bool, int, float, complex, np.generic)) else value
+
+
+def is_alike(one: Any, other: Any, *, only_shapes: bool) -> bool:
+    """True if results have the same shapes and kinds of numbers, and nearly the same values."""
+    if isinstance(one, list) or isinstance(other, list):
+        pairs = list(zip(one, other, strict=False)) if isinstance(one, list) and isinstance(other, list) else []
+        return (
+            isinstance(one, list)
+            and isinstance(other, list)
+            and len(one) == len(other)
+            and all(is_alike(*pair, only_shapes=only_shapes) for pair in pairs)
+        )
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return type(one) is type(other)
+    kinds = {one.dtype.kind, other.dtype.kind}
+    if one.shape != other.shape or (len(kinds) == 2 and kinds != {"i", "u"}):
+        return False
+    return only_shapes or bool(np.allclose(one, other, 1e-3, 1e-4, equal_nan=True))
+
+
+def judged(case: Case) -> str:
+    """Returns "alike", "refused", or what is wrong: "accepted", "different", "internal"."""
+    wanted, result = outcome(np, case.text), outcome(vnp, case.text)
+    if result.error is not None:
+        is_plain = isinstance(result.error, EXPECTED) and str(result.error) and "\n" not in str(result.error)
+        return "internal" if not is_plain else "alike" if wanted.error is not None else "refused"
+    if wanted.is_deprecated or not _is_numeric(wanted.value):
+        return "alike"
+    if wanted.error is not None:
+        takes_more = isinstance(wanted.error, AttributeError) or "10**30" in case.text
+        return "alike" if takes_more else "accepted"  # lists where NumPy takes arrays; NumPy's ints have limits
+    is_drawn = case.function.startswith(("random.", "empty"))
+    return "alike" if is_alike(wanted.value, result.value, only_shapes=is_drawn) else "different"
+
+
+def is_allowed(case: Case) -> bool:
+    """True if the table of exceptions has the function, or one of the odd parameters."""
+    names = (*case.parameters, case.function, *[f"{case.function}.{name}" for name in case.parameters])
+    return any(name in ALLOWED for name in names)
+
+
+def _is_numeric(value: Any) -> bool:
+    """True unless NumPy made objects or texts of a value."""
+    if isinstance(value, list):
+        return all(map(_is_numeric, value))
+    return not isinstance(value, np.ndarray) or value.dtype.kind in "biufc"
+
+
+def parameters_of(call: ast.Call, function: str) -> list[str]:
+    """Returns the names of the arguments of a call, and of the function's further parameters."""
+    try:
+        target = eval(f"xp.{function}", {"xp": vnp})
+        known = [each for each in inspect.signature(target).parameters.values() if each.kind not in (2, 4)]
+    except (TypeError, ValueError):
+        known = []
+    named = [each.arg for each in call.keywords if each.arg]
+    places = [str(at) for at in range(len(call.args))]
+    further = [each.name for each in known[len(places) :] if each.kind != each.POSITIONAL_ONLY]
+    return [*places, *named, *[name for name in further if name not in (*named, "device", "like", *_OUR_OWN)]]
+
+
+def replaced(call: ast.Call, odd: dict[str, str]) -> str:
+    """Returns the text of a call with other arguments."""
+    args = [odd.get(str(at), ast.unparse(each)) for at, each in enumerate(call.args)]
+    named = {each.arg: ast.unparse(each.value) for each in call.keywords if each.arg}
+    named.update({name: text for name, text in odd.items() if not name.isdigit()})
+    return f"{ast.unparse(call.func)}({', '.join([*args, *[f'{name}={text}' for name, text in named.items()]])})"
+
+
+def cases(n_pairs: int, seed: int, only: set[str]) -> Iterator[Case]:
+    """Yields the calls with one odd argument, then those with two."""
+    rng, calls = random.Random(seed), []
+    for line in CALLS.strip().splitlines():
+        call = ast.parse(line, mode="eval").body
+        assert isinstance(call, ast.Call)
+        function = ast.unparse(call.func).replace("default_rng(0).", "")
+        if only and function not in only:
+            continue
+        names = parameters_of(call, ast.unparse(call.func))
+        calls.append((call, function, names))
+        for name in names:
+            for text in ODD:
+                yield Case(function, (name,), replaced(call, {name: text}))
+    for _ in range(n_pairs if calls else 0):
+        call, function, names = rng.choice(calls)
+        chosen = rng.sample(names, min(2, len(names)))
+        yield Case(function, tuple(chosen), replaced(call, {name: rng.choice(ODD) for name in chosen}))
+
+
+def main() -> int:
+    """Makes the calls, and prints those that fail."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="functions, divided by commas")
+    parser.add_argument("--pairs", type=int, default=0, help="calls with two odd arguments")
+    parser.add_argument("--seed", type=int, default=0, help="of the pairs")
+    parser.add_argument("--all", action="store_true", help="print every call that fails, not the first of a kind")
+    parser.add_argument("--refused", action="store_true", help="print also what NumPy takes and is refused")
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+    shown: set[tuple[Any, ...]] = set()
+    for case in cases(options.pairs, options.seed, {*options.only.split(",")} - {""}):
+        verdict = judged(case)
+        if is_allowed(case):
+            verdict = "allowed" if verdict in ("accepted", "different") else verdict
+        counts[verdict] += 1
+        key = verdict, case.function, case.parameters
+        is_wrong = verdict in ("accepted", "different", "internal") or (options.refused and verdict == "refused")
+        if is_wrong and (options.all or key not in shown):
+            shown.add(key)
+            wanted, result = outcome(np, case.text), outcome(vnp, case.text)
+            print(f"{verdict}: {case.text}\n    NumPy: {_line(wanted)}\n    here:  {_line(result)}", flush=True)
+    print(", ".join(f"{n:,} {verdict}" for verdict, n in sorted(counts.items())))
+    return int(any(counts[each] for each in ("accepted", "different", "internal")))
+
+
+def _line(found: Outcome) -> str:
+    """Returns an outcome as a short line."""
+    text = repr(found.value[0]) if found.error is None else f"{type(found.error).__name__}: {found.error}"
+    return " ".join(text.split())[:160]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
