@@ -130,6 +130,11 @@ def grid_over(name: str, shape: Sizes | None, local_size: Sizes, ids: IdAxes) ->
             f"{name} writes an array of {len(shape)} axes, and a grid has at most three; give the grid, as "
             f"{name}[groups, local_size](…)"
         )
+    if any(axis >= max(len(shape), 1) and local_size[axis] == 1 for axis in ids.of_groups):
+        raise ValueError(
+            f"{name} reads {_described(ids)}, and the default grid has the axes of an array of shape {tuple(shape)}; "
+            f"give the grid, as {name}[groups, local_size](…)"
+        )
     lengths = (*shape[::-1], 1, 1, 1)[:3]
     grid = tuple([-(-n // size) for n, size in zip(lengths, local_size, strict=True)])
     alone = [
