@@ -29,6 +29,20 @@ def test_copies_of_many_runs(gpu: vc.Runtime, name: str) -> None:
         assert (copy.numpy() == expected).all()
 
 
+@pytest.mark.parametrize("length", [1, 7, 8, 63, 64])
+@pytest.mark.parametrize("n_runs", [16, 17, 64, 65])
+def test_copies_of_few_and_of_long_runs(gpu: vc.Runtime, n_runs: int, length: int) -> None:
+    """On both sides of the numbers at which a kernel takes the place of regions."""
+    data = np.arange(n_runs * 2 * length, dtype=np.float32).reshape(n_runs, 2 * length)
+    x, out = gpu.array(data), gpu.zeros((n_runs, 2 * length))
+    part, expected = x[:, length:], data[:, length:]
+    assert np.array_equal(part.copy().numpy(), expected)
+    assert np.array_equal(vnp.concat([part, part.T.T], axis=1).numpy(), np.concatenate([expected] * 2, 1))
+    out[:, :length] = part
+    out[:, length:].copy_from(part)
+    assert np.array_equal(out.numpy(), np.concatenate([expected] * 2, 1))
+
+
 def test_copies_in_a_graph(gpu: vc.Runtime) -> None:
     data = np.arange(130 * 97, dtype=np.float32).reshape(130, 97)
     x, out = gpu.array(data), gpu.zeros((97, 130))

@@ -100,6 +100,25 @@ def test_a_variable_selects_from_a_tuple(machine: vkcompute.Runtime | None, at: 
 
 
 @triton.jit
+def both(n):
+    return n, n + 1
+
+
+@triton.jit
+def over_both(out_ptr, n):
+    at = 0
+    for value in both(n):
+        for k, other in enumerate(both(value)):
+            tl.store(out_ptr + at, value * other + k)
+            at += 1
+
+
+def test_a_loop_over_what_a_call_returns(machine: vkcompute.Runtime | None) -> None:
+    (found,) = run(machine, over_both, (1,), (np.zeros(4, np.int32), 5))
+    assert found.tolist() == [25, 31, 36, 43]
+
+
+@triton.jit
 def over(out_ptr, n, WHICH: tl.constexpr):
     if WHICH == "int":
         for _ in n:
@@ -116,9 +135,6 @@ def over(out_ptr, n, WHICH: tl.constexpr):
     elif WHICH == "dtype":
         for dtype in (tl.float32, tl.int32):
             tl.store(out_ptr, n.to(dtype))
-    elif WHICH == "call":
-        for value in both(n):
-            tl.store(out_ptr, value)
     elif WHICH == "outside":
         for value in OUTSIDE:
             tl.store(out_ptr, value)
@@ -132,11 +148,6 @@ def over(out_ptr, n, WHICH: tl.constexpr):
 OUTSIDE = [1, 2]
 
 
-@triton.jit
-def both(n):
-    return n, n
-
-
 _RULE = "a for loop iterates over range(…), tl.range(…), tl.static_range(…), enumerate(…), zip(…), a tuple or a list"
 
 
@@ -148,7 +159,6 @@ _RULE = "a for loop iterates over range(…), tl.range(…), tl.static_range(…
         ("outside", f"{_RULE}; got a list from outside, which may change; make it a tuple", "in OUTSIDE"),
         ("float", f"{_RULE}; got 2.5", "in 2.5"),
         ("block", f"{_RULE}; got a block of int32[4]; a block is computed as a whole: leave", "tl.arange(0, 4)"),
-        ("call", f"{_RULE}; got a tuple of 2; assign it to a variable before the loop", "both(n)"),
         ("pointer", "got a pointer to out_ptr in it; index it by constants, as in a loop over tl.static_ra", "for"),
         ("dtype", "a variable selects numbers and blocks from a tuple; got the type fp32 in it; index it", "for dtype"),
         ("index", "a tuple is indexed by a scalar; got a block of int32[2]; write tl.gather", "(1, 2)[tl.arange"),

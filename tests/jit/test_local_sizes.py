@@ -120,13 +120,29 @@ def test_a_grid_with_fewer_axes_than_the_kernel_reads(gpu: vc.Runtime) -> None:
     out = gpu.zeros((4, 3), np.int32)
     for launched, array in ((coordinates, out), (coordinates.simulate, np.zeros((4, 3), np.int32))):
         with pytest.raises(
-            ValueError, match=r"ids along x and y, and the grid \(10,\) has fewer axes.*grid=\(10, 13\)"
+            ValueError, match=r"ids along x and y, and the grid \(10,\) has fewer.* or write grid=\(10, 13\)"
         ):
             launched[(10, 13)](array)
-        with pytest.raises(ValueError, match=r"grid=\(10, 1\), or in brackets as coordinates\[\(10, 1\), local_size\]"):
+        with pytest.raises(ValueError, match=r"give workgroups for each axis, as grid=\(10, 1\)$"):
             launched(array, grid=10)
     coordinates[1, (4, 4)](out)  # which the workgroup covers
     assert out.numpy().tolist() == [[10 * j + i for i in range(3)] for j in range(4)]
+
+
+@vc.kernel
+def flat(out, n):
+    i, j = vc.global_id(0), vc.global_id(1)
+    if i < n and n * j + i < out.size:
+        out[n * j + i] = 1
+
+
+def test_a_default_grid_with_fewer_axes_than_the_kernel_reads(gpu: vc.Runtime) -> None:
+    for launched, out in ((flat, gpu.zeros(12)), (flat.simulate, np.zeros(12, np.float32))):
+        with pytest.raises(
+            ValueError, match=r"reads ids along x and y, and the default grid has the axes of .* \(12,\)"
+        ):
+            launched(out, 4)
+        launched[(1, 3), 4](out, 4)
 
 
 @vc.kernel(local_size=(TILE, TILE))
@@ -225,17 +241,28 @@ def selected(x, out):
     out[i] = np.where(i < 63, tile[i + 1], 0)
 
 
+def neighbours(x, out):
+    tile = vc.shared(64, vc.float32)
+    i = vc.local_id(0)
+    tile[i] = x[i]
+    vc.barrier()
+    left, right = tile[i - 1], tile[i + 1]
+    if 0 < i < vc.local_size(0) - 1:
+        out[i] = left + right
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize(
     ("kernel", "ndim", "fitting", "others"),
     [
         (product._definition.function, 2, [(4, 4, 1)], [(16, 8, 1), (4, 2, 1), (2, 4, 1), (4, 8, 1), (8, 4, 1)]),
-        (turned, 1, [(64, 1, 1)], [(32, 1, 1), (128, 1, 1), (1, 1, 1)]),
+        (turned, 1, [(64, 1, 1)], [(32, 1, 1), (48, 1, 1), (128, 1, 1), (1, 1, 1)]),
         (padded, 2, [(8, 8, 1)], [(8, 4, 1), (4, 8, 1), (16, 8, 1), (8, 16, 1)]),
         (with_border, 1, [(64, 1, 1)], [(128, 1, 1)]),
         (halved, 1, [(64, 1, 1)], [(256, 1, 1)]),
         (in_steps, 1, [(64, 1, 1), (16, 1, 1), (256, 1, 1)], []),
         (selected, 1, [(64, 1, 1)], []),
+        (neighbours, 1, [(64, 1, 1), (32, 1, 1)], [(128, 1, 1)]),
     ],
 )
 def test_shared_arrays_for_another_local_size(

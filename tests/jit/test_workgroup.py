@@ -328,6 +328,21 @@ def test_barriers_where_only_some_may_come(statement: str) -> None:
     assert line[caret.index("^") :] == "vc.barrier()"
 
 
+@pytest.mark.device_only
+def test_a_condition_on_an_array_that_another_argument_writes(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def waits(x, out):
+        out[vc.global_id(0)] = vc.global_id(0)
+        if x[0] > 3:
+            vc.barrier()
+
+    x, out = gpu.zeros(GROUP), gpu.zeros(GROUP)
+    waits(x, out)
+    assert np.array_equal(out.numpy(), np.arange(GROUP))
+    with pytest.raises(KernelError, match="one on memory that they write with no barrier in between"):
+        waits(out, out)
+
+
 REFUSED = [
     (
         "y = vc.shared(n, vc.int32)",

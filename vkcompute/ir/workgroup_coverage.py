@@ -53,10 +53,13 @@ def local_size_misfit(function: Function) -> Misfit | None:
             found, last = reached.of(op.args[0]), (op.memory.length or 0) - 1
             if found is None:
                 continue
+            (least, most), is_stencil = found
             for limits in ((0, last), written[op.memory])[: 2 if op.code == "load" else 1]:
-                if found[0] < limits[0] or found[1] > limits[1]:
-                    index = found[1] if found[1] > limits[1] else found[0]
-                    return Misfit(op, index, None if limits == (0, last) else limits)
+                below, above = least < limits[0], most > limits[1]
+                if op.code == "load" and is_stencil:  # invocations at an end may ignore what they load
+                    below, above = most < limits[0], least > limits[1]
+                if below or above:
+                    return Misfit(op, most if above else least, None if limits == (0, last) else limits)
     return None
 
 
@@ -93,8 +96,11 @@ class _Reached:
             if first <= last:
                 self._counters[counter] = first, last
 
-    def of(self, value: Value) -> Interval | None:
-        """The least and the greatest number that a value has in the workgroup; None if unknown."""
+    def of(self, value: Value) -> tuple[Interval, bool] | None:
+        """The least and the greatest number that a value has in the workgroup; None if unknown.
+
+        With True for the own index of an invocation and that of a neighbour, such as local_id(0) + 1.
+        """
         terms = self._terms(value)
         if terms is None:
             return None
@@ -102,7 +108,8 @@ class _Reached:
         for atom, factor in terms.items():
             ends = [factor * n for n in self._interval(atom)]
             low, high = low + min(ends), high + max(ends)
-        return low, high
+        is_stencil = all(isinstance(atom, tuple) and factor > 0 for atom, factor in terms.items() if atom is not None)
+        return (low, high), is_stencil
 
     def _interval(self, atom: Atom) -> Interval:
         if atom is None:

@@ -134,7 +134,13 @@ def _demand_fit(function: ir.Function) -> None:
             f"this reads element {misfit.element} of a shared array of {n}, of which workgroups of {size} write "
             f"elements {least} to {most} only"
         )
-    remedy = "declare the local size that the array is made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
+    remedy = (
+        "index elements from 0"
+        if misfit.element < 0
+        else (
+            "declare the local size that the array is made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
+        )
+    )
     raise KernelError(str(misfit.access.loc).replace(WHERE, f"{what}; {remedy}"))
 
 

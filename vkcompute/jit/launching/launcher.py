@@ -152,7 +152,7 @@ class Launcher:
         if (
             found.linear is not None
             and found.array_bindings is None
-            and 0 in found.ids.of_groups
+            and found.ids.of_groups == (0,)
             and 0 in found.ids.in_group
             and args[found.linear].size <= most * found.local_size[0]
         ):

@@ -18,8 +18,8 @@ from vkcompute.jit.library.ids import outside
 _MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
 _BARRIER = (
     "only some invocations of a workgroup may reach this barrier, which is undefined: it is in a branch or a loop "
-    "whose condition may differ among them, or after a return; put only loads and stores in branches, as 'if i < n:', "
-    "and vc.barrier() after them"
+    "whose condition may differ among them, as one on memory that they write with no barrier in between, or after a "
+    "return; put only loads and stores in branches, as 'if i < n:', and vc.barrier() after them"
 )
 
 

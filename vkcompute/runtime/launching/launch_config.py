@@ -130,6 +130,11 @@ def grid_over(name: str, shape: Sizes | None, local_size: Sizes, ids: IdAxes) ->
             f"{name} writes an array of {len(shape)} axes, and a grid has at most three; give the grid, as "
             f"{name}[groups, local_size](…)"
         )
+    if any(axis >= max(len(shape), 1) and local_size[axis] == 1 for axis in ids.of_groups):
+        raise ValueError(
+            f"{name} reads {_described(ids)}, and the default grid has the axes of an array of shape {tuple(shape)}; "
+            f"give the grid, as {name}[groups, local_size](…)"
+        )
     lengths = (*shape[::-1], 1, 1, 1)[:3]
     grid = tuple([-(-n // size) for n, size in zip(lengths, local_size, strict=True)])
     alone = [
@@ -153,10 +158,10 @@ def demand_axes(name: str, config: LaunchConfig, ids: IdAxes) -> None:
     groups, local_size, _ = config
     axes = [] if groups is None else [axis for axis in ids.of_groups if axis >= len(groups)]
     if groups is not None and any(local_size is None or local_size[axis] == 1 for axis in axes):
-        meant = grid_meant(config) or (*groups, 1, 1)[: axes[-1] + 1]
+        each = (*groups, 1, 1)[: axes[-1] + 1]
         raise ValueError(
             f"{name} reads {_described(ids)}, and the grid {groups} has fewer axes; give workgroups for each axis, as "
-            f"grid={meant}, or in brackets as {name}[{meant}, local_size](…)"
+            f"grid={each}{grid_remedy(config)}"
         )
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature, shorten_traceback
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
@@ -37,8 +38,11 @@ else:
         __slots__ = ()
 
 
-_MOST_RUNS_ON_CPU, _MOST_RUNS_ON_GPU = 4096, 16
-"""Runs of bytes in a view beyond which a kernel copies it. A region takes lavapipe 0.25 us, and an H200 1.7 us."""
+_FEW_RUNS_ON_CPU, _FEW_RUNS_ON_GPU, _MOST_RUNS = 64, 16, 16_384
+"""Runs of bytes in a view up to which it is copied by regions, and beyond which a kernel copies it.
+
+Between these, a kernel copies short runs: an H200 takes 1.7 us per region, for others see `Quirks.region_elements`.
+"""
 
 
 class Array(StridedView, Mathematics):
@@ -658,7 +662,7 @@ def restored(host: HostArray) -> Array:
 
 def copy_elements(source: Array, target: Array) -> None:
     """Copies an array into another of the same shape and dtype, by a kernel where the runs of bytes are many."""
-    if _has_many_runs(source, target):
+    if _suits_kernel(target, source.strides, target.strides):
         with suppress(MissingFeature):  # kernels on the device lack the dtype
             namespace().copy_into(source, target)
             return
@@ -669,9 +673,7 @@ def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
     """Copies arrays side by side along an axis into another: small ones in one task."""
     for each in sources:
         each.compute()
-    itemsize = target.dtype.itemsize
-    most = _most_runs(target)
-    if not any(_has_many_runs(each) or layout.n_runs(each.shape, target.strides, itemsize) > most for each in sources):
+    if not any(_suits_kernel(each, each.strides, target.strides) for each in sources):
         join_views(sources, target, axis)
         return
     start = 0
@@ -681,14 +683,13 @@ def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
         start = stop
 
 
-def _has_many_runs(*arrays: Array) -> bool:
-    n_runs = max(layout.n_runs(each.shape, each.strides, each.dtype.itemsize) for each in arrays)
-    return n_runs > _most_runs(arrays[0])
-
-
-def _most_runs(array: Array) -> int:
-    """Returns the runs of bytes that a copy by regions has at most."""
-    return _MOST_RUNS_ON_CPU if array.runtime.device.physical.kind == "cpu" else _MOST_RUNS_ON_GPU
+def _suits_kernel(array: Array, *strides: layout.Shape) -> bool:
+    """True if a kernel copies elements of an array's shape, between memory with these strides, faster than regions."""
+    physical, itemsize = array.runtime.device.physical, array.dtype.itemsize
+    n_runs = max(layout.n_runs(array.shape, each, itemsize) for each in strides)
+    if n_runs <= (_FEW_RUNS_ON_CPU if physical.kind == "cpu" else _FEW_RUNS_ON_GPU):
+        return False
+    return n_runs > _MOST_RUNS or array.size < n_runs * quirks_of(physical).region_elements
 
 
 def _is_packed_first(source: Array, target: Array) -> bool:
@@ -697,7 +698,7 @@ def _is_packed_first(source: Array, target: Array) -> bool:
     A graph that is being recorded takes the copy as it is: it would keep the contiguous one.
     """
     alike = source.shape == target.shape and source.dtype == target.dtype and source.runtime is target.runtime
-    if not alike or target.shares_elements or not _has_many_runs(source, target):
+    if not alike or target.shares_elements or not _suits_kernel(target, source.strides, target.strides):
         return False
     (buffer, start, stop), (other, low, high) = source.range, target.range
     return (buffer is not other or stop <= low or high <= start) and target.runtime.scheduler.recording() is None
