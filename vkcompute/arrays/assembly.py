@@ -243,7 +243,7 @@ def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
 
 def trim_zeros(filt: Array, trim: str = "fb", axis: Axis = None) -> Array:
     """Returns a view without the zeros at the front and back of axes, by default of all; waits for their numbers."""
-    if trim.lower() not in ("f", "b", "fb", "bf"):
+    if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
         raise ValueError(f'trim is "f" for the front, "b" for the back, or "fb"; got {trim!r}')
     axes, whole = axes_of("trim_zeros", filt.ndim, axis), range(filt.ndim)
     ends = [slice(None)] * filt.ndim

@@ -176,18 +176,35 @@ class BinaryUfunc(Ufunc):
         """
         (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
-            axes = reduced_axes(self.__name__, array.ndim, axis)
-            if array.dtype.kind not in "biu" or selection:
-                raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
-            wide = astype(array, np.int32) if array.dtype.kind == "b" else array
-            found = reductions.reduce(self._row, wide, axes, np.dtype(dtype or wide.dtype), keepdims)
-            found = astype(found, np.bool_) if array.dtype.kind == "b" and dtype is None else found
+            found = self._of_bits(array, axis, dtype, keepdims, **selection)
         elif self._row in _REDUCTIONS:
             options = {"dtype": dtype} if self._row in ("add", "multiply") else {}
             found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **options, **selection)
         else:
             found = self._folded(array, axis, dtype, keepdims, **selection)
         return written(found, out)
+
+    def _of_bits(
+        self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None,
+        where: Any = True,
+    ) -> Array:  # fmt: skip
+        """Returns the reduction by a function of bits."""
+        name = f"{self.__name__}.reduce"
+        if array.dtype.kind not in "biu":
+            raise TypeError(f"{name} takes integers or bools; got {array.dtype}; convert with .astype()")
+        axes = reduced_axes(self.__name__, array.ndim, axis)
+        if where is not True:
+            neutral = np.array(self.identity).astype(array.dtype)[()]  # -1, of all bits, also of unsigned integers
+            array = choose(asarray(where, np.bool_, device=array.runtime), array, neutral)
+        wide = astype(array, np.int32) if array.dtype.kind == "b" else array
+        found = reductions.reduce(self._row, wide, axes, np.dtype(dtype or wide.dtype), keepdims)
+        found = astype(found, np.bool_) if array.dtype.kind == "b" and dtype is None else found
+        if initial is None:
+            return found
+        start = np.asarray(initial.numpy() if type(initial) is Array else initial)
+        if start.dtype.kind not in "biu":
+            raise TypeError(f"{name}: initial is an integer; got {initial!r}")
+        return self(found, asarray(np.asarray(start.tolist(), found.dtype), device=found.runtime))
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
