@@ -265,3 +265,13 @@ def test_kernels_and_functions_of_elements_run_on_blocks() -> None:
 def test_what_has_no_device_form_is_an_error() -> None:
     with pytest.raises(TypeError, match=r"np\.is_busday has no form for device arrays"):
         on_device(X).map_blocks(np.is_busday, dtype=bool).compute()
+
+
+def test_distinct_elements_with_indices_and_numbers() -> None:
+    host = np.array([[3, 1, 2], [3, 1, 9], [9, 0, 3]], np.int32)
+    x = da.from_array(host, chunks=(2, 2)).to_backend("vkcompute")
+    found = da.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    expected = np.unique(host, return_index=True, return_inverse=True, return_counts=True)
+    for one, other in zip(dask.compute(*found), expected, strict=True):
+        assert type(one) is vc.Array
+        np.testing.assert_array_equal(one.numpy().reshape(other.shape), other)
