@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import warnings
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
+from vkcompute import nn
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "sqrt of a number": lambda xp: xp.sqrt(2.25),
@@ -114,3 +118,62 @@ def test_arrays_written_as_indices(call: Callable[[Any], Any]) -> None:
 def test_errstate_is_accepted() -> None:
     with vnp.errstate(divide="ignore"):
         assert np.isinf((vnp.asarray([1.0]) / 0).numpy()).all()
+
+
+@pytest.mark.parametrize("space", [vnp, vnp.linalg, vnp.fft, nn], ids=lambda each: each.__name__)
+def test_none_is_no_array(gpu: vc.Runtime, space: Any) -> None:
+    """Each function refuses None in the place of its first array by a TypeError that names the function."""
+    x, wrong = gpu.zeros((3, 3)), {}
+    for name in dir(space):
+        function = getattr(space, name)
+        if name.startswith("_") or name == "get_item" or not isinstance(function, FunctionType):
+            continue
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+        if first is None or first.annotation not in ("Array", "Operand", "Sequence[Array]") or first.default is None:
+            continue
+        if first.kind == first.VAR_POSITIONAL or inspect.signature(function).return_annotation == "None":
+            continue
+        required = [
+            each for each in inspect.signature(function).parameters.values()
+            if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]  # fmt: skip
+        try:
+            function(None, *[x] * (len(required) - 1))
+        except TypeError as error:
+            if not re.match(r"\w+ takes (arrays, numbers, and lists|a sequence).*; got NoneType$", str(error)):
+                wrong[name] = str(error)
+        except Exception as error:
+            wrong[name] = repr(error)
+    assert wrong == {}
+
+
+def test_errors_name_the_function_that_was_called(gpu: vc.Runtime) -> None:
+    x = gpu.zeros((3, 4), np.complex64)
+    for call, message in (
+        (lambda: vnp.modf(x), "modf: trunc takes real numbers"),
+        (lambda: vnp.trapezoid(x, x[:2]), "trapezoid: "),
+        (lambda: vnp.hstack([]), "hstack: concat takes at least one array"),
+        (lambda: vnp.sort(x, 9), "sort: "),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_reductions_of_bits_take_initial_and_where(gpu: vc.Runtime, name: str) -> None:
+    host = np.random.default_rng(0).integers(0, 250, (5, 6)).astype(np.uint8)
+    for data, options in (
+        (host, {"initial": 3}),
+        (host.astype(np.int32), {"initial": -7, "axis": 1, "keepdims": True}),
+        (host, {"where": host > 100, "axis": None}),
+        (host > 100, {"initial": True, "where": host % 2 == 0}),
+    ):
+        expected = getattr(np, name).reduce(data, **options)
+        given = {key: gpu.array(value) if np.ndim(value) else value for key, value in options.items()}  # type: ignore[attr-defined]
+        found = getattr(vnp, name).reduce(gpu.array(data), **given)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.numpy(), expected)
+    with pytest.raises(TypeError, match=f"^{name}.reduce takes integers or bools; got float32; convert with .astype"):
+        getattr(vnp, name).reduce(gpu.zeros(3))
+    with pytest.raises(TypeError, match=f"^{name}.reduce: initial is an integer; got 0.5"):
+        getattr(vnp, name).reduce(gpu.zeros(3, np.int32), initial=0.5)

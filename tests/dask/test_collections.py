@@ -272,3 +272,13 @@ def test_variances_of_complex_chunks() -> None:
     for work in (lambda f: f(z).var(), lambda f: f(z).std(axis=0), lambda f: f(z).moment(3), lambda f: da.nanvar(f(z)),
                  lambda f: da.nanstd(f(z), axis=1)):  # fmt: skip
         compare(work)
+
+
+def test_distinct_elements_with_indices_and_numbers() -> None:
+    host = np.array([[3, 1, 2], [3, 1, 9], [9, 0, 3]], np.int32)
+    x = da.from_array(host, chunks=(2, 2)).to_backend("vkcompute")
+    found = da.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    expected = np.unique(host, return_index=True, return_inverse=True, return_counts=True)
+    for one, other in zip(dask.compute(*found), expected, strict=True):
+        assert type(one) is vc.Array
+        np.testing.assert_array_equal(one.numpy().reshape(other.shape), other)

@@ -109,3 +109,30 @@ def test_empty_arrays_and_errors(gpu: vc.Runtime) -> None:
         nn.conv2d(x, weight, stride=0, groups=2)
     with pytest.raises(ValueError, match='"same" with a stride of 1'):
         nn.conv2d(x, weight, stride=2, padding="same", groups=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dilation": -1}, "conv1d: dilation is an int, 1 or more; got -1"),
+        ({"stride": 0}, "conv1d: stride is an int, 1 or more; got 0"),
+        ({"stride": (1, 2)}, r"conv1d: stride is an int, 1 or more; got \(1, 2\)"),
+        ({"padding": -1}, "conv1d: padding is an int, 0 or more; got -1"),
+        ({"padding": "full"}, 'conv1d: padding is "valid", or "same" with a stride of 1, or a number; got \'full\''),
+        ({"groups": 4}, r"conv1d: the weights have shape \(out, 2 / groups, length\), .* got \(4, 2, 3\) and 4 groups"),
+        ({"groups": 1.5}, "conv1d: groups is an int; got 1.5"),
+        ({"dilation": 9}, r"conv1d: dilated filters of 3 exceed padded signals of 9"),
+        ({"activation": "tan"}, "conv1d: activation is None or one of relu, .*; got 'tan'"),
+    ],
+    ids=str,
+)
+def test_errors_of_signals_are_their_own(gpu: vc.Runtime, options: Any, message: str) -> None:
+    x, weight = gpu.zeros((3, 2, 9)), gpu.zeros((4, 2, 3))
+    with pytest.raises((TypeError, ValueError), match=f"^{message}$" if "activation" in options else f"^{message}"):
+        nn.conv1d(x, weight, **options)
+    with pytest.raises(ValueError, match=r"^conv1d: the bias has shape \(4,\); got \(3,\)"):
+        nn.conv1d(x, weight, gpu.zeros(3))
+    with pytest.raises(
+        ValueError, match=r"^conv1d takes \(n, channels, length\), with weights of 3 axes; got \(3, 2, 9\)"
+    ):
+        nn.conv1d(x, gpu.zeros((4, 2)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute import nn
@@ -188,3 +189,23 @@ def test_the_largest_elements(gpu: vc.Runtime, largest: bool) -> None:
     order = np.argsort(-host if largest else host, axis=1)[:, :2]
     np.testing.assert_array_equal(indices.numpy(), order)
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(host, order, 1))
+
+
+@pytest.mark.parametrize("n", [16, 5000])
+def test_halves_take_weights_of_float32(gpu: vc.Runtime, n: int) -> None:
+    if lacks(gpu, "float16"):
+        pytest.skip("needs float16")
+    rng = np.random.default_rng(0)
+    host, weight, bias = rng.normal(size=(3, n)).astype(np.float16), *rng.normal(size=(2, n)).astype(np.float32)
+    x, w, b = map(gpu.array, (host, weight, bias))
+    wide = host.astype(np.float64)
+    normal = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    for found, expected in (
+        (nn.layer_norm(x, n, w, b), normal * weight + bias),
+        (nn.layer_norm(x, n, w.astype(np.float16), b), normal * weight + bias),
+        (nn.rms_norm(x, n, w, 1e-5), wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * weight),
+    ):
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found.numpy(), expected, rtol=2e-3, atol=4e-3)
+    with pytest.raises(ValueError, match=r"the weight has shape .* and dtype float32, as the input; got .* float16"):
+        nn.layer_norm(x.astype(np.float32), n, w.astype(np.float16))

@@ -41,6 +41,15 @@ def test_windows_that_end_outside(gpu: vc.Runtime) -> None:
         nn.avg_pool2d(x, 6)
 
 
+def test_windows_of_bools(gpu: vc.Runtime) -> None:
+    host = np.random.default_rng(0).random((1, 2, 6, 6)) < 0.2
+    found = nn.max_pool2d(gpu.array(host), 3, 2, 1).numpy()
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, windows(host, 3, 2, 1, 0).max((4, 5)))
+    with pytest.raises(TypeError, match=r"^max_pool2d takes real numbers and bools; got complex64; pass x\.real"):
+        nn.max_pool2d(gpu.zeros((1, 1, 4, 4), np.complex64), 2)
+
+
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any) -> np.ndarray:
     scores = q.astype(np.float64) @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + bias
     powers = np.exp(scores - scores.max(-1, keepdims=True))

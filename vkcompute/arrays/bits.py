@@ -57,3 +57,12 @@ def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, b
     elif count is not None:
         found = found[..., :count]
     return found if axis is None else moveaxis(found, -1, axis)
+
+
+def byteswapped(x: Array) -> Array:
+    """Returns the elements with their bytes in reverse order; of complex ones those of each part."""
+    if x.dtype.itemsize == 1 or not x.size:
+        return x.copy()
+    n = x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1)
+    each = x.copy().reshape(-1).view(np.uint8).reshape((-1, n))
+    return each[:, ::-1].copy().reshape(-1).view(x.dtype).reshape(x.shape)

@@ -31,7 +31,7 @@ class Term(NamedTuple):
 
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Array:
     """Returns a view of an array that has elements; the offset is counted in bytes."""
-    return Array(x.runtime, x.buffer, x.offset + offset, tuple(shape), tuple(strides), x.dtype)
+    return x.viewed(offset, tuple(shape), tuple(strides))
 
 
 def grouped(x: Array, counts: Sequence[int]) -> Array:

@@ -50,13 +50,20 @@ class Arrays(dict[str, Array]):
         self.close()
 
 
-def load(file: Any, *, device: Any = None) -> Any:
-    """Loads the array of a .npy file, or the `Arrays` of a .npz file, to a device.
+def load(file: Any, mmap_mode: str | None = None, *, device: Any = None) -> Any:
+    """Loads the array of a .npy file, or the `Arrays` of a .npz file, to a device, in the byte order of this machine.
+
+    Args:
+        mmap_mode: "r" or "c" to map the file into memory while it is copied to the device.
 
     Raises:
-        ValueError: the file holds Python objects.
+        ValueError: the file holds Python objects, or `mmap_mode` would write to it.
     """
-    found = np.load(file, allow_pickle=False)
+    if mmap_mode not in (None, "r", "c"):
+        raise ValueError(
+            f'mmap_mode is "r", "c" or None: a device array is a copy, and not written to the file; got {mmap_mode!r}'
+        )
+    found: Any = np.load(file, mmap_mode, allow_pickle=False)  # type: ignore[arg-type]
     if isinstance(found, np.ndarray):
         return asarray(found, device=device)
     with found:

@@ -58,6 +58,9 @@ def may_share_memory(a: Any, b: Any) -> bool:
 
     Gaps between elements count as memory of the array.
     """
+    for each in (a, b):
+        if not isinstance(each, (Array, np.ndarray)):
+            raise TypeError(f"may_share_memory takes arrays; got {type(each).__name__}")
     if type(a) is Array and type(b) is Array:
         return not (a.is_pending or b.is_pending) and a.overlaps(b)
     (low, high), (start, stop) = _addresses(a), _addresses(b)

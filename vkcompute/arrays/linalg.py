@@ -178,16 +178,27 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
     return LstsqResult(*_by_lapack("lstsq", lambda x, y: np.linalg.lstsq(x, y, rcond), a, b))
 
 
+def _triangle(name: str, UPLO: Any) -> Literal["L", "U"]:  # noqa: N803
+    """Returns the name of a triangle in upper case.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if UPLO not in ("L", "U", "l", "u"):
+        raise ValueError(f'{name}: UPLO is "L" for the lower triangle or "U" for the upper one; got {UPLO!r}')
+    return "U" if UPLO in ("U", "u") else "L"
+
+
 def eigh(a: Array, UPLO: Literal["L", "U"] = "L") -> EighResult:  # noqa: N803
     """Returns eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read. On the host."""
     _of_square("eigh", a)
-    return EighResult(*_by_lapack("eigh", lambda host: tuple(np.linalg.eigh(host, UPLO)), a))
+    return EighResult(*_by_lapack("eigh", lambda host: tuple(np.linalg.eigh(host, _triangle("eigh", UPLO))), a))
 
 
 def eigvalsh(a: Array, UPLO: Literal["L", "U"] = "L") -> Array:  # noqa: N803
     """Returns eigenvalues of symmetric matrices, in ascending order. On the host."""
     _of_square("eigvalsh", a)
-    return _by_lapack("eigvalsh", lambda host: np.linalg.eigvalsh(host, UPLO), a)[0]
+    return _by_lapack("eigvalsh", lambda host: np.linalg.eigvalsh(host, _triangle("eigvalsh", UPLO)), a)[0]
 
 
 def eig(a: Array) -> EigResult:

@@ -158,7 +158,38 @@ def sliding_window_view(x: Array, window_shape: Shape, axis: Shape | None = None
     if 0 in shape:
         return temporary(x.runtime, tuple(shape), x.dtype)
     strides = x.strides + tuple([x.strides[at] for at in along])
-    return Array(x.runtime, x.buffer, x.offset, tuple(shape), strides, x.dtype)
+    return x.viewed(0, tuple(shape), strides)
+
+
+def as_strided(
+    x: Array, shape: Shape | None = None, strides: Sequence[int] | None = None, subok: bool = False,
+    writeable: bool = True,
+) -> Array:  # fmt: skip
+    """Returns a view of the memory of an array by a shape and strides in bytes.
+
+    Args:
+        subok, writeable: have no effect. Elements that overlap are not written.
+
+    Raises:
+        ValueError: the view is not within the memory that the array is a view of, or an element is not aligned.
+    """
+    lengths = x.shape if shape is None else _ints(shape)
+    steps = x.strides if strides is None else tuple([index(each) for each in strides])
+    if len(steps) != len(lengths) or min(lengths, default=0) < 0:
+        raise ValueError(f"as_strided: there is a stride per length, none negative; got {lengths} and {steps}")
+    if 0 in lengths:
+        return temporary(x.runtime, lengths, x.dtype)
+    if any(each % x.dtype.itemsize for each in steps):
+        raise ValueError(f"as_strided: strides are multiples of {x.dtype.itemsize} bytes, an element; got {steps}")
+    ends = [step * (n - 1) for step, n in zip(steps, lengths, strict=True)]
+    first = x.offset + sum([each for each in ends if each < 0])
+    last = x.offset + sum([each for each in ends if each > 0]) + x.dtype.itemsize
+    if first < 0 or last > x.buffer.used_bytes:
+        raise ValueError(
+            f"as_strided: a view is within the {x.buffer.used_bytes} bytes of the array's memory; got bytes {first} to "
+            f"{last}, of shape {lengths} and strides {steps}"
+        )
+    return x.viewed(0, lengths, steps)
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

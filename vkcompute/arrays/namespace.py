@@ -22,6 +22,7 @@ from vkcompute.arrays import sets as _sets
 from vkcompute.arrays import standard as _standard
 from vkcompute.arrays import statistics as _statistics
 from vkcompute.arrays import variance as _variance
+from vkcompute.arrays.bits import byteswapped as _byteswapped
 from vkcompute.arrays.bits import packbits as packbits
 from vkcompute.arrays.bits import unpackbits as unpackbits
 from vkcompute.arrays.creation import arange as arange
@@ -53,6 +54,7 @@ from vkcompute.arrays.grids import c_ as c_
 from vkcompute.arrays.grids import mgrid as mgrid
 from vkcompute.arrays.grids import ogrid as ogrid
 from vkcompute.arrays.grids import r_ as r_
+from vkcompute.arrays.host_polynomials import poly1d as poly1d
 from vkcompute.arrays.inspection import can_cast as can_cast
 from vkcompute.arrays.inspection import common_type as common_type
 from vkcompute.arrays.inspection import finfo as finfo
@@ -196,3 +198,4 @@ euler_gamma, True_, False_ = _np.euler_gamma, _np.True_, _np.False_
 __array_api_version__, __array_namespace_info__ = "2025.12", namespace_info
 _accept_host_data(globals())
 get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item
+byteswapped = _byteswapped

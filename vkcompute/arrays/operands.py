@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, MutableMapping, Sequence
 from functools import wraps
 from itertools import takewhile
@@ -21,7 +22,6 @@ NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each i
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
 _INTEGER = "int", "int | None"
-_PLACED = Array, type(None)
 
 
 def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
@@ -55,6 +55,11 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     arrays, several = arrays - variadic, several | variadic
     names = arrays | several | numbers
     integers = [(at, each.name) for at, each in enumerate(signature.parameters.values()) if each.annotation in _INTEGER]
+    fitting_by_name = {
+        each.name: {Array, type(None)} if each.default is None or "None" in str(each.annotation) else {Array}
+        for each in signature.parameters.values()
+        if each.name in names
+    }
     target = _written(signature)
     if not (names or integers) and target is None:
         return function
@@ -68,6 +73,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return placed(args, named)
         except Exception as error:
+            _name_caller(error, function.__name__)
             shorten_traceback(error)
             raise
 
@@ -82,7 +88,11 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             if got is not Array:
                 rule = f"{function.__name__} writes to {target}, a device array; got {got.__name__}"
                 raise TypeError(f"{rule}; upload it before, with gpu.array(data)")
-        fits = is_quick and Array in kinds and all(type(named[each]) in _PLACED for each in names & named.keys())
+        fits = (
+            is_quick
+            and Array in kinds
+            and all(type(named[each]) in fitting_by_name[each] for each in names & named.keys())
+        )
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
             return function(*args, **named)
         if not names:
@@ -91,12 +101,12 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         given, what = bound.arguments, function.__name__
         values = [*given.values()]
         runtime = _runtime_of(values)
-        for name in [each for each in given if each in names and given[each] is not None]:
+        for name in [each for each in given if each in names]:
             value = given[name]
+            if value is None and type(None) in fitting_by_name[name]:
+                continue
             if name in several:
-                given[name] = (
-                    value if type(value) is Array else tuple([_placed(what, x, runtime, value) for x in value])
-                )
+                given[name] = value if type(value) is Array else _all_placed(what, value, runtime)
             elif name in arrays or type(value) not in NUMBERS:
                 given[name] = _placed(what, value, runtime, values)
         if numbers and leading and not any(type(given[name]) is Array for name in names & given.keys()):
@@ -112,6 +122,14 @@ def _require_integer(function: str, name: str, value: Any) -> None:
         index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{function}: {name} is an integer; got {value!r}") from None
+
+
+def _name_caller(error: Exception, name: str) -> None:
+    """Prefixes an error's message with the function that was called, if it names another, which that one calls."""
+    text = error.args[0] if type(error) in (TypeError, ValueError, IndexError) and error.args else None
+    named = re.match(r"(\w+)(?:: | takes )", text) if isinstance(text, str) else None
+    if named is not None and named[1] != name:
+        error.args = (f"{name}: {text}", *error.args[1:])
 
 
 def _written(signature: inspect.Signature) -> str | None:
@@ -147,6 +165,17 @@ def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> A
             HostCopyWarning,
         )
     return beside(value, others, runtime)
+
+
+def _all_placed(name: str, values: Any, runtime: Runtime) -> tuple[Array, ...]:
+    """Returns a sequence of data as device arrays.
+
+    Raises:
+        TypeError: it is no sequence, or holds no data.
+    """
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} takes a sequence of arrays; got {type(values).__name__}")
+    return tuple([_placed(name, each, runtime, values) for each in values])
 
 
 def _runtime_of(operands: Sequence[Any]) -> Runtime:

@@ -73,20 +73,93 @@ def zeros(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return temporary(x.runtime, shape, dtype).fill(dtype.type(0))
 
 
-def _with_out(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Adds the keyword `out`: an array for the result, of its shape."""
+_OPTIONS = (
+    inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="Array | None"),
+    *[
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, default, annotation in (
+            ("dtype", None, "npt.DTypeLike | None"), ("axes", None, "Sequence[Any] | None"),
+            ("casting", "same_kind", "str"), ("order", "K", "str"), ("subok", True, "bool"),
+        )
+    ],
+)  # fmt: skip
 
-    @wraps(function)
-    def found(*args: Any, out: Array | None = None, **named: Any) -> Array:
-        return written(function(*args, **named), out)
 
-    signature = inspect.signature(function)
-    added = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Array | None")
-    found.__signature__ = signature.replace(parameters=[*signature.parameters.values(), added])  # type: ignore[attr-defined]
+def _generalized(
+    *n_axes: int, result: Callable[[Array, Array], int]
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """Adds the keywords of NumPy's generalized functions.
+
+    `out` is an array for the result. `dtype` is that in which to compute, and `casting` allows the conversion. `axes`
+    has a tuple of axes per operand and for the result. `order` and `subok` have no effect.
+
+    Args:
+        n_axes: the axes of each operand that the function takes together; vectors have one.
+        result: returns the number of those of the result.
+    """
+
+    def decorate(function: Callable[..., Array]) -> Callable[..., Array]:
+        name = function.__name__
+
+        @wraps(function)
+        def called(
+            x1: Array, x2: Array, out: Array | None = None, *, dtype: npt.DTypeLike | None = None, axes: Any = None,
+            casting: Any = "same_kind", order: str = "K", subok: bool = True, **named: Any,
+        ) -> Array:  # fmt: skip
+            if dtype is not None:
+                taken(name, x1, x2)
+                wanted = np.dtype(dtype)
+                for each in (x1, x2):
+                    if not np.can_cast(each.dtype, wanted, casting):
+                        raise TypeError(
+                            f"{name}: operands become dtype={wanted} if casting={casting!r} allows it; got "
+                            f"{each.dtype}; convert with .astype()"
+                        )
+                x1, x2 = converted(x1, wanted), converted(x2, wanted)
+            if axes is None:
+                return written(function(x1, x2, **named), out)
+            if named.get("axis", -1) != -1:
+                raise TypeError(f"{name} takes axis or axes, not both")
+            counts = [min(n, x.ndim) for n, x in zip(n_axes, (x1, x2), strict=True)]
+            counts.append(result(x1, x2))
+            given = _axes_of_cores(name, axes, counts)
+            last = [tuple(range(-n, 0)) for n in counts]
+            x1, x2 = (moveaxis(x, *each) for x, each in zip((x1, x2), zip(given, last, strict=True), strict=False))
+            return written(moveaxis(function(x1, x2, **named), last[2], given[2]), out)
+
+        parameters = inspect.signature(function).parameters.values()
+        first = [each for each in parameters if each.kind != each.KEYWORD_ONLY]
+        rest = [each for each in parameters if each.kind == each.KEYWORD_ONLY]
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [*first, _OPTIONS[0], *rest, *_OPTIONS[1:]], return_annotation="Array"
+        )
+        return called
+
+    return decorate
+
+
+def _axes_of_cores(name: str, axes: Any, counts: Sequence[int]) -> list[tuple[int, ...]]:
+    """Returns the axes per operand and of the result; those of the result may be missing if it has none.
+
+    Raises:
+        ValueError: there are more or fewer.
+    """
+    found = [(each,) if isinstance(each, (int, np.integer)) else tuple(each) for each in axes]
+    if len(found) == 2 and not counts[2]:
+        found.append(())
+    if [len(each) for each in found] != list(counts):
+        raise ValueError(
+            f"{name}: axes has {counts[0]}, {counts[1]} and {counts[2]} axes, of the operands and of the result; got "
+            f"{axes!r}"
+        )
     return found
 
 
-@_with_out
+def _matrix_axes(x1: Array, x2: Array) -> int:
+    return (x1.ndim > 1) + (x2.ndim > 1)
+
+
+@_generalized(2, 2, result=_matrix_axes)
 def matmul(x1: Array, x2: Array) -> Array:
     """Returns the matrix product: a vector is a row on the left, a column on the right; other axes broadcast.
 
@@ -257,6 +330,7 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
     return _over(("tensordot", a, b), left, right, dtype)
 
 
+@_generalized(1, 1, result=lambda x1, x2: 0)
 def vecdot(x1: Array, x2: Array, *, axis: int = -1) -> Array:
     """Returns the sum of products over an axis, as long in both arrays; of the conjugates of the first.
 
@@ -337,11 +411,13 @@ def trace(
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
+@_generalized(2, 1, result=lambda x1, x2: 1)
 def matvec(x1: Array, x2: Array) -> Array:
     """Returns the products of matrices and vectors, which are the last axes."""
     return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
+@_generalized(1, 2, result=lambda x1, x2: 1)
 def vecmat(x1: Array, x2: Array) -> Array:
     """Returns the products of vectors, conjugated if they are complex, and matrices."""
     conjugates = apply("conjugate", x1) if x1.dtype.kind == "c" else x1

@@ -23,6 +23,10 @@ from vkcompute.arrays.manipulation import moveaxis
 from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.ufunc import apply, astype, written
+from vkcompute.arrays.variates import Size, Variates
+from vkcompute.arrays.variates import on_host as _on_host
+from vkcompute.arrays.variates import shape_for as _shape
+from vkcompute.arrays.variates import shape_of as _shape_of
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -30,7 +34,6 @@ from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
-Size = int | tuple[int, ...] | None
 _LOCAL = 128
 _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
 
@@ -60,7 +63,7 @@ def _restored(seed: np.random.SeedSequence, device: Any, place: int) -> Generato
     return found
 
 
-class Generator:
+class Generator(Variates):
     """Makes arrays of random numbers, by the methods of `numpy.random.Generator`.
 
     Numbers of one seed are the same on every device: bits for integers, uniform numbers and permutations; other
@@ -401,22 +404,6 @@ class Generator:
         return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
 
 
-def _shape_of(parameter: Any) -> tuple[int, ...]:
-    """Returns the shape of a device array, or of numbers."""
-    return parameter.shape if type(parameter) is Array else np.shape(parameter)
-
-
-def _shape(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape of results: `size`, to which the shapes of parameters broadcast, or their common shape."""
-    common = np.broadcast_shapes(*shapes)
-    if size is None:
-        return common
-    found = lengths(size)
-    if np.broadcast_shapes(found, common) != found:
-        raise ValueError(f"parameters of shape {common} do not broadcast to the size {found}")
-    return found
-
-
 def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
     """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
     starts, stops = (np.asarray(_on_host(each)) for each in (first, last))
@@ -438,10 +425,6 @@ def _accepted(spans: HostArray, most: int) -> HostArray:
     n = np.where(spans == 2**64 - 1, np.uint64(1), spans + np.uint64(1))
     rest = (np.uint64(most) % n + np.uint64(1)) % n
     return np.asarray(np.uint64(most) - rest)
-
-
-def _on_host(value: Any) -> Any:
-    return value.numpy() if type(value) is Array else value
 
 
 def _reals(name: str, value: Any) -> HostArray:

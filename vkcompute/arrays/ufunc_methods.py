@@ -177,14 +177,8 @@ class BinaryUfunc(Ufunc):
         """
         (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
-            axes = reduced_axes(self.__name__, array.ndim, axis)
-            if array.dtype.kind not in "biu" or selection:
-                raise TypeError(f"{self.__name__}.reduce takes integers, and no initial= or where=; got {array.dtype}")
-            dtype = dtype_with_out(array.runtime, dtype, out, array.dtype) or array.dtype
-            array = astype(array, dtype) if dtype != array.dtype else array
-            wide = astype(array, np.int32) if dtype.kind == "b" else array
-            found = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
-            found = astype(found, np.bool_) if dtype.kind == "b" else found
+            given = dtype_with_out(array.runtime, dtype, out, array.dtype)
+            found = self._of_bits(array, axis, given, keepdims, **selection)
         elif self._row in _REDUCTIONS:
             options = {} if self._row.startswith("logical_") else {"dtype": dtype}
             self._combined_in(array, dtype, out)
@@ -204,6 +198,30 @@ class BinaryUfunc(Ufunc):
         if dtype is not None and np.dtype(dtype) != np.bool_:
             raise TypeError(f"{self.__name__} gives bools; got dtype={np.dtype(dtype)}; convert with .astype()")
         return None
+
+    def _of_bits(
+        self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None,
+        where: Any = True,
+    ) -> Array:  # fmt: skip
+        """Returns the reduction by a function of bits."""
+        name = f"{self.__name__}.reduce"
+        kinds = array.dtype if array.dtype.kind not in "biu" or dtype is None else np.dtype(dtype)
+        if kinds.kind not in "biu":
+            raise TypeError(f"{name} takes integers or bools; got {kinds}; convert with .astype()")
+        array = array if dtype is None else astype(array, dtype)
+        axes = reduced_axes(self.__name__, array.ndim, axis)
+        if where is not True:
+            neutral = np.array(self.identity).astype(array.dtype)[()]  # -1, of all bits, also of unsigned integers
+            array = choose(asarray(where, np.bool_, device=array.runtime), array, neutral)
+        wide = astype(array, np.int32) if array.dtype.kind == "b" else array
+        found = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
+        found = astype(found, np.bool_) if array.dtype.kind == "b" else found
+        if initial is None:
+            return found
+        start = np.asarray(initial.numpy() if type(initial) is Array else initial)
+        if start.dtype.kind not in "biu":
+            raise TypeError(f"{name}: initial is an integer; got {initial!r}")
+        return self(found, asarray(np.asarray(start.tolist(), found.dtype), device=found.runtime))
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None

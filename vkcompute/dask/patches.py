@@ -9,7 +9,8 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.array import core, linalg, random, reductions, utils
+from dask import config
+from dask.array import core, linalg, random, reductions, routines, utils
 from dask.array.backends import NumpyBackendEntrypoint
 from dask.array.slicing import shuffle_slice
 
@@ -123,8 +124,23 @@ def _of_real_type(aggregate: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _unique_of_host(unique: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps the function for distinct elements, whose tasks put them with their indices and numbers into records."""
+
+    @wraps(unique)
+    def wrapper(ar: Any, *args: Any, **named: Any) -> Any:
+        if type(getattr(ar, "_meta", None)) is not Array or not (any(args) or any(named.values())):
+            return unique(ar, *args, **named)
+        with config.set({"array.backend": "numpy"}):  # of the indices and numbers that it makes
+            found = unique(ar.map_blocks(_on_host, meta=np.empty((0,) * ar.ndim, ar.dtype)), *args, **named)
+        return tuple([each.map_blocks(vnp.asarray, meta=vnp.asarray(each._meta)) for each in found])
+
+    return wrapper
+
+
 def register() -> None:
     """Wraps the functions."""
+    da.unique = routines.unique = _unique_of_host(routines.unique)
     percentile: Any = import_module("dask.array.percentile")  # dask.array has a function of this name
     percentile.merge_percentiles = _merged_by_host(percentile.merge_percentiles)
     reductions.moment_combine = _of_real_type(reductions.moment_combine)

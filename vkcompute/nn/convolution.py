@@ -7,7 +7,10 @@ of its shifts has a copy, too, which is as much shorter.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
 
 from vkcompute.arrays.block_offsets import LARGEST, rounded
 from vkcompute.arrays.block_product import Taps, build_product, product_by_taps
@@ -63,26 +66,15 @@ def conv2d(
         activation: as of `linear`.
 
     Raises:
+        TypeError: `groups` is no int.
         ValueError: the shapes do not fit.
     """
-    arrays = [input, weight] if bias is None else [input, weight, bias]
-    dtype, name = floating(taken("conv2d", *arrays)), known("conv2d", activation)
-    if input.ndim == 3:
-        found = conv2d(input.reshape((1, *input.shape)), weight, bias, stride, padding, dilation, groups, activation)
-        return found.reshape(found.shape[1:])
-    _check(input, weight, bias, groups)
+    _check("conv2d", ("height", "width"), input, weight, bias, groups)
     steps, dilations = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
-    pads = _pads(padding, weight.shape[2:], steps, dilations)
-    lengths = [_length(*each) for each in zip(input.shape[2:], weight.shape[2:], steps, pads, dilations, strict=True)]
-    if min(lengths) < 1:
-        raise ValueError(f"conv2d: dilated filters of {weight.shape[2:]} exceed padded images of {input.shape[2:]}")
-    shape = len(input), len(weight), lengths[0], lengths[1]
-    if not len(input) or not len(weight) or not weight.size:
-        empty = zeros(input, shape, working(dtype))
-        found = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), name) if empty.size else empty
-        return converted(found, dtype)
-    found = _convolved(wide(input, dtype), wide(weight, dtype), bias, (steps, pads, dilations), groups, lengths, name)
-    return converted(found, dtype)
+    pads = _pads(
+        "conv2d", padding, weight.shape[2:], steps, dilations, lambda: pair("conv2d", "padding", cast(Pair, padding), 0)
+    )
+    return _correlated("conv2d", input, weight, bias, (steps, pads, dilations), groups, activation)
 
 
 def conv1d(
@@ -95,44 +87,84 @@ def conv1d(
         input: of shape (n, in_channels, length), or without n.
         weight: of shape (out_channels, in_channels / groups, length).
     """
-    if input.ndim not in (2, 3) or weight.ndim != 3:
-        raise ValueError(
-            f"conv1d takes (n, channels, length), with weights of 3 axes; got {input.shape}, {weight.shape}"
-        )
+    _check("conv1d", ("length",), input, weight, bias, groups)
+    step, by = _single("stride", stride), _single("dilation", dilation)
+    pads = _pads("conv1d", padding, weight.shape[2:], (step,), (by,), lambda: (_single("padding", padding, 0),))
     image = input.reshape((*input.shape[:-1], 1, input.shape[-1]))
     filters = weight.reshape((*weight.shape[:2], 1, weight.shape[2]))
-    pads = padding if isinstance(padding, str) else (0, padding)
-    found = conv2d(image, filters, bias, (1, stride), pads, (1, dilation), groups, activation)
+    geometry = (1, step), ((0, 0), *pads), (1, by)
+    found = _correlated("conv1d", image, filters, bias, geometry, groups, activation)
     return found.reshape((*found.shape[:-2], found.shape[-1]))
 
 
-def _check(x: Array, weight: Array, bias: Array | None, groups: int) -> None:
-    if x.ndim != 4 or weight.ndim != 4 or groups < 1:
+def _single(key: str, value: Any, least: int = 1) -> int:
+    """Returns an argument for one axis: an int, or a sequence of one."""
+    found = value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
+    if not isinstance(found, int) or found < least:
+        raise ValueError(f"conv1d: {key} is an int, {least} or more; got {value!r}")
+    return found
+
+
+def _check(name: str, axes: tuple[str, ...], x: Array, weight: Array, bias: Array | None, groups: int) -> None:
+    """Checks the shapes of the arguments of a convolution along axes.
+
+    Raises:
+        TypeError: `groups` is no int.
+        ValueError: the shapes do not fit.
+    """
+    lengths, n = ", ".join(axes), len(axes)
+    if isinstance(groups, bool) or not isinstance(groups, (int, np.integer)):
+        raise TypeError(f"{name}: groups is an int; got {groups!r}")
+    if groups < 1:
+        raise ValueError(f"{name}: groups is 1 or more; got {groups}")
+    if x.ndim not in (n + 1, n + 2) or weight.ndim != n + 2:
         raise ValueError(
-            f"conv2d takes (n, channels, height, width), with weights of 4 axes; got {x.shape}, {weight.shape}"
+            f"{name} takes (n, channels, {lengths}), with weights of {n + 2} axes; got {x.shape}, {weight.shape}"
         )
-    if x.shape[1] != weight.shape[1] * groups or len(weight) % groups:
+    n_channels = x.shape[-n - 1]
+    if n_channels != weight.shape[1] * groups or len(weight) % groups:
         raise ValueError(
-            f"conv2d: the weights have shape (out, {x.shape[1]} / groups, height, width), and groups divide both; got "
+            f"{name}: the weights have shape (out, {n_channels} / groups, {lengths}), and groups divide both; got "
             f"{weight.shape} and {groups} groups"
         )
     if bias is not None and bias.shape != (len(weight),):
-        raise ValueError(f"conv2d: the bias has shape ({len(weight)},); got {bias.shape}")
+        raise ValueError(f"{name}: the bias has shape ({len(weight)},); got {bias.shape}")
 
 
 def _pads(
-    padding: Pair | str, kernel: tuple[int, ...], steps: tuple[int, int], dilations: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Returns the padding before and behind each axis."""
+    name: str, padding: Any, kernel: tuple[int, ...], steps: tuple[int, ...], dilations: tuple[int, ...],
+    numbers: Callable[[], tuple[int, ...]],
+) -> tuple[tuple[int, int], ...]:  # fmt: skip
+    """Returns the padding before and behind each axis; `numbers` returns one that is not a text."""
     if not isinstance(padding, str):
-        rows, columns = pair("conv2d", "padding", padding, 0)
-        return (rows, rows), (columns, columns)
-    if padding not in ("valid", "same") or (padding == "same" and steps != (1, 1)):
-        raise ValueError(f'conv2d: padding is "valid", or "same" with a stride of 1, or a number; got {padding!r}')
-    if padding == "valid":
-        return (0, 0), (0, 0)
-    totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
-    return (totals[0] // 2, totals[0] - totals[0] // 2), (totals[1] // 2, totals[1] - totals[1] // 2)
+        return tuple([(each, each) for each in numbers()])
+    if padding not in ("valid", "same") or (padding == "same" and {*steps} != {1}):
+        raise ValueError(f'{name}: padding is "valid", or "same" with a stride of 1, or a number; got {padding!r}')
+    totals = [d * (k - 1) if padding == "same" else 0 for k, d in zip(kernel, dilations, strict=True)]
+    return tuple([(total // 2, total - total // 2) for total in totals])
+
+
+def _correlated(
+    name: str, x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, activation: str | None
+) -> Array:
+    """Returns the correlation of images; those of `conv1d` have one row."""
+    dtype = floating(taken(name, x, weight, *([] if bias is None else [bias])))
+    function = known(name, activation)
+    if x.ndim == 3:
+        found = _correlated(name, x.reshape((1, *x.shape)), weight, bias, geometry, groups, activation)
+        return found.reshape(found.shape[1:])
+    steps, pads, dilations = geometry
+    lengths = [_length(*each) for each in zip(x.shape[2:], weight.shape[2:], steps, pads, dilations, strict=True)]
+    if min(lengths) < 1:
+        sizes = [each[2:] if name == "conv2d" else each[3] for each in (weight.shape, x.shape)]
+        kind = "images" if name == "conv2d" else "signals"
+        raise ValueError(f"{name}: dilated filters of {sizes[0]} exceed padded {kind} of {sizes[1]}")
+    if not len(x) or not len(weight) or not weight.size:
+        empty = zeros(x, (len(x), len(weight), *lengths), working(dtype))
+        found = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), function) if empty.size else empty
+        return converted(found, dtype)
+    found = _convolved(wide(x, dtype), wide(weight, dtype), bias, geometry, groups, lengths, function)
+    return converted(found, dtype)
 
 
 def _length(n: int, kernel: int, step: int, pads: tuple[int, int], dilation: int) -> int:

@@ -130,7 +130,7 @@ def layer_norm(
 
     Args:
         normalized_shape: the lengths of the last axes, over which elements are averaged.
-        weight, bias: arrays of this shape.
+        weight, bias: arrays of this shape, of the input's dtype, or of float32 beside float16.
 
     Raises:
         ValueError: the last axes, or an array, have another shape.
@@ -141,8 +141,8 @@ def layer_norm(
     if found is None:
         given = wide(x, x.dtype)
         distances = apply("subtract", given, _mean(given, 1, keepdims=True))
-        found = converted(_scaled(distances, distances, weight, bias, eps), x.dtype)
-    return found.reshape(input.shape)
+        found = _scaled(distances, distances, weight, bias, eps)
+    return converted(found, floating(input.dtype)).reshape(input.shape)
 
 
 def rms_norm(
@@ -158,8 +158,8 @@ def rms_norm(
     eps = float(np.finfo(working(x.dtype)).eps if eps is None else eps)
     found = _by_program(rows.RMS_NORM, x, 1, others, (weight is not None, eps))
     if found is None:
-        found = converted(_scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps), x.dtype)
-    return found.reshape(input.shape)
+        found = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
+    return converted(found, floating(input.dtype)).reshape(input.shape)
 
 
 def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
@@ -202,7 +202,10 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
 def _lines(
     name: str, x: Array, normalized_shape: int | Sequence[int], arrays: dict[str, Array | None]
 ) -> tuple[Array, list[Array]]:
-    """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype."""
+    """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype.
+
+    All are in float32 if the array is of float16, and another of float32.
+    """
     if isinstance(normalized_shape, Array):
         raise TypeError(
             f"{name}: normalized_shape has the lengths of the last axes, as (3, 4); got an array of shape "
@@ -212,14 +215,16 @@ def _lines(
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
     x, _ = _prepared(name, x, -1, None)
-    found = []
+    dtype, found = x.dtype, []
+    if any(each is not None and each.dtype == working(dtype) for each in arrays.values()):
+        x = wide(x, dtype)
     for key, each in arrays.items():
         if each is None:
             continue
-        if each.shape != shape or each.dtype != x.dtype:
-            wanted, got = f"shape {shape} and dtype {x.dtype}", f"{each.shape} and {each.dtype}"
+        if each.shape != shape or each.dtype not in (dtype, x.dtype):
+            wanted, got = f"shape {shape} and dtype {dtype}", f"{each.shape} and {each.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
-        found.append(each.reshape(-1))
+        found.append(converted(each, x.dtype).reshape(-1))
     return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
 
 

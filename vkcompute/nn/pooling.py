@@ -27,10 +27,17 @@ def max_pool2d(
         input: of shape (n, channels, height, width), or without n.
         kernel_size, stride, padding, dilation: for both axes, or two; the stride is the kernel's size if None.
         ceil_mode: True for windows that begin inside and end outside, too.
+
+    Raises:
+        TypeError: the elements are complex.
+        ValueError: the arguments do not fit the images.
     """
     taken("max_pool2d", input)
+    if input.dtype.kind == "c":
+        raise TypeError(f"max_pool2d takes real numbers and bools; got {input.dtype}; pass x.real, x.imag or abs(x)")
     found = input
-    lowest = -math.inf if input.dtype.kind == "f" else np.iinfo(input.dtype).min
+    lowest: Any = {"f": -math.inf, "b": False}.get(input.dtype.kind)
+    lowest = np.iinfo(input.dtype).min if lowest is None else lowest
     for at, each in enumerate(_windows("max_pool2d", input, (kernel_size, stride, padding, dilation), ceil_mode)):
         found = _along(found, at - 2, each, "maximum", lowest)
     return found

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vkcompute.arrays.namespace import *  # noqa: F403
     from vkcompute.numpy import fft as fft
+    from vkcompute.numpy import lib as lib
     from vkcompute.numpy import linalg as linalg
+    from vkcompute.numpy import polynomial as polynomial
     from vkcompute.numpy import random as random
 
-_MODULES = ("fft", "linalg", "random")
+_MODULES = ("fft", "lib", "linalg", "polynomial", "random")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -247,7 +248,7 @@ class Array(StridedView, Mathematics):
         if not self.shape and layout.is_empty(index):  # a number, as in numpy, and no view
             copied: Array = namespace().astype(self, self.dtype) if self.is_pending else self.copy()
             return copied
-        return Array(self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype)
+        return self.viewed(offset, shape, strides)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
         if isinstance(value, Array) or not layout.is_basic(index):
@@ -282,7 +283,7 @@ class Array(StridedView, Mathematics):
             strides = kept
         else:
             return self.copy().reshape(new)
-        return Array(self.runtime, self.buffer, self.offset, new, strides, self.dtype)
+        return self.viewed(0, new, strides)
 
     def _assign_shape(self, shape: int | tuple[int, ...]) -> None:
         """Sets the shape in place, without a copy.
@@ -309,7 +310,7 @@ class Array(StridedView, Mathematics):
         wanted: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         order = layout.permutation(self.ndim, wanted or None)
         shape, strides = ([each[axis] for axis in order] for each in (self.shape, self.strides))
-        return Array(self.runtime, self.buffer, self.offset, tuple(shape), tuple(strides), self.dtype)
+        return self.viewed(0, tuple(shape), tuple(strides))
 
     @property
     def device(self) -> Context:
@@ -383,7 +384,44 @@ class Array(StridedView, Mathematics):
         dtype = np.dtype(f"f{self.dtype.itemsize // 2}")
         if 0 in self.shape:
             return empty(self.runtime, self.shape, dtype)
-        return Array(self.runtime, self.buffer, self.offset + at * dtype.itemsize, self.shape, self.strides, dtype)
+        return self.viewed(at * dtype.itemsize, self.shape, self.strides, dtype)
+
+    def viewed(
+        self, offset: int, shape: layout.Shape, strides: layout.Shape, dtype: np.dtype[Any] | None = None
+    ) -> Array:
+        """Returns a view from an offset in bytes. Internal: it checks nothing."""
+        found = Array(
+            self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype if dtype is None else dtype
+        )
+        found._base = self._base or weakref.ref(self)
+        return found
+
+    @property
+    def base(self) -> Array | None:
+        """The array whose memory this is a view of; None for an array with memory of its own.
+
+        A view does not keep the other array object. Once that is gone, it is another one of the same memory.
+        """
+        if self._base is None:
+            return None
+        owner: Array | None = self._base()
+        if owner is not None:
+            return owner
+        nbytes = self.buffer.used_bytes
+        dtype = self.dtype if nbytes % self.dtype.itemsize == 0 else np.dtype(np.uint8)
+        return Array(self.runtime, self.buffer, 0, (nbytes // dtype.itemsize,), (dtype.itemsize,), dtype)
+
+    def byteswap(self, inplace: bool = False) -> Array:
+        """Returns the elements with their bytes in reverse order.
+
+        Args:
+            inplace: True to write them to this array, which is returned.
+        """
+        swapped: Array = namespace().byteswapped(self)
+        if not inplace:
+            return swapped
+        self[...] = swapped
+        return self
 
     @property
     def T(self) -> Array:  # noqa: N802
@@ -398,7 +436,7 @@ class Array(StridedView, Mathematics):
         """
         wanted = layout.lengths(shape)
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
-        return Array(self.runtime, self.buffer, self.offset, wanted, strides, self.dtype)
+        return self.viewed(0, wanted, strides)
 
     def view(self, dtype: npt.DTypeLike | None = None) -> Array:
         """Returns a view of the same bytes with another dtype; the length of the last axis changes with the item size.
@@ -422,7 +460,7 @@ class Array(StridedView, Mathematics):
                 )
             shape = (*shape[:-1], shape[-1] * self.dtype.itemsize // new.itemsize)
             strides = (*strides[:-1], new.itemsize)
-        return Array(self.runtime, self.buffer, self.offset, shape, strides, new)
+        return self.viewed(0, shape, strides, new)
 
     # -- Python's protocols --------------------------------------------------------------------------------------------
 

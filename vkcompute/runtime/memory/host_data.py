@@ -56,6 +56,8 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
     refuse_mask(data)
     data = imported(data)
     array = np.asarray(data, dtype)
+    if not array.dtype.isnative:  # as of files of other machines
+        array = array.astype(array.dtype.newbyteorder("="))
     narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
     return array.astype(narrow) if narrow is not None and _is_python(data) else array
 

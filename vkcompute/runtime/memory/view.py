@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
@@ -90,8 +91,8 @@ class StridedView:
     """
 
     __slots__ = (
-        "__weakref__", "_buffer", "_contiguous", "_dtype", "_expression", "_nbytes", "_offset", "_shape", "_size",
-        "_strides", "launch_key", "runtime", "span",
+        "__weakref__", "_base", "_buffer", "_contiguous", "_dtype", "_expression", "_nbytes", "_offset", "_shape",
+        "_size", "_strides", "launch_key", "runtime", "span",
     )  # fmt: skip
 
     shape: layout.Shape = _read_only("_shape", "x.reshape(shape)")
@@ -117,6 +118,7 @@ class StridedView:
                 "vc.default_runtime().array([1, 2]), or of vkcompute.numpy"
             )
         self._expression: Expression | None = None
+        self._base: weakref.ref[Any] | None = None
         self._buffer: Buffer | None = buffer
         self.runtime, self._offset = runtime, offset
         self._shape, self._strides, self._dtype = shape, strides, dtype
@@ -138,7 +140,7 @@ class StridedView:
         """Makes an array whose memory is computed on first use; without a runtime, the default one is opened then."""
         self = cls.__new__(cls)
         self._offset, self._shape, self._dtype, self._contiguous = 0, shape, dtype, True
-        self._expression = expression
+        self._expression, self._base = expression, None
         if runtime is not None:
             self.runtime = runtime
             runtime.add_pending(self)
@@ -151,7 +153,7 @@ class StridedView:
         """Makes a contiguous array at the start of a buffer; in half the time of the constructor."""
         self = cls.__new__(cls)
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
-        self._offset, self._shape, self._dtype, self._nbytes = 0, shape, dtype, nbytes
+        self._offset, self._shape, self._dtype, self._nbytes, self._base = 0, shape, dtype, nbytes, None
         self._place(buffer)
         return self
 
