@@ -1,12 +1,14 @@
 """Delta debugging of kernels in the intermediate form: removes what a fault does not need.
 
 The algorithm is ddmin (Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, 2002), applied to the
-operations of each region, the outermost first. Then branches are replaced by the side that they take, and operations by
-their operands or constants, until nothing more can go. Every candidate is a valid function, by `ir.verify`.
+operations of each region, the outermost first. Then branches are replaced by one of their sides, loops by one
+iteration, and operations by their operands or constants, until nothing more can go. Every candidate is valid, by
+`ir.verify`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -21,8 +23,8 @@ from vkcompute.ir.types import BOOL, Scalar
 
 Fails = Callable[[Function], bool]
 """True if the fault is still there. The function may be changed by it."""
-Edit = Callable[[Function, Op], Value | None]
-"""Returns the value in place of an operation's result; None if there is none."""
+Edit = Callable[[Function, Op, dict[Value, Value]], "list[Op] | None"]
+"""Replaces an operation, as `rewrite` does. Raises IrError if that is not possible."""
 
 
 def size_of(function: Function) -> int:
@@ -58,45 +60,46 @@ class _Search:
     def remove_ranges(self) -> None:
         """Removes ranges of operations from each region: all, then halves, and so on down to single ones."""
         at = 0
-        while at < len(regions := list(_regions(self.best.body))):
-            length = max(1, len(_removable(regions[at])))
+        while at < len(list(_regions(self.best.body))):
+            length = max(1, len(self._removable(at)))
             while length:
                 start = 0
-                while start < len(ops := _removable(list(_regions(self.best.body))[at])):
-                    chosen = dict.fromkeys(ops[start : start + length], _default)
-                    if not self._try(chosen):
+                while start < len(ops := self._removable(at)):
+                    if not self._try(dict.fromkeys(ops[start : start + length], _removed)):
                         start += length
                 length //= 2
             at += 1
 
-    def take_branches(self) -> None:
-        """Replaces branches by one of their sides."""
-        for taken in (True, False):
-            self._each(lambda op: op.code == "if", partial(self._take, taken))
+    def _removable(self, at: int) -> list[Op]:
+        """Returns the operations of a region but its terminator; none if the region has gone with another."""
+        region = next(itertools.islice(_regions(self.best.body), at, None), Region())
+        return [op for op in region.ops if not op.operation.terminator]
 
-    def _take(self, taken: bool, op: Op) -> bool:
-        return self._try({}, {op: taken})
+    def take_branches(self) -> None:
+        """Replaces branches by one of their sides, and loops by one iteration."""
+        for code, edit in (("if", _then), ("if", _otherwise), ("loop", _once)):
+            for op in self._from_the_end(code):
+                self._try({op: edit})
 
     def simplify(self) -> None:
-        """Replaces operations by an operand of the same type, or by 0."""
-        self._each(lambda op: op.has_result, self._by_operands)
+        """Replaces operations by 0, or by an operand of the same type."""
+        for op in self._from_the_end():
+            if not op.has_result:
+                continue
+            operands = [at for at, value in enumerate(op.args) if value.type is op.type]
+            edits: list[Edit] = [_zero, *(partial(_operand, at) for at in operands)]
+            any(self._try({op: edit}) for edit in edits)
 
-    def _by_operands(self, op: Op) -> bool:
-        operands = [at for at, value in enumerate(op.args) if value.type is op.type]
-        edits: list[Edit] = [lambda _, op, at=at: op.args[at] for at in operands]  # type: ignore[misc]
-        return any(self._try({op: edit}) for edit in (_zero, *edits))
-
-    def _each(self, chosen: Callable[[Op], bool], change: Callable[[Op], bool]) -> None:
-        """Tries a change on each operation, the last ones first: so those before it keep their positions."""
-        at = size_of(self.best)
-        while at := at - 1:
+    def _from_the_end(self, code: str = "") -> Iterator[Op]:
+        """Yields operations of the best candidate, the last first: so those before one keep their positions."""
+        for at in reversed(range(size_of(self.best))):
             ops = walk(self.best.body)
-            if at < len(ops) and chosen(ops[at]):
-                change(ops[at])
+            if at < len(ops) and ops[at].code == (code or ops[at].code):
+                yield ops[at]
 
-    def _try(self, edits: Mapping[Op, Edit], taken: Mapping[Op, bool] = {}) -> bool:
+    def _try(self, edits: Mapping[Op, Edit]) -> bool:
         """Keeps a candidate if it is valid, smaller and still fails."""
-        candidate = edited(self.best, edits, taken)
+        candidate = edited(self.best, edits)
         if candidate is None or size_of(candidate) >= size_of(self.best):
             return False
         self._n_tries += 1
@@ -115,34 +118,19 @@ def _regions(region: Region) -> Iterator[Region]:
             yield from _regions(inner)
 
 
-def _removable(region: Region) -> list[Op]:
-    return [op for op in region.ops if not op.operation.terminator]
-
-
-def edited(function: Function, edits: Mapping[Op, Edit], taken: Mapping[Op, bool]) -> Function | None:
-    """Returns a copy in which operations are replaced, and branches decided; None if it is not valid."""
+def edited(function: Function, edits: Mapping[Op, Edit]) -> Function | None:
+    """Returns a copy with edited operations; None if it is not valid."""
     copies: dict[Value, Value] = {}
     made = clone(function, copies)
     by_copy = {id(copies[op]): edit for op, edit in edits.items()}
-    for op, side in taken.items():
-        copy = copies[op]
-        if isinstance(copy, Op):
-            copy.args = (made.constant(side, BOOL), *copy.args[1:])
 
     def replace(op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
         edit = by_copy.get(id(op))
-        if edit is None:
-            return None
-        for value in (op, *op.results) if op.has_result else op.results:
-            other = edit(made, op) if value is op else _constant(made, value, 1)
-            if other is None or other.type is not value.type:
-                raise IrError("no value takes the place of the result")
-            replaced[value] = other
-        return []
+        return None if edit is None else edit(made, op, replaced)
 
     try:
         rewrite(made, replace)
-        made = eliminate_dead_code(fold_branches(made))
+        eliminate_dead_code(fold_branches(made))
         drop_unused(made)
         ir.verify(made)
     except IrError:
@@ -167,17 +155,59 @@ def drop_unused(function: Function) -> None:
     eliminate_dead_code(function)
 
 
-def _default(function: Function, op: Op) -> Value | None:
-    return _constant(function, op, 1)
+def _removed(function: Function, op: Op, replaced: dict[Value, Value]) -> list[Op]:
+    """Removes an operation; 1 takes the place of its results, which is no dangerous divisor, shift or index."""
+    for value in (op, *op.results) if op.has_result else op.results:
+        replaced[value] = _constant(function, value, 1)
+    return []
 
 
-def _zero(function: Function, op: Op) -> Value | None:
-    return _constant(function, op, 0)
+def _zero(function: Function, op: Op, replaced: dict[Value, Value]) -> list[Op]:
+    replaced[op] = _constant(function, op, 0)
+    return []
 
 
-def _constant(function: Function, value: Value, number: int) -> Constant | None:
-    """Returns a constant of the type of a value; 1 is no dangerous divisor, shift or index."""
-    return function.constant(number, value.type) if isinstance(value.type, Scalar) else None
+def _operand(at: int, function: Function, op: Op, replaced: dict[Value, Value]) -> list[Op]:
+    replaced[op] = op.args[at]
+    return []
+
+
+def _constant(function: Function, value: Value, number: int) -> Constant:
+    """Returns a constant of the type of a value. Raises IrError for a vector, of which there are none."""
+    if not isinstance(value.type, Scalar):
+        raise IrError("no constant takes the place of a vector")
+    return function.constant(number, value.type)
+
+
+def _then(function: Function, op: Op, replaced: dict[Value, Value]) -> None:
+    op.args = (function.constant(True, BOOL),)  # folded afterwards
+
+
+def _otherwise(function: Function, op: Op, replaced: dict[Value, Value]) -> None:
+    op.args = (function.constant(False, BOOL),)
+
+
+def _once(function: Function, op: Op, replaced: dict[Value, Value]) -> list[Op]:
+    """Replaces a loop by the body of its first iteration, without the branches that leave it."""
+    body, end = op.regions[0], op.regions[0].terminator
+    first: dict[Value, Value] = dict(zip(op.params, op.args, strict=True))
+    ops = [each for each in body.ops[: -1 if end else None] if not any(_leaves(each, op))]
+    for each in walk(Region(ops)):
+        each.args = tuple(first.get(value, value) for value in each.args)
+    after: dict[Value, Value] = {}
+    if end is not None and end.code in ("yield", "continue"):
+        after.update(zip(op.params, end.args, strict=True))
+    left = next(exits(op), None)
+    for result, value in zip(op.results, left.args if left and op.results else (), strict=True):
+        last = after.get(value, value)
+        replaced[result] = first.get(last, last)
+    return ops
+
+
+def _leaves(op: Op, loop: Op) -> Iterator[bool]:
+    """Yields for each terminator inside an operation whether it leads to a loop, or ends the invocation."""
+    for inner in walk(Region([op])):
+        yield inner.operation.terminator and (inner.attribute is loop or inner.code in ("return", "unreachable"))
 
 
 def clone(function: Function, copies: dict[Value, Value] | None = None) -> Function:

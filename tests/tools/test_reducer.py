@@ -59,6 +59,14 @@ def test_kernels_are_reduced_by_nine_tenths(number: int, needed: tuple[str, ...]
 
 
 @pytest.mark.pure
+def test_one_operation_in_branches_and_loops_is_left_alone() -> None:
+    """A store needs no loop and no branch around it, and its operands need no other operations."""
+    subject = reduce_kernel.integers(9)
+    result = reduced(subject.function, lambda function: {"sub", "store"} <= {*codes(function)})
+    assert codes(result) == ["sub", "store"]
+
+
+@pytest.mark.pure
 def test_what_vulkan_leaves_undefined_is_no_fault() -> None:
     function = ir.Function("divides", (1, 1, 1))
     out = function.buffer("out", ir.INT32)
