@@ -128,6 +128,7 @@ def test_a_report_that_is_killed_is_complete(tmp_path: Path, number: int, state:
     process = subprocess.Popen([sys.executable, "-c", ENDLESS], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
     mark = tmp_path / "child"
     assert _within(30, lambda: mark.exists() and bool(mark.read_text()))
+    assert _within(30, lambda: len(read(tmp_path / "report.json")["parts"][1]["items"]) == 2)
     process.send_signal(number)
     output, _ = process.communicate(timeout=30)
     data = read(tmp_path / "report.json")
@@ -265,3 +266,64 @@ def test_a_wrong_kernel_is_wrong(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatc
     outcome = outcome_of(kernels.items()["barriers"], session)
     assert outcome["outcome"] == "wrong"
     assert "elements differ" in outcome["text"]
+
+
+SLOW = """
+import time
+from fake_device import chosen
+
+def slow(session):
+    time.sleep(0.3)
+
+def items():
+    return {"one": slow, "two": slow, "three": slow}
+"""
+DEVICE = """
+from vkcompute.gpu_report.items import Unavailable
+
+def chosen(session):
+    return {"name": "a device", "kind": "discrete", "driver": "a driver", "api_version": "1.3", "is_software": False}
+
+def absent(session):
+    raise Unavailable("there is no driver")
+
+def items():
+    return {"chosen": chosen if __name__ == "fake_device" else absent}
+"""
+
+
+@pytest.fixture
+def fake_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that puts other parts in place of those of a report."""
+    modules = {"fake_device": DEVICE, "no_device": DEVICE, "slow_items": SLOW, "faulty_items": FAULTY}
+    for name, source in modules.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(*parts: Part) -> None:
+        monkeypatch.setattr(command, "PARTS", parts)
+        monkeypatch.setattr(command, "BY_NAME", {part.name: part for part in parts})
+
+    return install
+
+
+@pytest.mark.pure
+def test_parts_that_their_limits_cut_continue_in_the_end(fake_parts: Any, tmp_path: Path) -> None:
+    slow, device = Part("slow", "slow items", "slow_items", 0.4), Part("device", "a device", "fake_device", 60)
+    fake_parts(device, slow, Part("last", "the last part", "fake_device", 60))
+    path = tmp_path / "report.json"
+    assert command.main(["--out", str(path)]) == 0
+    data = read(path)
+    assert data["state"] == "finished"
+    assert [(part["state"], len(part["items"])) for part in data["parts"]] == [("done", 1), ("done", 3), ("done", 1)]
+
+
+@pytest.mark.pure
+def test_the_status_tells_what_is_wrong(fake_parts: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake_parts(Part("device", "a device", "no_device", 60), Part("last", "the last part", "fake_device", 60))
+    assert command.main(["--out", str(tmp_path / "none.json")]) == 2
+    assert "there is no driver" in capsys.readouterr().err
+    faulty = Part("faulty", "items with faults", "faulty_items", 0.8)
+    fake_parts(Part("device", "a device", "fake_device", 60), faulty)
+    assert command.main(["--out", str(tmp_path / "faulty.json"), "--minutes", "0.05"]) == 1
+    assert "wrong: wrong: element 3 is 7, not 8" in capsys.readouterr().out

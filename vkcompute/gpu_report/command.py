@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +87,28 @@ def _make(report: Report, parts: Sequence[Part], device: str | None, limit_s: fl
     with tempfile.TemporaryDirectory(prefix="vkcompute-report-") as cache:
         # Caches of earlier runs would change the times, and the user's own stays as it is.
         env = os.environ | {"VKCOMPUTE_CACHE_DIR": cache, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        for number, part in enumerate(parts):
-            left_s = limit_s - report.seconds
+        for part, most_s in _rounds(report, parts):
+            left_s, entry = limit_s - report.seconds, report.part(part.name)
             if left_s <= 0:
                 break
-            entry = report.part(part.name)
-            PartRun(part, entry, device, report.save, env).run(left_s, _Status(number, len(parts), part))
-            if part.name == "device" and not _described(report, entry):
+            PartRun(part, entry, device, report.save, env).run(min(left_s, most_s), _Status(part))
+            if part.name == "device" and not report.data["device"] and not _described(report, entry):
                 report.data["state"] = "finished"
                 print(f"no device: {entry['items'][-1].get('text', '') if entry['items'] else ''}", file=sys.stderr)
                 return 2
-            print(_line(number + 1, len(parts), report, entry), flush=True)
+            print(_line(report, entry), flush=True)
     report.data["state"] = "finished"
     outcomes = {item["outcome"] for part in report.data["parts"] for item in part["items"]}
     return 1 if outcomes & {"wrong", "failed", "crashed", "hung"} else 0
+
+
+def _rounds(report: Report, parts: Sequence[Part]) -> Iterator[tuple[Part, float]]:
+    """Yields the parts with their limits in seconds; then those whose limits have cut them, without a limit."""
+    for part in parts:
+        yield part, part.limit_s
+    for part in parts:
+        if report.part(part.name)["state"] == "cut":
+            yield part, math.inf
 
 
 def _described(report: Report, entry: dict[str, Any]) -> bool:
@@ -113,8 +122,10 @@ def _described(report: Report, entry: dict[str, Any]) -> bool:
     return True
 
 
-def _line(done: int, total: int, report: Report, entry: dict[str, Any]) -> str:
-    """A line for a part that has ended, with a bar of the whole."""
+def _line(report: Report, entry: dict[str, Any]) -> str:
+    """Returns a line for a part that has ended, with a bar of the whole."""
+    states = [part["state"] for part in report.data["parts"]]
+    total, done = len(states), len(states) - states.count("waiting")
     filled = round(_BAR * done / total)
     counts = {name: sum(item["outcome"] == name for item in entry["items"]) for name in OUTCOMES}
     parts = [f"{count} {name}" for name, count in counts.items() if count]
@@ -135,8 +146,8 @@ def _clock(seconds: float) -> str:
 class _Status:
     """Shows the item that runs on the terminal's last line, if standard error is a terminal."""
 
-    def __init__(self, number: int, total: int, part: Part) -> None:
-        self._head = f"{number + 1}/{total} {part.name}"
+    def __init__(self, part: Part) -> None:
+        self._head = part.name
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, name: str) -> None:

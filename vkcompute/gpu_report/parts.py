@@ -13,7 +13,7 @@ class Part:
         name: its name in the file and on the command line.
         title: a line for people.
         module: the module whose function `items` returns the items by name, relative to this package.
-        limit_s: the most seconds of the whole part.
+        limit_s: the most seconds before other parts run; a part that is cut continues after the last one.
         item_limit_s: the most seconds of an item; then its process is killed, and a new one continues behind it.
     """
 
@@ -24,7 +24,7 @@ class Part:
     item_limit_s: float = 60.0
 
 
-# The sum of the limits is above the eight minutes of a report: a fast device needs a part of each.
+# A GPU needs a part of each limit: their sum is above the eight minutes of a report.
 PARTS = (
     Part("device", "the device, its limits and features", ".figures.devices", 30, 30),
     Part("rates", "rates of memory, transfers, arithmetic and matrices", ".figures.rates", 60, 20),

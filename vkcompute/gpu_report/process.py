@@ -46,18 +46,17 @@ class PartRun:
         self._current, self._since = "", 0.0
 
     def run(self, limit_s: float, progress: Progress = lambda name: None) -> None:
-        """Runs the items for at most this many seconds. The state of the entry then says how it ended."""
+        """Runs the items that are left for at most this many seconds. The state of the entry says how it ended."""
         entry, start = self._entry, time.monotonic()
-        stop = start + min(limit_s, self._part.limit_s)
-        entry["state"] = "running"
+        entry["state"], before = "running", entry["seconds"]
         self._save()
         try:
             state = ""
             for _ in range(MAX_DEATHS):
-                state = state or self._process(stop, progress)
-            entry["state"] = state or "cut"
+                state = state or self._process(start + limit_s, progress)
+            entry["state"] = state or "failed"
         finally:
-            entry["seconds"] = round(time.monotonic() - start, 1)
+            entry["seconds"] = round(before + time.monotonic() - start, 1)
             self._save()
 
     def _process(self, stop: float, progress: Progress) -> str:

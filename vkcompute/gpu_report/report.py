@@ -41,6 +41,7 @@ OUTCOMES = ("right", "wrong", "missing", "failed", "crashed", "hung")
 """Of items: results are right, or wrong; the device or the machine lacks something; an error was raised; the process
 ended; the item took too long."""
 PART_STATES = ("waiting", "running", "done", "cut", "failed")
+"""Of parts: cut by the time, and failed if processes have ended too often, or none has started."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
 _PRIVATE = "[hidden]"
 _COMMON = {"root", "user", "localhost"}  # names that tell nothing, and are words of messages

@@ -6,6 +6,7 @@ import contextlib
 import io
 import math
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,48 +33,40 @@ def items() -> Items:
 
 
 @vc.kernel
-def _scans(x: Any, total: Any, below: Any, swapped: Any) -> None:
+def _lanes(x: Any, out: Any) -> None:
     i = vc.global_id(0)
-    total[i] = vc.subgroup.add(x[i])
-    below[i] = vc.subgroup.exclusive_add(x[i])
-    swapped[i] = vc.subgroup.shuffle_xor(x[i], 1)
+    v = x[i]
+    out[i, 0] = vc.subgroup.local_id()
+    out[i, 1] = vc.subgroup.add(v)
+    out[i, 2] = vc.subgroup.exclusive_add(v)
+    out[i, 3] = vc.subgroup.shuffle_xor(v, 1)
+    out[i, 4] = vc.subgroup.broadcast_first(v)
+    if v % 2 == 0:  # only some lanes are active
+        out[i, 5] = vc.subgroup.add(1)
+        out[i, 6] = vc.subgroup.max(v)
+    if vc.subgroup.any(v > 900):
+        out[i, 7] = 1
 
 
-@vc.kernel
-def _votes(x: Any, votes: Any) -> None:
-    i = vc.global_id(0)
-    if x[i] % 2 == 0:  # only some lanes are active
-        votes[i, 0] = vc.subgroup.add(1)
-        votes[i, 1] = vc.subgroup.max(x[i])
-    if vc.subgroup.any(x[i] > 900):
-        votes[i, 2] = 1
-    votes[i, 3] = vc.subgroup.broadcast_first(x[i])
+def subgroups(session: Session) -> dict[str, Any]:
+    """Reductions, scans, shuffles and votes, in uniform and in divergent control flow, of subgroups of any size."""
+    x = np.random.default_rng(1).integers(0, 1000, _GROUPS * _LOCAL).astype(np.int32)
+    out = session.gpu.zeros((x.size, 8), np.int32)
+    _lanes[_GROUPS, _LOCAL](session.gpu.array(x), out)
+    lanes = out.numpy()[:, 0]
+    starts = [*np.flatnonzero(lanes == 0).tolist(), x.size]
+    rows = [_expected_lanes(x[start:stop]) for start, stop in pairwise(starts)]
+    equal(out, np.concatenate(rows))
+    return {"sizes": sorted({stop - start for start, stop in pairwise(starts)})}
 
 
-def subgroups(session: Session) -> None:
-    """Reductions, scans, shuffles and votes, in uniform and in divergent control flow."""
-    gpu, n = session.gpu, _GROUPS * _LOCAL
-    if not gpu.device.has_one_subgroup_size:
-        return
-    size = gpu.device.physical.subgroup_size
-    x = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
-    arrays = [gpu.zeros(n, np.int32) for _ in range(3)]
-    _scans[_GROUPS, _LOCAL](gpu.array(x), *arrays)
-    groups = x.reshape(-1, min(size, _LOCAL))
-    sums = np.cumsum(groups, axis=1, dtype=np.int32)
-    lanes = np.arange(groups.shape[1]) ^ 1
-    for result, expected in zip(
-        arrays, (np.broadcast_to(sums[:, -1:], groups.shape), sums - groups, groups[:, lanes]), strict=True
-    ):
-        equal(result, expected.reshape(-1))
-    votes = gpu.zeros((n, 4), np.int32)
-    _votes[_GROUPS, _LOCAL](gpu.array(x), votes)
-    even = groups % 2 == 0
-    highest = np.where(even, groups, -1).max(1, keepdims=True)
-    columns = [np.where(even, even.sum(1, keepdims=True), 0), np.where(even, highest, 0)]
-    columns += [np.broadcast_to((groups > 900).any(1, keepdims=True), groups.shape), np.broadcast_to(
-        groups[:, :1], groups.shape)]  # fmt: skip
-    equal(votes, np.stack([column.reshape(-1) for column in columns], 1).astype(np.int32))
+def _expected_lanes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the results of the lanes of a subgroup with these values."""
+    sums, lanes, even = np.cumsum(values, dtype=np.int32), np.arange(len(values)), values % 2 == 0
+    columns = [lanes, np.full(len(values), sums[-1]), sums - values, values[lanes ^ 1]]
+    columns += [np.full(len(values), values[0]), even * even.sum(), even * values[even].max(initial=0)]
+    columns.append(np.full(len(values), (values > 900).any()))
+    return np.stack(columns, 1).astype(np.int32)
 
 
 @vc.kernel

@@ -27,5 +27,9 @@ def numbered(kinds: Sequence[str], n: int) -> Items:
 
 def _checked(kind: str, number: int, session: Session) -> dict[str, Any]:
     """Compares the results of a program, unless its numbers are beyond the types."""
-    outcome = CHECKS[kind](session.gpu, lambda kernel: kernel, Random(f"{_SEED} {kind} {number}"))
-    return {"compared": outcome}
+    return {"compared": CHECKS[kind](session.gpu, lambda kernel: kernel, random_of(kind, number))}
+
+
+def random_of(kind: str, number: int) -> Random:
+    """Returns the random generator of a program, from which its text and its arguments follow."""
+    return Random(f"{_SEED} {kind} {number}")

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
-from vkcompute.gpu_report.figures.timing import figures_of, milliseconds, rounded, seconds
+from vkcompute.compat.triton.testing import do_bench
+from vkcompute.gpu_report.figures.timing import CALLS, figures_of, milliseconds, rounded
 from vkcompute.gpu_report.items import Items, Session, equal
 
-_MOST_S = 0.05
-"""A size is measured if a call is expected to take less than this, by the time of the size before."""
+_MOST_MS = 100.0
+"""A size is measured if a call is expected to take less than this on the device, by the time of the size before."""
 _MiB = 1 << 20
 Arrays = tuple[np.ndarray[Any, Any], ...]
 
@@ -67,20 +67,17 @@ def items() -> Items:
 
 
 def _measured(case: Case, session: Session) -> dict[str, Any]:
-    gpu, size, previous = session.gpu, case.sizes[0], 0.0
+    gpu, size = session.gpu, case.sizes[0]
     given = [gpu.array(array) for array in case.arrays(size)]
     call = partial(case.ours, *given)
     equal(call(), case.numpy(*case.arrays(size)).astype(given[0].dtype), case.rtol)
     for larger in case.sizes[1:]:
-        previous = seconds(call, gpu)
-        if previous * case.work(larger) / case.work(size) > _MOST_S:
+        expected_ms = do_bench(call, warmup=0, rep=10, return_mode="min") * case.work(larger) / case.work(size)
+        hosts = case.arrays(larger)
+        # Results of the calls that are enqueued together are at most as large as their arguments.
+        if expected_ms > _MOST_MS or (CALLS + 2) * sum(host.nbytes for host in hosts) > gpu.memory().free:
             break
-        try:
-            more = [gpu.array(array) for array in case.arrays(larger)]
-            partial(case.ours, *more)()
-            gpu.wait()
-        except vc.OutOfDeviceMemory:
-            break
+        more = [gpu.array(host) for host in hosts]
         size, given, call = larger, more, partial(case.ours, *more)
     figures: dict[str, Any] = {"case": case.label(size), **figures_of(call, gpu)}
     if case.flop:

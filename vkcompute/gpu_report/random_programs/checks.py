@@ -95,9 +95,7 @@ def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
 
 def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of integers of all sizes, against Python's own ints."""
-    program = IntegerProgram(random, narrow=random.random() < 0.8)
-    text = program.text()
-    arrays, arguments = data_of(program, random)
+    text, arrays, arguments = integer_case(random)
 
     def compare() -> None:
         given = [runtime.array(array) for array in arrays]
@@ -105,6 +103,12 @@ def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
         _require([each.numpy().tolist() for each in given] == run_exactly(text, arrays, arguments), arguments)
 
     return outcome(compare, text)
+
+
+def integer_case(random: Random) -> tuple[str, list[np.ndarray[Any, Any]], list[int]]:
+    """Returns the text of a kernel of integers, its arrays and its numbers."""
+    program = IntegerProgram(random, narrow=random.random() < 0.8)
+    return program.text(), *data_of(program, random)
 
 
 def formulas(runtime: vc.Runtime, launcher: Launcher, random: Random) -> str:

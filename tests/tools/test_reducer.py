@@ -1,0 +1,142 @@
+"""Reduction of kernels: valid candidates, small results, and faults that are told from each other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute import ir
+from vkcompute.ir.function import walk
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import reduce_kernel  # noqa: E402
+from reducer import clone, reduced, size_of  # noqa: E402
+
+KERNELS = (1, 5, 9)
+
+
+def codes(function: ir.Function) -> list[str]:
+    return [op.code for op in walk(function.body)]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("number", KERNELS)
+def test_copies_are_equal_and_independent(number: int) -> None:
+    function = reduce_kernel.integers(number).function
+    text, copy = ir.text(function), clone(function)
+    assert ir.text(copy) == text
+    ir.verify(copy)
+    ir.lower(copy)
+    assert ir.text(function) == text
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("number", "needed"), [(5, ("loop", "xor")), (9, ("loop", "xor", "select")), (9, ("div",))])
+def test_kernels_are_reduced_by_nine_tenths(number: int, needed: tuple[str, ...]) -> None:
+    subject = reduce_kernel.integers(number)
+    n_candidates = 0
+
+    def fails(function: ir.Function) -> bool:
+        nonlocal n_candidates
+        n_candidates += 1
+        ir.verify(function)
+        return {*needed} <= {*codes(function)}
+
+    assert fails(clone(subject.function))
+    result = reduced(subject.function, fails)
+    assert {*needed} <= {*codes(result)}
+    assert size_of(result) <= size_of(subject.function) / 10
+    assert n_candidates < 1000
+    ir.lower(result)
+
+
+@pytest.mark.pure
+def test_one_operation_in_branches_and_loops_is_left_alone() -> None:
+    """A store needs no loop and no branch around it, and its operands need no other operations."""
+    subject = reduce_kernel.integers(9)
+    result = reduced(subject.function, lambda function: {"sub", "store"} <= {*codes(function)})
+    assert codes(result) == ["sub", "store"]
+
+
+@pytest.mark.pure
+def test_what_vulkan_leaves_undefined_is_no_fault() -> None:
+    function = ir.Function("divides", (1, 1, 1))
+    out = function.buffer("out", ir.INT32)
+    b, n = ir.Builder(function), function.push("n", ir.INT32)
+    b.store(out, b.const(0, ir.UINT32), b.compute("div", b.const(7, ir.INT32), n))
+    subject = reduce_kernel.Subject(function, {"out": np.zeros(1, np.int32)}, {"n": 2}, 1)
+    assert reduce_kernel.expected(subject, function)["out"].tolist() == [3]
+    with pytest.raises(reduce_kernel.Undefined, match="div by 0"):
+        reduce_kernel.expected(subject._replace(pushes={"n": 0}), function)
+
+
+PLANTS = """
+import os, signal, time
+import numpy as np
+
+SUBTRACTIONS, XORS = 130, 198  # OpISub, OpBitwiseXor; OpIAdd is 128
+
+def instructions(words):
+    at = 5
+    while at < len(words):
+        yield at, int(words[at]) & 0xFFFF
+        at += int(words[at]) >> 16
+
+def has(spirv, opcode):
+    return opcode in dict(map(reversed, instructions(np.frombuffer(spirv, np.uint32))))
+
+def crashes(spirv):
+    if has(spirv, XORS):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return spirv
+
+def hangs(spirv):
+    if has(spirv, XORS):
+        time.sleep(60)
+    return spirv
+
+def miscompiles(spirv):
+    words = np.frombuffer(spirv, np.uint32).copy()
+    for at, opcode in list(instructions(words)):
+        if opcode == SUBTRACTIONS:
+            words[at] -= np.uint32(2)
+    return words.tobytes()
+"""
+
+
+@vc.kernel
+def mixed(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    total = 0
+    for k in range(x[i] % 3):
+        total += x[i] - 5
+        total = total * 3 ^ k
+    out[i] = total
+
+
+@pytest.fixture
+def subject() -> reduce_kernel.Subject:
+    arrays = [np.arange(8, dtype=np.int32) * 7, np.zeros(8, np.int32)]
+    return reduce_kernel.subject_of(mixed.__wrapped__, arrays, [], 8)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_faults_are_told_from_each_other(gpu: vc.Runtime, subject: reduce_kernel.Subject, tmp_path: Path) -> None:
+    (tmp_path / "plants.py").write_text(PLANTS)
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    assert reduce_kernel.Fault(subject, 120, env=env).outcome == reduce_kernel.RIGHT
+    assert reduce_kernel.Fault(subject, 120, "plants:crashes", env).outcome == "crashed by SIGSEGV"
+    assert reduce_kernel.Fault(subject, 3, "plants:hangs", env).outcome == "hung"
+    fault = reduce_kernel.Fault(subject, 120, "plants:miscompiles", env)
+    assert fault.outcome == "wrong"
+    without = clone(subject.function)
+    without.body.ops = []
+    assert not fault(without)

@@ -1,0 +1,237 @@
+"""Reduces a kernel that a driver crashes on, computes wrongly or hangs on, to the operations that the fault needs.
+
+python tools/reduce_kernel.py integers 17           the random kernel of this kind and number, as in reports of GPUs
+python tools/reduce_kernel.py FILE.py               a file with a function `subject()`
+
+The first run tells the fault; candidates must have the same one. Each runs in a process of its own. The interpreter of
+the tests computes what is expected, and refuses candidates that Vulkan leaves undefined. The result is printed, and
+written to build/reduced as text and SPIR-V.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ir"), str(Path(__file__).resolve().parent)]
+
+import numpy as np  # noqa: E402
+from reducer import clone, reduced, size_of  # noqa: E402
+
+from vkcompute import ir  # noqa: E402
+from vkcompute.errors import IrError  # noqa: E402
+from vkcompute.gpu_report.checks.random_kernels import random_of  # noqa: E402
+from vkcompute.gpu_report.random_programs.checks import integer_case  # noqa: E402
+from vkcompute.gpu_report.random_programs.integers import N  # noqa: E402
+from vkcompute.gpu_report.random_programs.oracle import module  # noqa: E402
+from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
+from vkcompute.jit.compilation.build import CompileOptions, build, optimized  # noqa: E402
+from vkcompute.jit.compilation.specialization import SIZE  # noqa: E402
+from vkcompute.jit.frontend.compiler import Compiler  # noqa: E402
+from vkcompute.jit.frontend.source import definition_of  # noqa: E402
+
+interpreter: Any = importlib.import_module("interpreter")  # of tests/ir, which mypy does not read
+_CHILD = Path(__file__).with_name("module_run.py")
+_OUT = ROOT / "build" / "reduced"
+RIGHT = "right"
+
+
+class Subject(NamedTuple):
+    """A kernel with its arguments.
+
+    Attributes:
+        function: as the driver gets it: optimized, and not lowered.
+        arrays: by the names of its buffers, in their order.
+        pushes: by the names of its push constants, in their order.
+        n: invocations, a multiple of the local size.
+    """
+
+    function: ir.Function
+    arrays: Mapping[str, np.ndarray[Any, Any]]
+    pushes: Mapping[str, Any]
+    n: int
+
+
+class Undefined(Exception):
+    """Vulkan does not define the results of a function."""
+
+
+def expected(subject: Subject, function: ir.Function) -> dict[str, np.ndarray[Any, Any]]:
+    """Returns the arrays after a function that the interpreter runs.
+
+    Raises:
+        Undefined: it divides by 0, shifts by too much, leaves an array, or does not end.
+    """
+    arrays = {name: _Checked(array.copy()) for name, array in subject.arrays.items()}
+    before = interpreter.compute
+    interpreter.compute = _defined(before)
+    try:
+        interpreter.run(function, arrays, subject.n, subject.pushes)
+    except (AssertionError, IndexError) as error:
+        raise Undefined(str(error)) from error
+    finally:
+        interpreter.compute = before
+    return {name: array.data for name, array in arrays.items()}
+
+
+class _Checked:
+    """An array without negative indices."""
+
+    def __init__(self, data: np.ndarray[Any, Any]) -> None:
+        self.data = data.reshape(-1)
+
+    def __getitem__(self, at: int) -> Any:
+        if at < 0:
+            raise IndexError(at)
+        return self.data[at]
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        if at < 0:
+            raise IndexError(at)
+        self.data[at] = value
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+def _defined(compute: Any) -> Any:
+    def checked(code: str, args: Any, attribute: Any = None) -> Any:
+        if code in ("div", "rem", "mod") and args[1].dtype.kind in "iu" and args[1] == 0:
+            raise Undefined(f"{code} by 0")
+        if code in ("shl", "shr") and not 0 <= args[1] < args[0].dtype.itemsize * 8:
+            raise Undefined(f"{code} by {args[1]}")
+        return compute(code, args, attribute)
+
+    return checked
+
+
+class Fault:
+    """The predicate: true for functions with the same fault as the subject.
+
+    Args:
+        subject: the kernel and its arguments.
+        limit_s: seconds after which a process counts as hung.
+        plant: MODULE:FUNCTION, as module_run.py takes it.
+        env: the environment of the processes, which selects the driver.
+
+    Attributes:
+        outcome: the subject's.
+        has_oracle: False if the interpreter cannot run the subject.
+    """
+
+    def __init__(self, subject: Subject, limit_s: float, plant: str = "", env: Mapping[str, str] = os.environ) -> None:
+        self._subject, self._limit_s, self._plant, self._env = subject, limit_s, plant, dict(env)
+        self.has_oracle = self._is_interpreted()
+        self.outcome = self.outcome_of(clone(subject.function))
+
+    def __call__(self, function: ir.Function) -> bool:
+        """Runs a candidate."""
+        try:
+            return self.outcome_of(function) == self.outcome
+        except (Undefined, IrError):
+            return False
+
+    def _is_interpreted(self) -> bool:
+        """Returns whether the interpreter runs the subject; it knows no atomic operations, vectors or barriers."""
+        try:
+            expected(self._subject, clone(self._subject.function))
+        except (Undefined, KeyError):
+            return False
+        return True
+
+    def outcome_of(self, function: ir.Function) -> str:
+        """Returns RIGHT, "wrong", "hung", or the signal or status that ended the process.
+
+        Raises:
+            Undefined: the results are not defined.
+        """
+        wanted = expected(self._subject, function) if self.has_oracle else {}
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
+            self._write(source, function)
+            command = [sys.executable, str(_CHILD), str(source), str(target), self._plant]
+            try:
+                done = subprocess.run(command, env=self._env, capture_output=True, timeout=self._limit_s, check=False)
+            except subprocess.TimeoutExpired:
+                return "hung"
+            if done.returncode < 0:
+                return f"crashed by {signal.Signals(-done.returncode).name}"
+            if done.returncode:
+                return f"status {done.returncode}: {done.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
+            if not self.has_oracle:
+                return RIGHT
+            with np.load(target) as results:
+                arrays = zip(results.values(), wanted.values(), strict=True)
+                return RIGHT if all(np.array_equal(one.reshape(-1), other) for one, other in arrays) else "wrong"
+
+    def _write(self, path: Path, function: ir.Function) -> None:
+        subject = self._subject
+        arrays = {f"array{at}": array for at, array in enumerate(subject.arrays.values())}
+        kinds = [push.type for push in function.pushes]
+        numbers = [subject.pushes[push.name] for push in function.pushes]
+        pushes = {
+            f"push{at}": np.array(number, kind.numpy)  # type: ignore[union-attr]
+            for at, (number, kind) in enumerate(zip(numbers, kinds, strict=True))
+        }
+        spirv = np.frombuffer(ir.lower(function).spirv, np.uint8)
+        np.savez(path, spirv=spirv, n_arrays=len(arrays), n_pushes=len(pushes),
+                 grid=subject.n // function.local_size[0], **arrays, **pushes)  # type: ignore[arg-type]  # fmt: skip
+
+
+def subject_of(function: Any, arrays: list[np.ndarray[Any, Any]], numbers: list[int], n: int) -> Subject:
+    """Compiles a function of Python for arrays and numbers, which follow them, and a workgroup of `n` invocations."""
+    signature = (*map(kind_of_array, arrays), *map(kind_of_number, numbers))
+    options = CompileOptions(local_size=(n, 1, 1))
+    compiler = build(Compiler, definition_of(function), signature, options)
+    values = [*numbers]
+    for at, what in compiler.extents:
+        values.append(arrays[at].size if what == SIZE else arrays[at].shape[what])
+    made = optimized(compiler.function, options)
+    arrays = [*arrays, *(table.array for table in compiler.tables)]
+    named = {memory.name: array for memory, array in zip(made.buffers, arrays, strict=True)}
+    return Subject(made, named, {push.name: value for push, value in zip(made.pushes, values, strict=True)}, n)
+
+
+def integers(number: int) -> Subject:
+    """Returns a random kernel of integers, as in reports of GPUs."""
+    text, arrays, arguments = integer_case(random_of("integers", number))
+    return subject_of(module(text).kernel, arrays, arguments, N)
+
+
+def main() -> int:
+    """Reduces a kernel. Returns 1 if nothing is wrong with it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", help="integers, or a file with subject()")
+    parser.add_argument("number", type=int, nargs="?", default=0, help="of the random kernel")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a process counts as hung")
+    parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="changes the SPIR-V in the process")
+    parser.add_argument("--out", type=Path, default=_OUT, help="folder of the result (default: build/reduced)")
+    options = parser.parse_args()
+    subject = integers(options.number) if options.what == "integers" else runpy.run_path(options.what)["subject"]()
+    fault = Fault(subject, options.limit, options.plant)
+    before = size_of(subject.function)
+    unseen = "" if fault.has_oracle else "; the interpreter cannot run it, so results are not compared"
+    print(f"{before} operations: {fault.outcome}{unseen}", flush=True)
+    if fault.outcome == RIGHT:
+        return 1
+    result = reduced(subject.function, fault, lambda line: print(line, flush=True))
+    text, after = ir.text(result), size_of(result)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "kernel.txt").write_text(f"{text}\n")
+    (options.out / "kernel.spv").write_bytes(ir.lower(clone(result)).spirv)
+    print(f"{text}\n{after} of {before} operations, {1 - after / before:.1%} less: {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
