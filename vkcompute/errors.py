@@ -10,6 +10,7 @@ import sys
 import warnings
 from functools import partial
 from opcode import opmap
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -149,6 +150,25 @@ class ValidationError(VkComputeError, RuntimeError):
     def __init__(self, message: str, vuid: str, where: str) -> None:
         self.vuid, self.where = vuid, where
         super().__init__(f"{where}: {vuid}: {message}")
+
+
+_ending: list[int] = []
+"""The thread that ends the process, once it closes what others may still use."""
+
+
+def end_other_threads() -> None:
+    """Makes daemon threads that go on at the end of the process end silently, where they would meet a `ClosedError`."""
+    _ending[:] = [get_ident()]
+
+
+def closed(what: str) -> BaseException:
+    """Returns the error to raise for the use of something that is closed; SystemExit in threads that are to end."""
+    return SystemExit() if _ending and _ending != [get_ident()] else ClosedError(what)
+
+
+def refusal(error: Exception) -> BaseException:
+    """Returns the error to raise for the use of what ended with an error: a copy, or as `closed`."""
+    return closed(str(error)) if isinstance(error, ClosedError) else again(error)
 
 
 def again(error: Exception) -> Exception:

@@ -57,12 +57,8 @@ def make(rank: Rank) -> Any:
     """Returns a new reentrant lock."""
     lock = factory(rank)
     key = id(lock)
-    _all[key] = rank, weakref.ref(lock, partial(_forget, key))
+    _all[key] = rank, weakref.ref(lock, partial(_all.pop, key))
     return lock
-
-
-def _forget(key: int, _: object) -> None:
-    _all.pop(key, None)
 
 
 def are_held(lowest: Rank = Rank.STORE) -> bool:

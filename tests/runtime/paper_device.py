@@ -15,6 +15,7 @@ from happens_before import Access, Barrier, Event, Recorded, Replay, Seen, Submi
 
 from vkcompute.core.interrupts import Guarded
 from vkcompute.errors import VulkanError
+from vkcompute.locks import Rank
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling import command_queue, recording, scheduler, task
 from vkcompute.runtime.scheduling.cost import NOTHING
@@ -77,7 +78,7 @@ class PaperDevice(Guarded):
     def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
         self.n_to_fail = 0
         self.history: list[Event] = []
-        super().__init__()
+        super().__init__(Rank.DEVICE)
         self.deletion_queue = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
         self.memory = SimpleNamespace()
@@ -99,7 +100,7 @@ class PaperBuffer:
 
     def __init__(self) -> None:
         self.history: Any = None
-        self.readers = None
+        self.readers = {}
         self.block = SimpleNamespace(handle=self)
         self.offset, self.address = 0, _NOWHERE
 
@@ -201,6 +202,7 @@ def on_paper(batch_tasks: int = 64) -> Iterator[None]:
         for module in (command_queue, recording):
             patch.setattr(module, "Recorder", PaperRecorder)
         patch.setattr(command_queue, "CommandPool", PaperPool)
+        patch.setattr(command_queue, "FEW_BATCHES", 512)  # waits for a queue with much work depend on times
         patch.setattr(scheduler, "BATCH_TASKS", batch_tasks)
         patch.setattr(task, "bytes_read", lambda parts, target: [part.source for part in parts])
         yield

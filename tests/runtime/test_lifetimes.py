@@ -196,7 +196,6 @@ def test_many_arrays_in_turn_take_no_more_memory() -> None:
 
 
 def test_the_host_does_not_run_ahead_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MANY_BATCHES", 2)
     monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MAX_BATCHES", 6)
     with vc.Runtime() as runtime:
         kernel, array = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 14, np.int32)

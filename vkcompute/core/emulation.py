@@ -5,12 +5,13 @@ The device itself need have none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from vkcompute.core.interrupts import BlockExit, begin_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,25 @@ current: ContextVar[Emulation] = ContextVar("emulation", default=NOTHING)
 """Read by `Device` when it is opened."""
 
 
-@contextmanager
-def emulated(
-    *, timelines: int | tuple[int, int] = 1, staging: bool = False, limits: Mapping[str, Any] = MappingProxyType({})
-) -> Iterator[None]:
+class emulated:  # noqa: N801 - called as a function
     """Emulates hardware on the devices opened in the block; see `Emulation`. An int counts compute queues alone."""
-    counts = (timelines, 0) if isinstance(timelines, int) else timelines
-    token = current.set(Emulation(counts, staging, limits))
-    try:
-        yield
-    finally:
-        current.reset(token)
+
+    def __init__(
+        self,
+        *,
+        timelines: int | tuple[int, int] = 1,
+        staging: bool = False,
+        limits: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        counts = (timelines, 0) if isinstance(timelines, int) else timelines
+        self._emulation, self._outer = Emulation(counts, staging, limits), NOTHING
+
+    def __enter__(self) -> None:
+        self._outer = current.get()
+        begin_block(self)
+        current.set(self._emulation)
+
+    def _exit(self, *_: object) -> None:
+        current.set(self._outer)
+
+    __exit__ = BlockExit(_exit, _exit)

@@ -23,6 +23,9 @@ Together they make a transaction:
 
 Anything else that an interrupt cuts short must be safe to repeat. `tests/faults.py` interrupts at each of the places in
 turn.
+
+A handler may also raise at the start of `__exit__`, before its first statement. So context managers have a `BlockExit`,
+which ends the block in any case.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import weakref
 from collections.abc import Callable
+from functools import partial
 from itertools import starmap
 from sys import _getframe
 from threading import get_ident
@@ -48,8 +53,8 @@ _known_files: set[str] = set()
 
 
 _INTERRUPTED = (
-    "a signal handler or finalizer uses what it has interrupted in the middle of a call; have it set a flag, and do the "
-    "work when the interrupted call has returned"
+    "a signal handler or finalizer uses what it has interrupted in the middle of a call; have it set a flag, and do "
+    "the work when the interrupted call has returned"
 )
 
 
@@ -68,6 +73,54 @@ def call_into(results: list[_T], function: Callable[..., _T], *arguments: Any) -
     not between its return and the append.
     """
     results += starmap(function, (arguments,))  # `+=` on a list calls and appends in C
+
+
+_exits: dict[int, weakref.ref[Any]] = {}
+"""thread -> what it has got last for an `__exit__`"""
+_blocks: dict[int, weakref.ref[Any]] = {}
+"""id of a context manager whose block is entered -> reference to what its `with` statement holds for `__exit__`"""
+
+
+class BlockExit:
+    """The `__exit__` of a context manager that a signal handler cannot prevent.
+
+    A `with` statement holds the callable for `__exit__` until the block is left, however it is left. If the callable is
+    gone and has not returned, `leave` ends the block. An `ExitStack` holds none: there, the rules above apply.
+
+    Args:
+        exit: the method.
+        leave: is called with the manager to end the block; does nothing for one that has ended.
+    """
+
+    def __init__(self, exit: Callable[..., None], leave: Callable[[Any], object]) -> None:
+        self._exit, self._leave = exit, leave
+
+    def __get__(self, manager: Any, owner: object = None) -> Callable[..., None]:
+        if manager is None:
+            return self._exit
+        held = partial(_finished, self._exit, self._leave, manager)
+        _exits[get_ident()] = weakref.ref(held)
+        return held
+
+
+def begin_block(manager: Any) -> None:
+    """Has the block end from now on when its `with` statement is left; for the start of `__enter__`."""
+    reference = _exits.pop(get_ident(), None)
+    held = None if reference is None else reference()
+    if held is not None and held.args[2] is manager:
+        _blocks[id(manager)] = weakref.ref(held, partial(_left, held.args[1], manager))
+
+
+def _finished(exit: Callable[..., None], _: Callable[[Any], object], manager: Any, *error: Any) -> None:
+    """Ends a block."""
+    exit(manager, *error)
+    _blocks.pop(id(manager), None)
+
+
+def _left(leave: Callable[[Any], object], manager: Any, _: object) -> None:
+    """Ends a block whose `__exit__` was interrupted."""
+    _blocks.pop(id(manager), None)
+    leave(manager)
 
 
 class Guarded:

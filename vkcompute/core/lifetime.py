@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
-from vkcompute.core.interrupts import call_into
+from vkcompute.core.interrupts import BlockExit, begin_block, call_into
 from vkcompute.core.validation import raise_pending
-from vkcompute.errors import ClosedError
+from vkcompute.errors import ClosedError, closed
 
 _H = TypeVar("_H", bound="Handle")
 
@@ -114,19 +113,20 @@ class Handle:
         if self._open and self._pid == os.getpid():
             return
         if not self._open:
-            raise ClosedError(f"this {type(self).__name__} is closed; make a new one")
+            raise closed(f"this {type(self).__name__} is closed; make a new one")
         raise forked_error(f"this {type(self).__name__}", self._pid)
 
     __reduce__ = refuse_pickling
 
     def __enter__(self: _H) -> _H:
+        begin_block(self)
         self.require_open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _exit(self, *_: object) -> None:
         self.close()
+
+    __exit__ = BlockExit(_exit, lambda handle: handle.close())
 
     def __del__(self) -> None:
         # The collector finalizes a reference cycle in any order, parents before children too.

@@ -24,7 +24,7 @@ from vkcompute.core.lifetime import forked_error
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import ClosedError, KernelError, VulkanError, warn_caller
+from vkcompute.errors import ClosedError, KernelError, VulkanError, end_other_threads, warn_caller
 from vkcompute.locks import Rank
 from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
@@ -422,6 +422,7 @@ def _usable() -> list[Runtime]:
 
 
 def _close_all() -> None:
+    end_other_threads()
     for runtime in contexts():
         runtime.close()
     deferred_calls.run()

@@ -13,7 +13,7 @@ from vkcompute.jit.compilation.arguments import kind_of_array
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
-from vkcompute.runtime.scheduling.current import paused
+from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 from vkcompute.tile.program import is_wide
 from vkcompute.tile.registers import ADJACENT
@@ -43,8 +43,7 @@ def memory_of(table: PointerTable) -> TableMemory:
             at their lowest address.
     """
     if table.memory is None:
-        with paused():  # it belongs to no graph
-            table.memory = _made(table)
+        table.memory = unrecorded(_made, table)  # it belongs to no graph
     found: TableMemory = table.memory
     return found
 

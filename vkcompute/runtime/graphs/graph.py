@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer, compute_readers
+from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError, shorten_traceback
 from vkcompute.runtime.graphs.aliasing import Apart, apart, apart_from_writes
@@ -73,6 +74,7 @@ class Graph:
             raise ValueError("a graph is recorded once; call runtime.record() for another")
         self.runtime.require_open()
         self.runtime.compute_pending()
+        begin_block(self)
         current.begin(self, self.runtime.scheduler)
         with self.runtime.scheduler.device.lock:
             self.runtime.scheduler.recordings += (weakref.ref(self),)
@@ -80,10 +82,9 @@ class Graph:
         current.enter(self.runtime, self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def _exit(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self.recording:
             raise ValueError("this graph is not being recorded; use `with runtime.record() as graph:`")
-        scheduler = self.runtime.scheduler
         done = False
         try:
             for array in [*self._own.values()]:  # nobody has needed their elements, and only a run would have them
@@ -91,16 +92,13 @@ class Graph:
             self._made_after.clear()
             done = kind is None and self._state != "closed"
         finally:
-            self.recording = False
-            current.end(self)
-            with scheduler.device.lock:
-                scheduler.recordings = tuple([each for each in scheduler.recordings if each() not in (None, self)])
+            self._end_recording()
             if not done:
                 self.close()
         if not done:
             return
         try:
-            with scheduler.device.lock:
+            with self.runtime.scheduler.device.lock:
                 self.runtime.require_open()
                 memory = self._shared_memory()
                 self._recordings = RecordingCache(
@@ -110,6 +108,22 @@ class Graph:
             self.close()
             raise
         self._state = "recorded"
+
+    def _end_recording(self) -> None:
+        """Has the thread record no more; does nothing the second time."""
+        self.recording = False
+        current.end(self)
+        scheduler = self.runtime.scheduler
+        with scheduler.device.lock:
+            scheduler.recordings = tuple([each for each in scheduler.recordings if each() not in (None, self)])
+
+    def _leave(self) -> None:
+        """Ends a recording whose end was interrupted."""
+        self._end_recording()
+        if self._state != "recorded":
+            self.close()
+
+    __exit__ = BlockExit(_exit, _leave)
 
     def __getitem__(self, name: str) -> Any:
         """The placeholder of an input in the recording: an array, which may have views, or a push constant."""
@@ -147,12 +161,13 @@ class Graph:
         """Returns a buffer that each run fills with the array as it is at the submit."""
         self._require_recording()
         self._arrays.refuse_filled([array])
-        return self._arrays.staged(self._arrays.up, shape, dtype, array).buffer
+        host = np.asarray(array)  # a run calls no method of a subclass
+        return self._arrays.staged(self._arrays.up, shape, dtype, host).buffer
 
     def stage_download(self, array: HostArray) -> Buffer:
         """Returns a buffer that is copied to the array once the run's future is known to be done."""
         self._require_recording()
-        return self._arrays.staged(self._arrays.down, array.shape, array.dtype, array).buffer
+        return self._arrays.staged(self._arrays.down, array.shape, array.dtype, np.asarray(array)).buffer
 
     def require_apart(self, read: Array, written: Array, *, unless_same: bool) -> None:
         """Requires that two arrays do not overlap in a run; they may be the same if `unless_same`."""

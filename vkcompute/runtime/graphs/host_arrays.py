@@ -131,9 +131,11 @@ class HostArrays(Guarded):
             staging.download.finish()
         if staging.up is not None:
             settle_spans(self._spans[0])
-            with self._runtime.transfers.view(staging.up, write=True) as memory:
-                for array, host in self.up:
-                    np.copyto(_part(memory, staging, array), host, casting="same_kind")
+            self._runtime.transfers.use(staging.up, partial(self._fill, staging), write=True)
+
+    def _fill(self, staging: Staging, memory: npt.NDArray[np.uint8]) -> None:
+        for array, host in self.up:
+            np.copyto(_part(memory, staging, array), host, casting="same_kind")
 
     def register_run(self, staging: Staging, run: Future) -> Future:
         """Registers a run, in the order of the runs; returns a future that downloads its results."""
@@ -154,17 +156,22 @@ class HostArrays(Guarded):
     def _reported(self, staging: Staging) -> Exception | None:
         """Reads the reports of a finished run; returns the first error."""
         assert staging.down is not None
-        with self._runtime.transfers.view(staging.down, write=False) as memory:
-            errors = [report(_part(memory, staging, array)) for array, report in self.reports]
+        errors = self._runtime.transfers.use(staging.down, partial(self._read_reports, staging), write=False)
         return next(filter(None, errors), None)
+
+    def _read_reports(self, staging: Staging, memory: npt.NDArray[np.uint8]) -> list[Exception | None]:
+        return [report(_part(memory, staging, array)) for array, report in self.reports]
 
 
 def _download(runtime: Context, staging: Staging, down: Pairs) -> None:
     """Copies the results of a finished run to the arrays."""
     assert staging.down is not None
-    with runtime.transfers.view(staging.down, write=False) as memory:
-        for array, host in down:
-            host[...] = _part(memory, staging, array)
+    runtime.transfers.use(staging.down, partial(_copy_parts, staging, down), write=False)
+
+
+def _copy_parts(staging: Staging, down: Pairs, memory: npt.NDArray[np.uint8]) -> None:
+    for array, host in down:
+        host[...] = _part(memory, staging, array)
 
 
 def _part(memory: npt.NDArray[np.uint8], staging: Staging, array: Array) -> HostArray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from vkcompute.core import cpu_fallback
 from vkcompute.core.instance import Instance
+from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.lifetime import Handle
 from vkcompute.core.physical import enumerate_devices
 from vkcompute.representation import html_rows
@@ -22,6 +23,7 @@ from vkcompute.runtime.launching.launch_config import Launchable, LaunchConfig, 
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray, host_array
+from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.future import Future
 
@@ -72,10 +74,13 @@ class GroupArray:
             shard.close()
 
     def __enter__(self) -> GroupArray:
+        begin_block(self)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _exit(self, *_: object) -> None:
         self.close()
+
+    __exit__ = BlockExit(_exit, lambda array: array.close())
 
     def __repr__(self) -> str:
         how = "on each" if self.rows is None else "/".join(str(len(rows)) for rows in self.rows)
@@ -237,8 +242,7 @@ class DeviceGroup(Handle):
         """Splits this many rows by the weights."""
         return split_rows(n_rows, self._weights)
 
-    @contextmanager
-    def balance(self) -> Iterator[list[int]]:
+    def balance(self) -> Balance:
         """Measures the launches in the block, and sets `weights` so that all devices would have finished together.
 
             with group.balance():
@@ -252,12 +256,10 @@ class DeviceGroup(Handle):
         Raises:
             ValueError: a runtime is being profiled.
         """
-        self.launched = [0] * len(self.runtimes)
-        with ExitStack() as measuring:
-            profiles = [measuring.enter_context(runtime.profile()) for runtime in self.runtimes]
-            yield self.launched
-            self.flush()
-        seconds = [sum(task.ns for task in profile.tasks) / 1e9 for profile in profiles]
+        return Balance(self)
+
+    def learn(self, seconds: Sequence[float]) -> None:
+        """Takes the time of each device's launches since `launched` was set to zeros into the weights."""
         self._weights = learned(self._weights, self.launched, seconds, self._n_measured)
         self._n_measured += 1
 
@@ -356,6 +358,37 @@ class DeviceGroup(Handle):
             for runtime, weight in zip(self.runtimes, self._weights, strict=True)
         ]
         return html_rows(("device", "kind", "rows"), rows)
+
+
+class Balance:
+    """The block of `DeviceGroup.balance`."""
+
+    def __init__(self, group: DeviceGroup) -> None:
+        self._group, self._measuring = group, ExitStack()
+        self._profiles: list[Profile] = []
+
+    def __enter__(self) -> list[int]:
+        group = self._group
+        begin_block(self)
+        group.launched = [0] * len(group.runtimes)
+        with ExitStack() as entering:
+            self._profiles = [entering.enter_context(runtime.profile()) for runtime in group.runtimes]
+            self._measuring = entering.pop_all()
+        return group.launched
+
+    def _exit(self, *error: Any) -> None:
+        with self._measuring:
+            if error[0] is None:
+                self._group.flush()
+        if error[0] is None:
+            self._group.learn([sum(task.ns for task in profile.tasks) / 1e9 for profile in self._profiles])
+
+    def _leave(self) -> None:
+        """Ends the profiles, if their end was interrupted."""
+        for profile in self._profiles:
+            profile.stop_measuring()
+
+    __exit__ = BlockExit(_exit, _leave)
 
 
 def _usable() -> list[int]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.array_namespace import namespace
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature, shorten_traceback
 from vkcompute.runtime.memory import layout
@@ -64,10 +65,13 @@ class Array(StridedView, Mathematics):
     __array_priority__ = 100.0  # Dask joins chunks by the functions of the type with the highest
 
     def __enter__(self) -> Array:
+        begin_block(self)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _exit(self, *_: object) -> None:
         self.close()
+
+    __exit__ = BlockExit(_exit, lambda array: array.close())
 
     # -- to and from the host -----------------------------------------------------------------------------------------
 

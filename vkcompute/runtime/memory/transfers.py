@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.queue import Point
 from vkcompute.core.staging import SLOT_BYTES, StagingRing
-from vkcompute.errors import ClosedError
+from vkcompute.errors import closed
 from vkcompute.runtime.memory.downloads import Download
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.residency import Residency
@@ -24,6 +24,7 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 from vkcompute.runtime.scheduling.task import Copy, CopyPart, copy_region
 
 Bytes = npt.NDArray[np.uint8]
+_T = TypeVar("_T")
 _IN_FLIGHT = 3
 
 
@@ -84,16 +85,15 @@ class Transfers:
         if not write:
             self._scheduler.require_written(buffer, start, stop)
 
-    @contextmanager
-    def view(self, buffer: Buffer, *, write: bool) -> Iterator[Bytes]:
-        """The memory of a staging buffer, once the host may read (or write) it; valid in the `with` block."""
+    def use(self, buffer: Buffer, function: Callable[[Bytes], _T], *, write: bool) -> _T:
+        """Returns what `function` makes of the memory of a staging buffer, once the host may read (or write) it."""
         transfer = object()
         try:
             self._begin(transfer, buffer)
             memory = self.mapped(buffer, 0, buffer.used_bytes, write=write)
             assert memory is not None, "staging memory is host-visible"
-            yield memory
-        finally:
+            return function(memory)
+        finally:  # not a `with`, whose exit Ctrl-C could prevent
             self._active.pop(transfer, None)
 
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
@@ -178,7 +178,7 @@ class Transfers:
         """Begins a transfer, until whose end the buffer does not move. Returns the content if it is on the host."""
         self._active[transfer] = threading.get_ident(), buffer
         if self._closed:
-            raise ClosedError("the runtime is closed; open a new one")
+            raise closed("the runtime is closed; open a new one")
         with self._scheduler.device.unguarded_lock:  # a thread that has it may be moving the buffer
             content: Bytes | None = buffer.host
             return content

@@ -18,7 +18,7 @@ from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
 from vkcompute.runtime.scheduling.access_history import Range
-from vkcompute.runtime.scheduling.current import paused
+from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import CopyPart, copy_region, refuse_overlap
 
@@ -212,8 +212,8 @@ class StridedView:
                 return
             found = self._computed(expression) if scheduler.recordings else expression.compute(self)
             self._take(expression, found._buffer or found.buffer, found.launch_key, found.span)
-        if deferred_calls.waiting:
-            deferred_calls.run()
+        if deferred_calls.waiting or scheduler.is_ahead:
+            scheduler.unlocked()
 
     def discard(self, buffer: Buffer) -> None:
         """Gives a lazy array a buffer without its elements, which nobody will need; does nothing for others."""
@@ -239,8 +239,7 @@ class StridedView:
             )
         if scheduler.recording() is scheduler.recorder_of(self):
             return expression.compute(self)
-        with paused():
-            return expression.compute(self)
+        return unrecorded(expression.compute, self)
 
     @property
     def buffer(self) -> Buffer:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from vkcompute.core.clock import Clock, Reading, read_both
+from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.timestamp_pool import TimestampPool
 from vkcompute.runtime.memory.context import Context, contexts
 from vkcompute.runtime.profiling.trace import HostTime, TaskTime, Trace
@@ -76,6 +77,7 @@ class Profile(Trace):
     def __enter__(self) -> Profile:
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
+        begin_block(self)
         self._before = {id(each): _count(each) for each in contexts()}
         with scheduler.device.lock:
             if scheduler.profile is not None:
@@ -96,7 +98,7 @@ class Profile(Trace):
         self._observe(self.runtime.transfers, "upload")
         self._observe(self.runtime.transfers, "download")
 
-    def __exit__(self, *_: object) -> None:
+    def _exit(self, *_: object) -> None:
         scheduler, runtime = self.runtime.scheduler, self.runtime
         with ExitStack() as last:
             for times in self._queues.values():
@@ -105,13 +107,27 @@ class Profile(Trace):
                 if not runtime.closed:
                     scheduler.wait()
             finally:
-                with scheduler.device.lock:
-                    scheduler.profile = None
-                    self._undo.close()
+                self.stop_measuring()
             if not runtime.closed:
                 scheduler.wait()  # for launches by other threads since
                 self._read()
         self.note = "" if self.tasks else self._elsewhere()
+
+    def stop_measuring(self) -> None:
+        """Measures no more; does nothing the second time."""
+        scheduler = self.runtime.scheduler
+        with scheduler.device.lock:
+            if scheduler.profile is self:
+                scheduler.profile = None
+            self._undo.close()
+
+    def _leave(self) -> None:
+        """Ends a profile whose end was interrupted: it has no times."""
+        self.stop_measuring()
+        for times in self._queues.values():
+            times.close()
+
+    __exit__ = BlockExit(_exit, _leave)
 
     def _elsewhere(self) -> str:
         """Returns a note on the runtimes on which tasks ran meanwhile."""

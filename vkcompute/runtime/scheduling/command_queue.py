@@ -12,7 +12,7 @@ from typing import Any
 
 from vkcompute.core.command import CommandPool, Recorder
 from vkcompute.core.queue import Point, Queue
-from vkcompute.errors import DeviceLost, VkComputeError, again
+from vkcompute.errors import DeviceLost, VkComputeError, again, refusal
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.cost import Cost, Mix
 
@@ -20,7 +20,10 @@ VectorClock = dict[int, int]
 """index of a queue -> a value of its timeline semaphore"""
 _Timing = tuple[float, Mix, bool]
 """of a submit: its time (`time.perf_counter`), the cost of its tasks, True if it had nothing to wait for"""
-_MANY_BATCHES, _MAX_BATCHES = 64, 512
+FEW_BATCHES, _MAX_BATCHES = 2, 512
+_PARTS = 16  # of the first launch of a kernel, if submits have a time limit
+_MAX_AHEAD_S = 1.0
+"""Work that a queue has at most, beyond a few batches: the end of the process waits for it."""
 
 
 @dataclass(slots=True)
@@ -91,13 +94,14 @@ class CommandQueue(Timeline):
         timed: True if they have.
         failures: of all queues of the scheduler, in the order in which they occurred.
         failure: the reason why the queue accepts no more work, or None.
+        ahead: a value for which the host waits before it launches more, or 0. It does so without locks.
     """
 
     _numbers = itertools.count(1)  # of submits, of all queues in this process
 
     __slots__ = (
-        "_clocks", "_failed", "_finished", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
-        "_timings", "_values", "_waited", "_waits", "batched_bytes", "costs", "device_queue", "failure",
+        "_busy", "_clocks", "_failed", "_finished", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
+        "_timings", "_values", "_waited", "_waits", "ahead", "batched_bytes", "costs", "device_queue", "failure",
         "failures", "load", "n_batched", "task", "timed",
     )  # fmt: skip
 
@@ -120,14 +124,16 @@ class CommandQueue(Timeline):
         self.timed, self.load = timed, 0.0
         self.costs: dict[Cost | Mix, float] = {}
         self._seen_s = 0.0
+        self._busy = 0, 0.0  # a value that was the first unfinished one, and the time then
         self.failure: Exception | None = None
+        self.ahead = 0
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
     def open(self) -> Recorder:
         """Returns the recorder of the open batch; begins a batch if there is none."""
         if self.failure is not None:
-            raise again(self.failure)
+            raise refusal(self.failure)
         if self.recorder is None:
             if self._sealed is not None:
                 self.flush()
@@ -199,7 +205,7 @@ class CommandQueue(Timeline):
         """Submits the open batch, then `command_buffers`; `task` is the last one in all of them."""
         if self.failure is not None:
             self.recorder = self._sealed = None
-            raise again(self.failure)
+            raise refusal(self.failure)
         if self.recorder is not None:
             self._sealed, self.recorder = self.recorder, None  # indivisible
         queue, sealed, known = self.device_queue, self._sealed, self.device_queue.last_value
@@ -242,9 +248,18 @@ class CommandQueue(Timeline):
         self._limit_submits()
 
     def _limit_submits(self) -> None:
-        """Forgets submits that have finished; waits for some of them where command buffers would fill the memory."""
-        if self.timed or len(self._last_tasks) > _MANY_BATCHES:
+        """Forgets submits that have finished; has the host wait for some of them if there is work for a long time."""
+        few = FEW_BATCHES + (_PARTS if self.timed else 0)
+        if self.timed or len(self._values) > few:
             self.poll_task()
+        if len(self._values) > few:
+            first, now_s = self._values[0], time.perf_counter()
+            if now_s - self._busy[1] > _MAX_AHEAD_S:
+                self._busy = first, now_s
+            done = first - self._busy[0]  # before one has finished, nobody knows how long they take
+            most = max(few, int(_MAX_AHEAD_S * done / (now_s - self._busy[1]))) if done else few
+            if len(self._values) > most:
+                self.ahead = self._values[-most - 1]
         if len(self._last_tasks) > _MAX_BATCHES:
             self.device_queue.wait(self._values[len(self._values) // 2])
             self.poll_task()

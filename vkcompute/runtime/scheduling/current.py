@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from vkcompute.core.buffer import Buffer
+from vkcompute.core.interrupts import call_into
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.task import Task
 
@@ -42,6 +42,7 @@ class TaskRecorder(Protocol):
         """Returns a buffer that is copied to the array after each run."""
 
 
+_T = TypeVar("_T")
 # With the thread: threads and executors may inherit a copy of the context in which they were started.
 _Entry = tuple["weakref.ref[TaskRecorder]", "weakref.ref[object]", int]
 _recorded: ContextVar[tuple[_Entry, ...]] = ContextVar("vkcompute graphs", default=())
@@ -93,14 +94,15 @@ def begin(recorder: TaskRecorder, scheduler: object) -> None:
     _recorded.set((*_recorded.get(), (weakref.ref(recorder), weakref.ref(scheduler), get_ident())))
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """Launches the work of the block at once, also while this thread records a graph."""
-    token = _recorded.set(())
+def unrecorded(function: Callable[..., _T], *arguments: Any) -> _T:
+    """Returns `function(*arguments)`, whose work is launched at once, also while this thread records a graph."""
+    tokens: list[Token[tuple[_Entry, ...]]] = []
     try:
-        yield
+        call_into(tokens, _recorded.set, ())
+        return function(*arguments)
     finally:
-        _recorded.reset(token)
+        if tokens:
+            _recorded.reset(tokens[0])
 
 
 def end(recorder: TaskRecorder) -> None:

@@ -9,7 +9,7 @@ from sys import _getframe
 from threading import get_ident
 from typing import Any, Protocol
 
-from vkcompute import deferred_calls
+from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
@@ -52,6 +52,7 @@ class Scheduler:
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
         residency: which buffers are in device memory.
+        is_ahead: True if the host has launched work for a long time, and is to wait.
         moves: True once a buffer has moved to the host: buffers are to be in place for a task.
     """
 
@@ -67,7 +68,7 @@ class Scheduler:
         self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.queues)
         device.memory.may_recycle = self.placement.may_recycle
-        self.moves = False
+        self.moves = self.is_ahead = False
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
         self.recordings: tuple[weakref.ref[current.TaskRecorder], ...] = ()
@@ -119,8 +120,8 @@ class Scheduler:
                 if each[0].readers:
                     each[0].compute_readers()
             future = self._dispatch(command, writes, reads, queue, keep)
-        if deferred_calls.waiting:
-            deferred_calls.run()
+        if deferred_calls.waiting or self.is_ahead:
+            self.unlocked()
         return future
 
     def _dispatch(
@@ -201,9 +202,19 @@ class Scheduler:
             target = self._begin(writes, reads, queue)
             self._record(target, task.name, writes, reads, task.record, target.recorder)
             future = self._end(target, sum([stop - start for _, start, stop in writes]))
-        if deferred_calls.waiting:
-            deferred_calls.run()
+        if deferred_calls.waiting or self.is_ahead:
+            self.unlocked()
         return future
+
+    def unlocked(self) -> None:
+        """Does what takes no locks, if this thread holds none: calls the user's code, and waits for a device that lags."""
+        deferred_calls.run()
+        if self.is_ahead and not locks.are_held():
+            self.is_ahead = False
+            for queue in self.queues:
+                value, queue.ahead = queue.ahead, 0
+                if value:
+                    queue.device_queue.wait(value)
 
     def completed_future(self) -> Future:
         """Returns the future of work that has completed."""
@@ -236,7 +247,10 @@ class Scheduler:
                     target.add_cost(cost, times)
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
-            return self._future(target)
+            self.is_ahead = self.is_ahead or target.ahead > 0
+            future = self._future(target)
+        self.unlocked()
+        return future
 
     def _launch_all(self, target: CommandQueue, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
         """Launches a graph's tasks one by one. If one fails, so do the last one and all that they write."""
@@ -362,6 +376,7 @@ class Scheduler:
         if target.n_batched >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
             target.flush()
             self.device.deletion_queue.collect()
+            self.is_ahead = self.is_ahead or target.ahead > 0
         return future
 
     def _future(self, target: CommandQueue) -> Future:
@@ -441,6 +456,7 @@ class Scheduler:
     def _flush_queues(self) -> None:
         for queue in self.queues:
             queue.flush()
+            self.is_ahead = self.is_ahead or queue.ahead > 0
 
     def points(self, dependencies: Dependencies) -> list[Point]:
         """The points at which these tasks have finished or failed. Submits them if need be."""
