@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.triton.arguments import DEFAULTS
-from vkcompute.compat.triton.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
-from vkcompute.compat.triton.launched import Launched
-from vkcompute.compat.triton.program import JITFunction
-from vkcompute.compat.triton.tuning import Autotuner
+from vkcompute.blocks.compiler.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
+from vkcompute.blocks.launching.arguments import DEFAULTS
+from vkcompute.blocks.launching.launched import Launched
+from vkcompute.blocks.launching.program import JITFunction
+from vkcompute.blocks.launching.tuning import Autotuner
 from vkcompute.jit.compilation.build import DEFAULTS as COMPILATION
 from vkcompute.runtime.launching.radv import Shader
 from vkcompute.tile.target import Target

@@ -14,7 +14,7 @@ from vkcompute.cli.options import Parser
 from vkcompute.errors import VkComputeError
 
 if TYPE_CHECKING:
-    from vkcompute.compat.triton.launched import Launched
+    from vkcompute.blocks.launching.launched import Launched
     from vkcompute.jit.kernel import PythonKernel
     from vkcompute.runtime.launching.radv import Outcome, Shader
     from vkcompute.runtime.launching.statistics import KernelStatistics
@@ -80,7 +80,7 @@ def kernels_in(args: argparse.Namespace) -> list[Shader]:
         TypeError, ValueError: each of them lacks the type of a parameter.
         ValueError: running the file raises an error, or it defines no kernel; a signature does not fit.
     """
-    from vkcompute.compat.triton.launched import Launched
+    from vkcompute.blocks.launching.launched import Launched
     from vkcompute.jit.kernel import PythonKernel
 
     defined = [
