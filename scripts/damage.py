@@ -190,7 +190,7 @@ def _model_originals() -> list[bytes]:
         model = LogisticRegression(alpha=0.5, tol=None)
         model.coef_, model.intercept_ = np.array([[0.5, -1.25, np.pi]]), np.array([0.1])
         model.classes_, model.loss_curve_ = np.array(classes), np.array([0.7, 0.6])
-        model.n_iter_, model.n_features_in_ = 2, 3
+        model.n_iter_, model.n_features_in_ = np.array([2]), 3
         if classes == ["no", "yes"]:
             model.feature_names_in_ = np.array(["x", "y", ""], object)
         with tempfile.TemporaryDirectory() as folder:

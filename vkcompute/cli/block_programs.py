@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
+from vkcompute.blocks.launching.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.blocks.launching.arguments import DEFAULTS
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.blocks.launching.program import JITFunction
