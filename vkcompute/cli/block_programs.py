@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.launching.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.blocks.launching.arguments import DEFAULTS
+from vkcompute.blocks.launching.build import DIVISOR, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.blocks.launching.tuning import Autotuner
