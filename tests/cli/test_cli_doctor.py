@@ -53,7 +53,7 @@ def test_this_machine_works(vk_done: Run, gpu: vkcompute.Runtime) -> None:
     lines = [line for line in done.out.splitlines() if gpu.device.name in line]
     assert ", chosen" in lines[0]
     assert "transfer, multiply, kernel in Python, reduction: equal to NumPy" in done.out
-    assert done.err == ""
+    assert [line for line in done.err.splitlines() if ": waiting for " not in line] == []  # on a busy machine
 
 
 @pytest.mark.parametrize("content", [None, "", '{"ICD": {"libr', '{"ICD": {"library_path": "/no/driver.so"}}'])
