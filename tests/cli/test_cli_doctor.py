@@ -41,6 +41,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[checkup.Findi
             return Finished(code, b"".join(json.dumps(line).encode() + b"\n" for line in lines), said.encode())
 
         monkeypatch.setattr(trials_of_doctor, "run_python", run)
+        checkup.device_listing.cache_clear()
         return [*checkup.devices(), *checkup.computations()]
 
     return findings
