@@ -242,7 +242,7 @@ def _no_devices(problem: str) -> Finding:
     if what.startswith(("NoDevice: ", "NoVulkanLoader: ")):
         return Finding(FAILED, "devices", what, _moved(os.environ) or remedy)
     remedy = "correct what this names, or name the manifests of good drivers by VK_DRIVER_FILES"
-    return Finding(FAILED, "devices", problem, remedy)
+    return Finding(FAILED, "devices", f"cannot be listed: {problem}", remedy)
 
 
 def _device(device: Mapping[str, Any], why: str) -> Finding:

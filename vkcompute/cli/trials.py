@@ -20,7 +20,7 @@ logger = logging.getLogger("vkcompute")
 _TIMES_S = {"devices": 30.0, "compiler": 30.0, "computations": 120.0}
 _TIME_S = 20.0
 _OUTPUT_NBYTES = 4 << 20
-_MEMORY_NBYTES = 4 << 30
+_MEMORY_NBYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
