@@ -11,6 +11,7 @@ from contextlib import contextmanager
 logger = logging.getLogger("vkcompute")
 
 _FIRST_S, _FACTOR, _LONGEST_S = 3.0, 2.0, 60.0
+_JOIN_S = 1.0
 
 
 @contextmanager
@@ -21,11 +22,13 @@ def announced(what: str) -> Iterator[None]:
         what: the work, as "compiling the kernel scale".
     """
     done = threading.Event()
-    threading.Thread(target=_announce, args=(what, done), daemon=True).start()
+    thread = threading.Thread(target=_announce, args=(what, done), daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
+        thread.join(_JOIN_S)  # a handler of log records may block
 
 
 def _announce(what: str, done: threading.Event) -> None:

@@ -41,6 +41,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[checkup.Findi
             return Finished(code, b"".join(json.dumps(line).encode() + b"\n" for line in lines), said.encode())
 
         monkeypatch.setattr(trials_of_doctor, "run_python", run)
+        checkup.device_listing.cache_clear()
         return [*checkup.devices(), *checkup.computations()]
 
     return findings
@@ -53,7 +54,7 @@ def test_this_machine_works(vk_done: Run, gpu: vkcompute.Runtime) -> None:
     lines = [line for line in done.out.splitlines() if gpu.device.name in line]
     assert ", chosen" in lines[0]
     assert "transfer, multiply, kernel in Python, reduction: equal to NumPy" in done.out
-    assert done.err == ""
+    assert [line for line in done.err.splitlines() if ": waiting for " not in line] == []  # on a busy machine
 
 
 @pytest.mark.parametrize("content", [None, "", '{"ICD": {"libr', '{"ICD": {"library_path": "/no/driver.so"}}'])
@@ -247,7 +248,8 @@ def test_a_library_that_misbehaves(
 ) -> None:
     monkeypatch.setenv("TEST_BEHAVIOUR", does)
     monkeypatch.setattr(child_process, "_SILENT_S", 0.2)
-    monkeypatch.setattr(trials_of_doctor, "_TIME_S", 0.5 if does == "hangs" else 30)
+    monkeypatch.setattr(trials_of_doctor, "_TIME_S", 60)
+    monkeypatch.setitem(trials_of_doctor._TIMES_S, "library", 0.5 if does == "hangs" else 60)
     monkeypatch.setattr(trials_of_doctor, "_OUTPUT_NBYTES", 1 << 16)
     monkeypatch.setattr(trials_of_doctor, "_MEMORY_NBYTES", 200 << 20)
     library = misbehaving / "libvulkan.so.1"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache as cache_of_calls
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -212,9 +213,15 @@ def cache(ask: Ask = in_a_process) -> Iterator[Finding]:
         yield Finding(OK, "cache", f"{record['folder']}, writable, {terminal.nbytes(record['nbytes'])}")
 
 
+@cache_of_calls
+def device_listing() -> Answer:
+    """The devices, which two checks need: a driver that hangs is waited for once. Each run of doctor clears it."""
+    return in_a_process("the list of devices", "devices")
+
+
 def devices() -> Iterator[Finding]:
     """The layers, the devices, and the one that is chosen."""
-    listing = in_a_process("the list of devices", "devices")
+    listing = device_listing()
     said = [line.strip() for line in listing.said.splitlines() if line.startswith(_LOADER_ERRORS)]
     yield from [Finding(NOTE, "loader says", line) for line in dict.fromkeys(said)]
     if listing.problem:
@@ -235,7 +242,7 @@ def _no_devices(problem: str) -> Finding:
     if what.startswith(("NoDevice: ", "NoVulkanLoader: ")):
         return Finding(FAILED, "devices", what, _moved(os.environ) or remedy)
     remedy = "correct what this names, or name the manifests of good drivers by VK_DRIVER_FILES"
-    return Finding(FAILED, "devices", problem, remedy)
+    return Finding(FAILED, "devices", f"cannot be listed: {problem}", remedy)
 
 
 def _device(device: Mapping[str, Any], why: str) -> Finding:
@@ -254,7 +261,7 @@ def _device(device: Mapping[str, Any], why: str) -> Finding:
 
 def computations() -> Iterator[Finding]:
     """Computations on each usable device, compared with NumPy."""
-    listing = in_a_process("the list of devices", "devices")
+    listing = device_listing()
     for index in [record["index"] for record in listing.records if record.get("usable")]:
         yield from _computed(index, in_a_process(f"device {index}", "computations", str(index)))
 

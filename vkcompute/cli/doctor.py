@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from vkcompute.cli import terminal
-from vkcompute.cli.checkup import CHECKS, FAILED, Finding
+from vkcompute.cli.checkup import CHECKS, FAILED, Finding, device_listing
 from vkcompute.cli.options import Commands, Parser
 from vkcompute.cli.stderr import BAD_INPUT, one_line
 
@@ -30,6 +30,7 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command. Returns 0 if nothing has failed."""
     found = []
+    device_listing.cache_clear()
     for check in CHECKS:
         for finding in _outcomes(check):
             found.append(finding)

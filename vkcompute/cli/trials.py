@@ -20,7 +20,7 @@ logger = logging.getLogger("vkcompute")
 _TIMES_S = {"devices": 30.0, "compiler": 30.0, "computations": 120.0}
 _TIME_S = 20.0
 _OUTPUT_NBYTES = 4 << 20
-_MEMORY_NBYTES = 4 << 30
+_MEMORY_NBYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def _problem(done: Finished, said: str) -> str:
     if done.problem:
         return done.problem
     if done.status < 0:
-        return f"the process was ended by {signal.Signals(-done.status).name}"
+        names = {number.value: number.name for number in signal.Signals}
+        return f"the process was ended by {names.get(-done.status, f'signal {-done.status}')}"
     if done.status == 0:
         return "the process ended before it had answered, with status 0"
     return _error_line(said) or f"the process ended with status {done.status}"
