@@ -49,6 +49,13 @@ ALLOWED = {
     "empty_like": "any elements", "divmod": "inf // x is inf, as the Array API standard has it",
     "bartlett": "of real numbers", "blackman": "of real numbers", "hamming": "of real numbers",
     "hanning": "of real numbers", "polymul": "leading zeros are kept", "real": "bools stay", "imag": "bools stay",
+    **dict.fromkeys(("take.1", "put.1", "insert.1", "ix_.0", "ix_.1", "unravel_index.0"), "no indices, of any dtype"),
+    **dict.fromkeys(("round.0", "around.0", "quantile.0", "percentile.0", "nanquantile.0", "nanpercentile.0"), "bools"),
+    **dict.fromkeys(("nanmean.0", "nanmax.0", "nanmin.0", "linalg.vector_norm.0", "linalg.tensorinv.0"), "one number"),
+    **dict.fromkeys(("polyder.0", "polyint.0", "polyval.0", "trim_zeros.0"), "numbers and lists as arrays"),
+    **dict.fromkeys(("add.reduceat.1", "apply_over_axes.2"), "an empty text as an empty list"),
+    "indices.dtype": "None for the default integer", "diag_indices.ndim": "an array of one number",
+    "linalg.cross.axis": "None for the last axis",
     "place.2": "any dtype of the same kind", "putmask.2": "any dtype of the same kind", "sorted": "always in order",
     "fft.fftfreq.dtype": "None for the default", "fft.rfftfreq.dtype": "None for the default",
 }  # fmt: skip

@@ -19,6 +19,7 @@ from vkcompute.arrays.reductions import max, mean, min
 from vkcompute.arrays.statistics import median
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.layout import lengths
 from vkcompute.runtime.runtime import runtime_of
 
 
@@ -248,7 +249,9 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 def resize(a: Array, new_shape: int | tuple[int, ...]) -> Array:
     """Returns the elements in another shape, repeated or cut off as needed."""
-    shape = new_shape if isinstance(new_shape, tuple) else (new_shape,)
+    shape = lengths(new_shape)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"the lengths of a shape are not negative; got {new_shape}")
     n = int(np.prod(shape, dtype=np.int64))
     if not a.size:
         return runtime_of(a).full(shape, a.dtype.type(0), a.dtype)
@@ -316,6 +319,9 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **options: Any) ->
         ValueError: a width is negative, or a mode or option is unknown.
     """
     widths = _widths(pad_width, array.ndim)
+    for name in {"constant_values", "end_values"} & options.keys():
+        if np.asarray(options[name]).dtype.kind not in "biufc":
+            raise TypeError(f"pad takes numbers as {name}; got {options[name]!r}")
     allowed = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
                "symmetric": "reflect_type", **dict.fromkeys(_PADDED_WITH, "stat_length")}.get(mode)  # fmt: skip
     if set(options) - {allowed} or options.get("reflect_type", "even") not in ("even", "odd"):

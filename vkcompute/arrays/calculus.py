@@ -48,6 +48,8 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
     given = np.asarray(spacing.numpy() if type(spacing) is Array else spacing)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"gradient takes distances, or coordinates, as real numbers; got {spacing!r}")
+    if not given.ndim and not given:
+        raise ValueError("gradient takes distances other than 0; got 0")
     given = given.astype(np.float64)
     if given.ndim > 1 or (given.ndim == 1 and given.size != n):
         raise ValueError(f"coordinates are one per element of the axis, {n}; got the shape {given.shape}")

@@ -89,7 +89,7 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     if np.ndim(bins):
         edges = beside(bins, [x], x.runtime)
         host = edges.numpy()
-        if host.ndim != 1 or (host[1:] < host[:-1]).any():
+        if host.ndim != 1 or not (host[1:] >= host[:-1]).all():
             raise ValueError("edges of bins ascend, along one axis")
         return edges
     n = index(bins)

@@ -98,7 +98,7 @@ def _on_default(name: str) -> Callable[..., Any]:
 
     def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
         runtime, found = on(device), make(*args, **named)
-        if any(each.dtype.kind == "f" for each in found):
+        if any(each.dtype.kind in "fc" for each in found):
             raise TypeError(f"{name} takes integers; got {', '.join(map(repr, [*args, *named.values()]))}")
         return tuple([_indices_on(runtime, each) for each in found])
 
@@ -257,6 +257,8 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
         TypeError: `dst` does not take the dtype of `src` by this casting.
         OverflowError: a Python int does not fit.
     """
+    if type(where) is Array and where.dtype != BOOL:
+        raise TypeError(f"copyto takes bools as where=; got {where.dtype}; compare first, as x != 0")
     dtype = getattr(src, "dtype", None) or np.asarray(src).dtype
     adapts = type(src) in (bool, int, float, complex) and "biufc".index(dtype.kind) <= "biufc".index(dst.dtype.kind)
     if not (adapts or (type(src) is int and dst.dtype.kind == "u") or np.can_cast(dtype, dst.dtype, casting)):

@@ -65,6 +65,8 @@ def polyfit(
         x, y, deg, rcond, full, w, cov: as of `numpy.polyfit`; with `full` or `cov`, the further results are NumPy's.
     """
     weights = np.asarray(w) if w is not None else None
+    if weights is not None and (weights.dtype.kind not in "biuf" or weights.ndim != 1):
+        raise TypeError(f"polyfit takes a real weight per point; got w={w!r}")
     fit: Any = np.polyfit
     wide = [each.numpy().astype(np.complex128 if each.dtype.kind == "c" else np.float64) for each in (x, y)]
     host = fit(*wide, deg, rcond, full, weights, cov)
@@ -138,6 +140,8 @@ def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
     p = _coefficients(p)
     _require_order(m)
     constants = [*np.atleast_1d(np.asarray(0 if k is None else k))]
+    if not all(isinstance(each, (np.number, np.bool_)) for each in constants):
+        raise TypeError(f"polyint takes numbers as constants; got {k!r}")
     if any(each.dtype.kind == "c" for each in constants) and p.dtype.kind != "c":
         raise TypeError(f"polyint takes real constants for {p.dtype}; got {k!r}; convert with .astype(np.complex64)")
     constants = constants * m if len(constants) == 1 else constants

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 def lengths(shape: int | Sequence[int]) -> Shape:
     """Converts one length or several to a shape; raises TypeError if one is not an integer."""
     try:
-        if isinstance(shape, (bool, np.bool_)):
+        if isinstance(shape, (bool, np.bool_, dict, set)):
             raise TypeError
         return tuple(to_int(n) for n in (shape if np.iterable(shape) else (shape,)))
     except TypeError:
