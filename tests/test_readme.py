@@ -81,7 +81,7 @@ def test_each_recipe_runs_alone_after_the_setup(number: int, tmp_path: Path, mon
     vc.default_runtime().close()
 
 
-@pytest.mark.parametrize("page", ["quickstart.md", "coming_from.md", *TUTORIALS])
+@pytest.mark.parametrize("page", ["index.md", "quickstart.md", "coming_from.md", *TUTORIALS])
 def test_pages_and_tutorials_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The build of the site executes the tutorials, too, on one driver; here each cell runs on all of them."""
     monkeypatch.chdir(tmp_path)
@@ -183,7 +183,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
-    own |= {"quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md"}
+    own |= {"index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md"}
     assert with_samples == own
 
 

@@ -176,15 +176,15 @@ def test_a_long_formula_is_abbreviated() -> None:
 
 def test_a_profile_tells_that_the_work_ran_elsewhere(gpu: vc.Runtime) -> None:
     a = np.ones(10, np.float32)
-    with gpu.profile() as empty:
-        vc.multiply(a, a)
-    with vc.default_runtime().profile() as full:
-        vc.multiply(a, a)
-    assert {task.name for task in full.tasks} - {"copy"} == {"multiply float32"}
-    assert full.note == ""
-    elsewhere = rf"No task ran on this runtime, but \d on {re.escape(repr(vc.default_runtime()))}; profile that one$"
-    assert re.search(elsewhere, empty.table())
-    vc.default_runtime().close()
+    with vc.Runtime() as other:
+        with gpu.profile() as empty:
+            vc.multiply(a, a)
+        with other.profile() as full:
+            vc.multiply(a, a)
+        assert {task.name for task in full.tasks} - {"copy"} == {"multiply float32"}
+        assert full.note == ""
+        elsewhere = rf"No task ran on this runtime, but \d on {re.escape(repr(other))}; profile that one$"
+        assert re.search(elsewhere, empty.table())
 
 
 def test_a_page_holds_the_timeline_and_the_table(gpu: vc.Runtime, tmp_path: Path) -> None:
@@ -199,6 +199,18 @@ def test_a_page_holds_the_timeline_and_the_table(gpu: vc.Runtime, tmp_path: Path
     assert [name for name, *_ in data["spans"][1]] == ["x < 1"]
     assert data["rows"][0][:3] == ["x < 1", queues_of(profile)[0], "1"]
     assert sum(map(len, data["spans"])) == len(profile.tasks) + len(profile.host)
+
+
+@pytest.mark.pure
+def test_a_page_has_no_empty_rows() -> None:
+    """Spans are in the first free row of their track; tracks without any have none."""
+    spans = [(0, 10), (1, 5), (2, 4), (5, 8), (9, 12), (11, 13), (12, 14)]
+    trace = Trace("a device")
+    trace.tasks = [TaskTime(f"task {a}", "compute 1", a, b, a, "host", 0) for a, b in spans]
+    (placed,) = trace._drawn().values()
+    assert [row for row, _ in placed] == [0, 1, 2, 1, 1, 0, 1]
+    height = int(re.search(r"height:(\d+)px", trace._repr_html_())[1])  # type: ignore[index]
+    assert height == 110 + 3 * 18 + 8 + 21 * (1 + len(trace.rows()))
 
 
 def trace_of(profile: Profile, folder: Path) -> tuple[list[dict[str, Any]], dict[int, str]]:

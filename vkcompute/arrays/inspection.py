@@ -128,11 +128,11 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Runtime:
-        """Returns the default runtime."""
+        """Returns the runtime of new arrays."""
         return current_runtime()
 
     def devices(self) -> tuple[Runtime, ...]:
-        """Returns the default runtime; others are opened by `vkcompute.Runtime`."""
+        """Returns the runtime of new arrays; others are opened by `vkcompute.Runtime`."""
         return (current_runtime(),)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:

@@ -160,18 +160,17 @@ class Trace:
 
         Of very many tasks and calls, it shows the longest 20,000.
         """
-        spans = sorted(self._spans(), key=lambda each: -each[1].ns)
-        kept = sorted(spans[:_MOST_DRAWN], key=lambda each: (each[1].start_ns, -each[1].stop_ns))
-        tracks, origin = self._tracks(), self._origin()
-        by_track: dict[str, list[Any]] = {track: [] for track in tracks}
-        for track, each in kept:
-            name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
-            nbytes = 0 if each.name == "launch" else each.nbytes
-            by_track[track].append((name, (each.start_ns - origin) / 1e6, each.ns / 1e6, nbytes))
-        more = f", the longest {_MOST_DRAWN:,} of {len(spans):,}" if len(spans) > _MOST_DRAWN else ""
+        drawn, n_spans, origin = self._drawn(), sum(1 for _ in self._spans()), self._origin()
+        by_track: dict[str, list[Any]] = {track: [] for track in drawn}
+        for track, spans in drawn.items():
+            for row, each in spans:
+                name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
+                nbytes = 0 if each.name == "launch" else each.nbytes
+                by_track[track].append((name, (each.start_ns - origin) / 1e6, each.ns / 1e6, nbytes, row))
+        more = f", the longest {_MOST_DRAWN:,} of {n_spans:,}" if n_spans > _MOST_DRAWN else ""
         found = {
             "title": f"{self!r}{more}. {self.note}".rstrip(". "),
-            "tracks": tracks,
+            "tracks": [*drawn],
             "spans": list(by_track.values()),
             "headings": _HEADINGS,
             "rows": [row.cells() for row in self.rows()],
@@ -180,7 +179,9 @@ class Trace:
         return _PAGE.read_text(encoding="utf-8").replace("/*PROFILE*/null", data)
 
     def _repr_html_(self) -> str:
-        height = 160 + 30 * len(self._tracks()) + 24 * len(self.rows())
+        # As of timeline.html: a line per row of a track, and per row of the table. The page corrects it for its fonts.
+        lines = [1 + max(row for row, _ in spans) for spans in self._drawn().values()]
+        height = 110 + sum(18 * n + 8 for n in lines) + 21 * (1 + len(self.rows()))
         page = escape(self.html(), quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:{height}px;border:0" title="profile"></iframe>'
 
@@ -247,6 +248,21 @@ class Trace:
         """Yields each call and task with its track."""
         yield from ((call.thread, call) for call in self.host)
         yield from ((task.queue, task) for task in self.tasks)
+
+    def _drawn(self) -> dict[str, list[tuple[int, HostTime | TaskTime]]]:
+        """Returns the calls and tasks of a page with their rows, by track; tracks without any are left out.
+
+        Nested calls are in rows below the call that contains them. A row is used again once it is free.
+        """
+        spans = sorted(self._spans(), key=lambda each: -each[1].ns)[:_MOST_DRAWN]
+        found: dict[str, list[tuple[int, HostTime | TaskTime]]] = {track: [] for track in self._tracks()}
+        ends: dict[str, list[int]] = {track: [] for track in found}
+        for track, each in sorted(spans, key=lambda each: (each[1].start_ns, -each[1].stop_ns)):
+            rows = ends[track]
+            row = next((at for at, end in enumerate(rows) if end <= each.start_ns), len(rows))
+            rows[row : row + 1] = [each.stop_ns]
+            found[track].append((row, each))
+        return {track: placed for track, placed in found.items() if placed}
 
     def _origin(self) -> int:
         return min((each.start_ns for _, each in self._spans()), default=0)
