@@ -119,7 +119,7 @@ def _regions(region: Region) -> Iterator[Region]:
 
 
 def edited(function: Function, edits: Mapping[Op, Edit]) -> Function | None:
-    """Returns a copy with edited operations; None if it is not valid."""
+    """Returns a copy with edited operations; None if it is not valid, or has an endless loop."""
     copies: dict[Value, Value] = {}
     made = clone(function, copies)
     by_copy = {id(copies[op]): edit for op, edit in edits.items()}
@@ -135,7 +135,13 @@ def edited(function: Function, edits: Mapping[Op, Edit]) -> Function | None:
         ir.verify(made)
     except IrError:
         return None
-    return made
+    return None if any(map(_is_endless, walk(made.body))) else made
+
+
+def _is_endless(op: Op) -> bool:
+    """Returns whether nothing leaves a loop: a driver may hang on it even where it is not reached."""
+    inside = {inner.code for region in op.regions for inner in walk(region)}
+    return op.code == "loop" and next(exits(op), None) is None and "return" not in inside
 
 
 def drop_unused(function: Function) -> None:
