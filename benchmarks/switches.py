@@ -11,6 +11,7 @@ results differ from those of both orders, if threads wait for each other, or if 
 from __future__ import annotations
 
 import argparse
+import contextvars
 import itertools
 import os
 import sys
@@ -48,8 +49,14 @@ class Campaign:
         import vkcompute as vc
 
         self._switching, self._programs, self._package = switching, switched_programs, package
-        self._runtimes = vc.default_runtime(), vc.Runtime()
+        self._vc = vc
+        self._open()
         self.counts: Counter[str] = Counter()
+
+    def _open(self) -> None:
+        """Opens new runtimes."""
+        self._vc.default_runtime().close()
+        self._runtimes = self._vc.default_runtime(), self._vc.Runtime()
 
     def _run(self, names: Sequence[str], switches: Any) -> Any:
         """Runs a pair with switches; one after the other without any."""
@@ -85,15 +92,17 @@ class Campaign:
         for after in itertools.count():
             world = self._programs.World(*self._runtimes)
             run = self._programs.BLOCKS[name](world)
-            if not self._switching.interrupt(run, after, self._package):
-                return []
+            context = contextvars.copy_context()
+            if not context.run(self._switching.interrupt, run, after, self._package):
+                return []  # it has no such moment
             self.counts["interrupts"] += 1
             try:
-                wrong = world.check()
+                wrong = context.run(world.check)
             except Exception as error:
                 wrong = f"{type(error).__name__}: {error}"
             if wrong:
                 self.counts["differences"] += 1
+                self._open()  # the state of the others is lost
                 return [f"{name}, interrupted after {after} functions' starts: {wrong}"]
         raise AssertionError("a program ends")
 

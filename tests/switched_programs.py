@@ -378,13 +378,15 @@ def collect(w: World) -> Callable[[], Any]:
     return run
 
 
-BLOCKS: dict[str, Made] = {name: PROGRAMS[name] for name in ("recording", "recording_with_host_arrays", "close")}
+BLOCKS: dict[str, Made] = {
+    f"interrupted_{name}": PROGRAMS[name] for name in ("recording", "recording_with_host_arrays", "close")
+}
 """Programs with context managers, to interrupt."""
 
 
 def block(made: Made) -> Made:
     """Registers a program with a context manager."""
-    BLOCKS[made.__name__] = made
+    BLOCKS[f"interrupted_{made.__name__}"] = made
     return made
 
 

@@ -7,6 +7,7 @@ import concurrent.futures
 import gc
 import itertools
 import threading
+import warnings
 import weakref
 from typing import Any
 
@@ -399,3 +400,19 @@ def test_the_later_run_of_two_graphs_has_the_last_word(asked: tuple[int, ...], r
     for number in asked:
         futures[number].result()
     assert set(out.tolist()) == {4}
+
+
+def test_numpy_arrays_beside_device_arrays_are_copied_in_each_run(gpu: vc.Runtime) -> None:
+    x, host = gpu.zeros((2, 3)), np.ones(3, np.float32)
+    y, out = gpu.zeros(3), gpu.zeros(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with gpu.record() as graph:
+            x[0] += host
+            out[...] = y + host * 1 + [1, 2, 3]
+    assert not x.numpy().any()
+    graph.run()
+    host[:] = 10
+    graph.run()
+    assert x.numpy().tolist() == [[11, 11, 11], [0, 0, 0]]
+    assert out.numpy().tolist() == [2, 3, 4], "host * 1 is another array"

@@ -548,3 +548,41 @@ def test_an_input_may_be_the_result(gpu: vc.Runtime) -> None:
         vc.multiply(x, graph["x"], x)
     graph.run()
     np.testing.assert_array_equal(x.numpy(), np.arange(1, 9) ** 2)
+
+
+def _chosen(value: Any) -> int:
+    match value:
+        case 2:
+            return 1
+    return 0
+
+
+CHOICES: dict[str, Callable[[Any], object]] = {
+    "if": lambda s: 1 if s else 0,
+    "not": lambda s: not s,
+    "or": lambda s: s or 3,
+    "equal": lambda s: s == 2,
+    "equal to itself": lambda s: s == s,
+    "unequal": lambda s: s != 2,
+    "among": lambda s: s in (1, 2),
+    "key": lambda s: {2: 1}[s],
+    "member": lambda s: s in {2},
+    "match": _chosen,
+    "array": lambda s: np.where(s, 1, 0),
+    "compared with an array": lambda s: np.arange(3) == s,
+    "sum": lambda s: s + 1,
+    "less": lambda s: s < 1,
+    "float": float,
+    "range": range,
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("default", [2, 0, 1.5, True])
+def test_the_number_of_a_run_decides_nothing_in_the_recording(gpu: vc.Runtime, choice: str, default: Any) -> None:
+    with gpu.record(s=default) as graph:
+        with pytest.raises(TypeError):
+            CHOICES[choice](graph["s"])
+        if choice in ("if", "equal"):
+            with pytest.raises(TypeError, match="'s' is given with each run of the graph"):
+                CHOICES[choice](graph["s"])

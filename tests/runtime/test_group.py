@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import gc
 from collections import Counter
 from collections.abc import Callable
@@ -395,3 +396,29 @@ def test_one_device_lost(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> No
             out.numpy()
         assert np.array_equal(out.shards[0].numpy(), 1 + np.arange(5)), "the other device has done its part"
         lost.clear()
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_work_on_a_group_is_recorded_whole_or_refused(two_runtimes: list[vc.Runtime], *, both: bool) -> None:
+    triple, one = vc.elementwise("x * 3"), two_runtimes[0]
+    with vc.DeviceGroup(two_runtimes) as group:
+        a, host = group.array(np.arange(4, dtype=np.float32)), np.zeros(4, np.float32)
+        rest = two_runtimes[1:] if both else []
+        graphs = []
+        with contextlib.ExitStack() as recording:
+            graphs = [recording.enter_context(each.record()) for each in (one, *rest)]
+            if both:
+                triple(a, out=a)
+            else:
+                for work in (
+                    lambda: triple(a, out=a),
+                    lambda: triple(a),
+                    lambda: a.write(host),
+                    lambda: group.zeros(4),
+                ):
+                    with pytest.raises(ValueError, match="recorded on all of its devices or on none; 1 of 2"):
+                        work()
+        assert a.numpy().tolist() == [0, 1, 2, 3]
+        for graph in graphs:
+            graph.run()
+        assert a.numpy().tolist() == ([0, 3, 6, 9] if both else [0, 1, 2, 3])

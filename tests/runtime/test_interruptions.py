@@ -6,6 +6,7 @@ and raises there in place of the signal's handler: at each of them in turn.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 import sys
@@ -19,6 +20,7 @@ from faults import handled, interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
+from vkcompute.core.emulation import current, emulated
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.scheduler import Scheduler
@@ -385,3 +387,66 @@ def test_handlers_and_finalizers_that_use_the_runtime_do_no_harm(use: str, optio
     assert "" in outcomes
     assert all("signal handler or finalizer" in each for each in outcomes - {""})
     assert len(outcomes) < 3
+
+
+def _opened_group(w: World) -> Any:
+    return vc.DeviceGroup([w.runtime]).balance()
+
+
+BLOCKS: dict[str, Callable[[World], Any]] = {
+    "recording": lambda w: w.runtime.record(),
+    "profile": lambda w: w.runtime.profile(),
+    "balance": _opened_group,
+    "runtime": lambda w: open_runtime(),
+    "array": lambda w: w.runtime.zeros(5),
+    "emulation": lambda w: emulated(staging=True),
+}
+
+
+@pytest.mark.parametrize("at", ["_finished", "_exit"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_block_ends_though_its_end_is_interrupted(kind: str, at: str) -> None:
+    """The error is kept, as an interactive session does: its frames hold what the end of the block was called with."""
+    world, kept = World(), []
+
+    def fail(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name == at:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    manager = BLOCKS[kind](world)
+    try:
+        with manager:
+            world.kernel(world.a, world.b)
+            sys.setprofile(fail)
+    except KeyboardInterrupt as error:
+        kept.append(error)
+    finally:
+        sys.setprofile(None)
+    assert kept
+    assert world.runtime.scheduler.recording() is None
+    assert world.runtime.scheduler.recordings == ()
+    assert world.runtime.scheduler.profile is None
+    assert not current.get().staging
+    assert getattr(manager, "closed", True)
+    world.reset()
+    world.check(b={world.n + 1}, c={0})
+    kept.clear()
+    world.close()
+
+
+def test_asking_for_the_end_of_a_block_does_not_end_it() -> None:
+    world = World()
+    graph = world.runtime.record()
+    assert hasattr(graph, "__exit__")
+    with graph:
+        assert callable(graph.__exit__)
+        assert world.runtime.scheduler.recording() is graph
+        world.kernel(world.a, world.b)
+    graph.run()
+    with contextlib.ExitStack() as stack:
+        profile = stack.enter_context(world.runtime.profile())
+        world.kernel(world.a, world.b)
+        assert world.runtime.scheduler.profile is profile
+    assert len(profile.tasks) == 1
+    world.close()

@@ -307,3 +307,16 @@ def test_default_runtime_is_made_anew_after_it_was_closed() -> None:
     assert second is not first
     assert second.full(3, 1.0).numpy().tolist() == [1, 1, 1]
     second.close()
+
+
+def test_a_queue_has_little_work_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the process waits for it, also for that of daemon threads."""
+    monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MAX_AHEAD_S", 1e-9)
+    with vc.Runtime(submit_limit_s=None) as runtime:
+        kernel, array, most = runtime.kernel(vc.glsl(SCALE)), runtime.zeros(1 << 14, np.int32), 0
+        queue = runtime.device.queues[0]
+        for _ in range(64 * 10):
+            kernel(array, 1, 1)
+            most = max(most, queue.last_value - queue.poll())
+        assert 0 < most <= 3
+        assert set(array.numpy().tolist()) == {64 * 10}

@@ -274,3 +274,30 @@ def test_ctrl_c_ends_a_long_wait() -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=hang_limit_s())
     assert (out, err, process.returncode) == ("interrupted\nTrue\n", "", 0)
+
+
+DAEMONS = """
+import threading, time, warnings
+warnings.simplefilter("ignore")
+import vkcompute as vc
+import vkcompute.numpy as vnp
+x, started = vnp.arange(1000), threading.Event()
+def compute():
+    while True:
+        try:
+            while True:
+                (x * 2).compute()
+                x.sum().item()
+                started.set()
+        except Exception:
+            print("an error at the end", flush=True)
+threads = [threading.Thread(target=compute, daemon=True) for _ in range(2)]
+for thread in threads:
+    thread.start()
+started.wait()
+"""
+
+
+def test_daemon_threads_end_silently(run_python: RunPython) -> None:
+    done = run_python(DAEMONS, timeout_s=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)

@@ -541,3 +541,19 @@ def test_no_stream_in_a_recording_nor_on_a_closed_runtime() -> None:
             gpu.stream(ONES, copy, ONES)
     with pytest.raises(vc.ClosedError):
         gpu.stream(ONES, copy, ONES)
+
+
+def test_two_sinks_of_the_same_memory_are_refused(gpu: vc.Runtime) -> None:
+    data, out = np.zeros(8, np.float32), np.zeros(16, np.float32)
+
+    def both(x: vc.Array, one: vc.Array, other: vc.Array) -> None:
+        one.copy_from(x)
+        other.copy_from(x)
+
+    for sinks in ((out[:8], out[:8]), (out[:8], out[4:12]), (out[::2], out[:8])):
+        with pytest.raises(ValueError, match="sinks 0 and 1 share some"):
+            gpu.stream(data, both, sinks)
+    data[:] = 3
+    gpu.stream(data, both, (out[:8], out[8:]))
+    gpu.stream(data, both, (out[::2], out[1::2]))
+    assert set(out.tolist()) == {3}

@@ -85,9 +85,11 @@ class Lazy:
         return self.n_steps > MOST_STEPS or self.n_arrays > MOST_ARRAYS or self.n_scalars > MOST_SCALARS
 
     def compute(self, array: Array) -> Array:
-        """Computes the elements of `array`, in one launch."""
+        """Computes the elements of `array`, in one launch. Requires the device's lock."""
         out = memory_of(array)
-        compute_into(array, out)
+        flat = flattened_to_fit(array, out)
+        assert flat is not None, "nobody else computes it while this thread has the lock"
+        flat.launch(out)
         return out
 
 
@@ -159,12 +161,11 @@ def compute_into(array: Array, out: Array) -> bool:
     Returns:
         False if the array is in memory, as another thread has computed it.
     """
-    parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
+    device = array.runtime.scheduler.device
     while (flat := flattened_to_fit(array, out)) is not None:
-        launch = launcher(tuple(flat.steps), len(flat.parameters))
-        with array.runtime.scheduler.device.lock:
+        with device.lock:
             if flat.is_current():
-                launch(tuple(flat.parameters), {}, parts)
+                flat.launch(out)
                 return True
     return False
 
@@ -249,7 +250,15 @@ class Flat:
 
         What overwrites an operand computes its readers first. Requires the device's lock.
         """
-        return all(array._expression is expression for array, expression in self.fused)
+        for array, expression in self.fused:  # noqa: SIM110 - faster than `all`
+            if array._expression is not expression:
+                return False
+        return True
+
+    def launch(self, out: Array) -> None:
+        """Launches the kernel, which writes to `out`."""
+        parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
+        launcher(tuple(self.steps), len(self.parameters))(tuple(self.parameters), {}, parts)
 
     def _add(self, array: Array, expression: Lazy) -> int:
         """Adds the steps of a lazy array after those of its operands, and returns its place."""

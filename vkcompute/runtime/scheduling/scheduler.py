@@ -13,6 +13,7 @@ from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.device import Device
 from vkcompute.core.queue import Point
+from vkcompute.deferred_calls import waiting
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, minimal_waits
@@ -110,7 +111,7 @@ class Scheduler:
         keep: Keep,
     ) -> Future:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
-        device = self.device
+        cost, device = keep[2], self.device
         if device.is_owned():  # as in `device.lock`, but twice as fast
             device.refuse_interruption(_getframe())
         else:
@@ -119,41 +120,33 @@ class Scheduler:
             for each in writes:
                 if each[0].readers:
                     each[0].compute_readers()
-            future = self._dispatch(command, writes, reads, queue, keep)
-        if deferred_calls.waiting or self.is_ahead:
+            if queue is not None:
+                self._require_compute(queue)
+            if self.moves:
+                self.residency.restore([where[0] for where in (*writes, *reads)])
+                command, keep = in_place(command, writes, reads, keep)
+            if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
+                future = self._dispatch_parts(parts, command, writes, reads, queue, keep)
+            else:
+                target = self._begin(writes, reads, queue, cost.load)
+                try:
+                    dispatch = target.recorder.dispatch  # type: ignore[union-attr]
+                    if self.profile is None:
+                        dispatch(*command)
+                    else:
+                        self._record(target, keep[0].name, writes, reads, dispatch, *command)
+                except BaseException as error:
+                    target.fail(error)
+                    raise
+                future = self._end(target, 0, cost)
+        if waiting or self.is_ahead:
             self.unlocked()
         return future
 
-    def _dispatch(
-        self,
-        command: Sequence[Any],
-        writes: Sequence[Range],
-        reads: Sequence[Range],
-        queue: int | str | None,
-        keep: Keep,
-    ) -> Future:
-        """Launches a kernel, with the lock held."""
-        cost = keep[2]
-        if queue is not None and (
-            self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer"
-        ):
+    def _require_compute(self, queue: int | str) -> None:
+        """Raises ValueError for a queue that only copies."""
+        if self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer":
             raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
-        if self.moves:
-            self.residency.restore([where[0] for where in (*writes, *reads)])
-            command, keep = in_place(command, writes, reads, keep)
-        if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
-            return self._dispatch_parts(parts, command, writes, reads, queue, keep)
-        target = self._begin(writes, reads, queue, cost.load)
-        try:
-            dispatch = target.recorder.dispatch  # type: ignore[union-attr]
-            if self.profile is None:
-                dispatch(*command)
-            else:
-                self._record(target, keep[0].name, writes, reads, dispatch, *command)
-        except BaseException as error:
-            target.fail(error)
-            raise
-        return self._end(target, 0, cost)
 
     def _dispatch_parts(
         self,
@@ -202,12 +195,12 @@ class Scheduler:
             target = self._begin(writes, reads, queue)
             self._record(target, task.name, writes, reads, task.record, target.recorder)
             future = self._end(target, sum([stop - start for _, start, stop in writes]))
-        if deferred_calls.waiting or self.is_ahead:
+        if waiting or self.is_ahead:
             self.unlocked()
         return future
 
     def unlocked(self) -> None:
-        """Does what takes no locks, if this thread holds none: calls the user's code, and waits for a device that lags."""
+        """Calls deferred code of the user, and waits for a device that lags; does neither while locks are held."""
         deferred_calls.run()
         if self.is_ahead and not locks.are_held():
             self.is_ahead = False
