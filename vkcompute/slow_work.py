@@ -23,12 +23,13 @@ def announced(what: str) -> Iterator[None]:
     """
     done = threading.Event()
     thread = threading.Thread(target=_announce, args=(what, done), daemon=True)
-    thread.start()
     try:
+        thread.start()  # inside, since Ctrl-C in it would leave the thread announcing for ever
         yield
     finally:
         done.set()
-        thread.join(_JOIN_S)  # a handler of log records may block
+        if thread.is_alive():
+            thread.join(_JOIN_S)  # a handler of log records may block
 
 
 def _announce(what: str, done: threading.Event) -> None:
