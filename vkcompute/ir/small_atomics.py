@@ -6,7 +6,7 @@ from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.function import Function, Op, Value, walk
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import expand, replace_memories
-from vkcompute.ir.types import SCALARS, UINT32, Scalar
+from vkcompute.ir.types import SCALARS, UINT32, Scalar, element_of
 from vkcompute.ir.words import bits_at, clearing_mask, retry_loop, store_bits, word_and_shift, words_of
 
 
@@ -54,7 +54,7 @@ def _updated(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kin
 def _combined(b: Builder, name: str, before: Value, value: Value) -> Value:
     """Builds an operation on two numbers; of floats, a minimum or maximum is NaN if one of them is."""
     found = b.compute(name, before, value)
-    if name in ("min", "max") and value.type.kind == "f":
+    if name in ("min", "max") and element_of(value.type).kind == "f":
         for number in (value, before):
             found = b.select(b.compute("ne", number, number), number, found)
     return found
