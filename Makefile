@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts mutations damage arguments programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -61,6 +61,10 @@ soak:  ## random programs for 10 minutes: results, resource growth
 interrupts:  ## random Ctrl-C for 10 minutes: results, resource growth
 	@$(SETUP) bench
 	@$(RUN) benchmarks/interrupts.py $(ARGS)
+
+switches:  ## pairs of programs on threads that switch on purpose
+	@$(SETUP) bench
+	@$(RUN) benchmarks/switches.py $(ARGS)
 
 mutations:  ## damaged SPIR-V on the software drivers: kills none
 	@$(SETUP) test
