@@ -49,13 +49,15 @@ class Campaign:
         import vkcompute as vc
 
         self._switching, self._programs, self._package = switching, switched_programs, package
-        self._vc = vc
+        self._vc: Any = vc
+        self._runtimes: tuple[Any, ...] = ()
         self._open()
         self.counts: Counter[str] = Counter()
 
     def _open(self) -> None:
-        """Opens new runtimes."""
-        self._vc.default_runtime().close()
+        """Opens new runtimes in the place of those before."""
+        for runtime in self._runtimes:
+            runtime.close()
         self._runtimes = self._vc.default_runtime(), self._vc.Runtime()
 
     def _run(self, names: Sequence[str], switches: Any) -> Any:

@@ -127,10 +127,10 @@ def test_readers_of_a_buffer_registered_by_two_threads(gpu: vc.Runtime) -> None:
 
 
 @pytest.fixture
-def fresh() -> vc.Array:
+def fresh() -> Iterator[vc.Array]:
     """An array of 1 to 5 that was unpickled, on the default runtime."""
-    unpickled: vc.Array = pickle.loads(pickle.dumps(vnp.arange(1, 6, dtype=np.float32)))
-    return unpickled
+    yield pickle.loads(pickle.dumps(vnp.arange(1, 6, dtype=np.float32)))
+    vc.default_runtime().close()
 
 
 def test_unpickled_arrays_are_of_no_recording(fresh: vc.Array) -> None:
