@@ -54,7 +54,8 @@ def run(suite: Path, body: str) -> str:
     (core / "__init__.py").touch()
     (core / "validation.py").write_text(VALIDATION)
     (core / "lifetime.py").write_text(LIFETIME)
-    for name in ("conftest.py", "validator.py"):
+    shutil.copy(Path(__file__).parent.parent / "vkcompute" / "locks.py", suite / "vkcompute")
+    for name in ("conftest.py", "validator.py", "checked_locks.py"):
         shutil.copy(Path(__file__).parent / name, suite)
     text = f"import os, gc, pytest\nfrom vkcompute.core import validation, lifetime\n{body}"
     (suite / "test_inner.py").write_text(text)
