@@ -148,7 +148,7 @@ def run(driver: Driver, env: dict[str, str], markers: list[str], arguments: list
     expression = ["-m", " and ".join(f"({m})" for m in markers)] if markers else []
     with tempfile.TemporaryDirectory() as scratch:
         report, log = Path(scratch) / "report.xml", Path(scratch) / "output.txt"
-        limit = f"faulthandler_timeout={hang_limit_s():.0f}"  # for one test
+        limit = f"faulthandler_timeout={hang_limit_s()}"  # for one test
         hangs = ["-o", limit, "-o", "faulthandler_exit_on_timeout=true"]
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *hangs, *expression, *arguments]
         start = time.monotonic()

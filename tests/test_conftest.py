@@ -55,8 +55,9 @@ def run(suite: Path, body: str) -> str:
     (core / "validation.py").write_text(VALIDATION)
     (core / "lifetime.py").write_text(LIFETIME)
     tests = Path(__file__).resolve().parent
-    for source in (tests / "conftest.py", tests / "validator.py", tests.parent / "scripts/hang_limit.py"):
-        shutil.copy(source, suite)
+    shutil.copy(tests.parent / "vkcompute/locks.py", suite / "vkcompute")
+    for name in ("conftest.py", "validator.py", "checked_locks.py", "../scripts/hang_limit.py"):
+        shutil.copy(tests / name, suite)
     text = f"import os, gc, pytest\nfrom vkcompute.core import validation, lifetime\n{body}"
     (suite / "test_inner.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={suite}", str(suite), "-q", "-rA"]

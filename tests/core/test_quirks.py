@@ -111,6 +111,7 @@ def test_what_a_version_does(info: str, limit: int | None, recomputes: bool, flu
         texel_loads=True,
         slow_broadcasts=True,
         scalar_loads=True,
+        region_elements=64,
         reloads_wide_vectors=info == "" or int(info[5:7]) < 24,
         recomputes_across_barriers=recomputes,
         max_loop_iterations=limit,
