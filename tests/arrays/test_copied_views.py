@@ -95,6 +95,14 @@ def test_windows_that_overlap_are_not_written(gpu: vc.Runtime) -> None:
         windows[1:] = 1.0
     with pytest.raises(ValueError, match="share memory"):
         windows += 1
+    with pytest.raises(ValueError, match="share memory"):
+        windows[0, 0] = 1.0
+    with pytest.raises(ValueError, match="share memory"):
+        windows[0] = x[:3]
+    repeated = vnp.broadcast_to(x, (7, 7))
+    with pytest.raises(ValueError, match="share memory"):
+        vnp.fill_diagonal(repeated, 1.0)
+    assert not x.numpy().any()
     apart = vnp.sliding_window_view(x, 3)[::3]
     apart[...] = 2.0
     assert x.numpy().tolist() == [2, 2, 2, 2, 2, 2, 0]
