@@ -31,6 +31,14 @@ def test_quantiles_between_the_ends_of_the_range(gpu: vc.Runtime) -> None:
     np.testing.assert_allclose(vnp.nanquantile(gpu.array(ends), shares).numpy(), expected, rtol=1e-6)
 
 
+def test_histograms_of_the_whole_range(gpu: vc.Runtime) -> None:
+    values = np.float32([-LARGE, -1, 0, 1, LARGE / 1.5, LARGE, np.inf])
+    x = gpu.array(values)
+    for counts, edges in (vnp.histogram(x[:-1], 4), vnp.histogram(x, 4, range=(-LARGE, LARGE))):
+        assert counts.tolist() == [1, 1, 2, 2]
+        np.testing.assert_allclose(edges.numpy(), np.linspace(-LARGE, LARGE, 5), rtol=1e-6)
+
+
 def test_covariances_of_more_halves_than_a_half_counts(gpu: vc.Runtime) -> None:
     x = np.tile(np.float16([[1, 3], [2, 6]]), 40_000)
     covariances = vnp.cov(gpu.array(x), gpu.array(x[:1] * np.float16(-1)))
