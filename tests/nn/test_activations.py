@@ -38,6 +38,15 @@ def test_values(gpu: vc.Runtime, dtype: str) -> None:
         np.testing.assert_allclose(found.numpy(), formula(wide), rtol=8 * eps, atol=8 * eps, err_msg=name)
 
 
+def test_small_results_keep_their_digits(gpu: vc.Runtime) -> None:
+    x = np.float32([-3, -5, -8, -12])
+    expected = [float(v) / 2 * math.erfc(-float(v) / math.sqrt(2)) for v in x]
+    np.testing.assert_allclose(nn.gelu(gpu.array(x)).numpy(), expected, rtol=2e-5)
+    one = gpu.array(np.float32([[1]]))
+    product = nn.linear(gpu.array(x[:, None]), one, activation="gelu").numpy()
+    np.testing.assert_allclose(product[:, 0], expected, rtol=2e-5)
+
+
 def test_one_kernel_with_what_is_around_it(gpu: vc.Runtime) -> None:
     x = gpu.array(np.linspace(-3, 3, 100, dtype=np.float32))
     found = nn.gelu(x * 2 + 1) * x

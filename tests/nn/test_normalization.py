@@ -103,6 +103,19 @@ def test_variance_of_numbers_far_from_zero(gpu: vc.Runtime) -> None:
     assert abs(found - layer_norm(host.astype(np.float64))).max() < 2 * ulp
 
 
+@pytest.mark.parametrize("longest", [rows.LONGEST, 4], ids=["block", "reductions"])
+def test_logarithms_of_sums_close_to_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
+    """Beside the largest element, log(1 + rest) keeps the digits of the rest."""
+    monkeypatch.setattr(rows, "LONGEST", longest)
+    host = np.array([[0, -20, -80, -19, -90], [-30, -40, -31, 0, -17], [0, 0, -30, -90, -90]], np.float32)
+    wide = np.sort(host.astype(np.float64))[:, ::-1]
+    expected = np.log1p(np.exp(wide[:, 1:]).sum(1))
+    x = gpu.array(host)
+    np.testing.assert_allclose(nn.logsumexp(x, 1).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(nn.logsumexp(x.T, 0).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(nn.log_softmax(x).numpy(), host - expected[:, None], rtol=1e-6)
+
+
 def test_numbers_that_are_not_finite(gpu: vc.Runtime) -> None:
     inf, nan = np.inf, np.nan
     host = np.array([[-inf, 1, 2], [-inf, -inf, -inf], [inf, 1, 2], [nan, 1, 2], [3e38, -3e38, 3e38]], np.float32)

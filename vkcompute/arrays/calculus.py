@@ -200,12 +200,27 @@ def _interpolated(wanted: Array, places: Array, values: Array, left: Any, right:
     )
     other = where(apply("logical_and", apply("isnan", other), apply("equal", y0, y1)), y0, other)
     found = where(apply("isnan", found), other, found)
+    blend = _blended(wanted, (x0, x1), (y0, y1))
+    found = where(apply("logical_or", _overflows(x0, x1), _overflows(y0, y1)), blend, found)
     found = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, found))
     first, last = places[0], places[-1]
     below = values[0] if left is None else values.dtype.type(left)
     above = values[-1] if right is None else values.dtype.type(right)
     found = where(apply("less", wanted, first), below, where(apply("greater", wanted, last), above, found))
     return where(apply("isnan", wanted), wanted, found)
+
+
+def _overflows(low: Array, high: Array) -> Array:
+    """Returns True where the difference of two finite numbers is infinite."""
+    is_finite = apply("logical_and", apply("isfinite", low), apply("isfinite", high))
+    return apply("logical_and", is_finite, apply("isinf", apply("subtract", high, low)))
+
+
+def _blended(wanted: Array, places: tuple[Array, Array], values: tuple[Array, Array]) -> Array:
+    """Returns what is between two points as a sum of both values: differences of halves do not overflow."""
+    half, (low, high) = apply("multiply", wanted, 0.5), (apply("multiply", each, 0.5) for each in places)
+    share = apply("divide", apply("subtract", half, low), apply("subtract", high, low))
+    return apply("add", apply("multiply", values[0], apply("subtract", 1, share)), apply("multiply", values[1], share))
 
 
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:

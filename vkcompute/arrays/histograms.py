@@ -106,7 +106,9 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
         raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    host = np.linspace(low, high, n + 1, dtype=dtype)  # in the dtype of the limits, as in NumPy
+    if float(high) - float(low) > float(np.finfo(dtype).max):
+        low, high = float(low), float(high)
+    host = np.linspace(low, high, n + 1, dtype=dtype)  # in the dtype of the limits, as in NumPy, unless that overflows
     if (host[1:] <= host[:-1]).any():
         raise ValueError(f"{n} bins from {low} to {high} have edges that {dtype} does not distinguish; pass fewer")
     return asarray(host, device=x.runtime)
@@ -133,7 +135,8 @@ def _find_equal(values: Any, edges: Any, out: Any, n_items: int, n: int) -> None
         value, first, last = values[i], edges[0], edges[n]
         found = n
         if first <= value and value <= last:
-            at = min(int((value - first) / (last - first) * n), n - 1)
+            start = first / 2  # differences of halves do not overflow
+            at = min(int((value / 2 - start) / (last / 2 - start) * n), n - 1)
             for _ in range(2):
                 if value < edges[at]:
                     at -= 1

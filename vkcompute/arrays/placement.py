@@ -53,8 +53,9 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         wrap: True to begin again below the diagonal of a matrix with more rows than columns, after an empty row.
 
     Raises:
-        ValueError: the array has fewer than two axes, or more, of several lengths.
+        ValueError: the array has fewer than two axes, or more, of several lengths; or its elements share memory.
     """
+    a.refuse_shared()
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1):
         raise ValueError(f"fill_diagonal takes a matrix, or axes of one length; got the shape {a.shape}")
     values = val if np.ndim(val) == 0 and type(val) is not Array else ravel(asarray(val, a.dtype, device=a.runtime))

@@ -86,7 +86,7 @@ def _positions(method: str, q: float, n: Any) -> tuple[Any, Any, Any]:
 
 
 def _between(low: Array, high: Array, weight: Any) -> Array:
-    """Returns low + weight * (high - low), from the nearer side; equal infinities stay."""
+    """Returns low + weight * (high - low), from the nearer side; equal infinities stay, and no difference overflows."""
     step = apply("subtract", high, low)
     if type(weight) is Array:
         found = where(
@@ -94,12 +94,17 @@ def _between(low: Array, high: Array, weight: Any) -> Array:
             apply("add", low, apply("multiply", step, weight)),
             apply("subtract", high, apply("multiply", step, apply("subtract", 1, weight))),
         )
-        return where(apply("equal", weight, 0), low, where(apply("equal", low, high), low, found))
-    if weight < 0.5:
+    elif weight < 0.5:
         found = apply("add", low, apply("multiply", step, weight))
     else:
         found = apply("subtract", high, apply("multiply", step, 1 - weight))
-    return where(apply("equal", low, high), low, found)
+    if low.dtype.kind == "f":
+        rest = apply("subtract", 1, weight) if type(weight) is Array else 1 - weight
+        blend = apply("add", apply("multiply", low, rest), apply("multiply", high, weight))
+        is_finite = apply("logical_and", apply("isfinite", low), apply("isfinite", high))
+        found = where(apply("logical_and", is_finite, apply("isinf", step)), blend, found)
+    found = where(apply("equal", low, high), low, found)
+    return where(apply("equal", weight, 0), low, found) if type(weight) is Array else found
 
 
 def _one_quantile(line: Array, q: float, method: str) -> Array:
@@ -348,6 +353,10 @@ def cov(
         raise TypeError(f"covariances are of a float dtype; got dtype={np.dtype(dtype)}; convert them with .astype()")
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
     found = np.dtype(dtype) if dtype is not None else floating(common)
+    if found == np.float16:  # which holds no large numbers of observations
+        y = y if y is None else astype(y, np.float32)
+        wide = cov(astype(m, np.float32), y, rowvar, bias, ddof, fweights, aweights, dtype=np.float32)
+        return astype(wide, found)
     x = _variables(m, found, rowvar)
     if y is not None:
         x = concat([x, _variables(y, found, rowvar or y.shape[0] == 1)])

@@ -19,7 +19,7 @@ from vkcompute.arrays.ufunc import where as _where
 from vkcompute.runtime.memory.array import Array
 
 Operations = Callable[..., Any]
-"""Applies an operation, given by NumPy's name or "erf", to values and numbers."""
+"""Applies an operation, given by NumPy's name or "erfc", to values and numbers."""
 
 
 def _relu(o: Operations, x: Any) -> Any:
@@ -43,7 +43,8 @@ def _silu(o: Operations, x: Any) -> Any:
 
 
 def _gelu(o: Operations, x: Any) -> Any:
-    return o("multiply", o("multiply", x, 0.5), o("add", o("erf", o("multiply", x, math.sqrt(0.5))), 1.0))
+    """Builds x * erfc(-x / sqrt(2)) / 2: 1 + erf(…) would lose the digits of small results."""
+    return o("multiply", o("multiply", x, 0.5), o("erfc", o("multiply", x, -math.sqrt(0.5))))
 
 
 def _gelu_tanh(o: Operations, x: Any) -> Any:
@@ -89,9 +90,9 @@ def of_elements(build: Callable[..., Any], input: Array) -> Array:
 def _lazy(name: str, *operands: Any) -> Any:
     if name == "where":
         return _where(*operands)
-    if name == "erf":
+    if name == "erfc":
         (x,) = operands
-        return lazy.make("erf", x.dtype.name, (x,), x.shape, x.dtype, x.runtime)
+        return lazy.make("erfc", x.dtype.name, (x,), x.shape, x.dtype, x.runtime)
     return apply(name, *operands)
 
 

@@ -20,7 +20,7 @@ from vkcompute.tile.builder import Builder
 from vkcompute.tile.program import Built, Program
 
 _CODES = {
-    "add": "add", "multiply": "mul", "divide": "div", "negative": "neg", "exp": "exp", "expm1": "expm1", "erf": "erf",
+    "add": "add", "multiply": "mul", "divide": "div", "negative": "neg", "exp": "exp", "expm1": "expm1", "erfc": "erfc",
     "log1p": "log1p", "tanh": "tanh", "less": "lt", "greater": "gt",
 }  # fmt: skip
 

@@ -53,8 +53,7 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
     found = _by_program(rows.LOG_SOFTMAX, x, axis)
     if found is None:
         less = apply("subtract", wide(x, x.dtype), _largest(x, axis))
-        total = _sum(apply("exp", less), axis, keepdims=True)
-        found = converted(apply("subtract", less, apply("log", total)), x.dtype)
+        found = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
     return found.reshape(input.shape)
 
 
@@ -73,9 +72,17 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
     if found is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
-        total = _sum(apply("exp", apply("subtract", wide(x, x.dtype), origin)), 1, keepdims=True)
-        found = converted(apply("add", origin, apply("log", total)), x.dtype)
+        less = apply("subtract", wide(x, x.dtype), origin)
+        found = converted(apply("add", origin, _log_of_sum(less, 1)), x.dtype)
     return found.reshape(shape)
+
+
+def _log_of_sum(x: Array, axis: int) -> Array:
+    """Returns log(sum of exp(x)) along an axis, where the largest elements are 0, as the program of `rows` does."""
+    is_zero, one = apply("equal", x, 0), x.dtype.type(1)
+    count = _sum(where(is_zero, one, one - one), axis, keepdims=True)
+    rest = _sum(where(is_zero, one - one, apply("exp", x)), axis, keepdims=True)
+    return apply("log1p", apply("add", rest, apply("subtract", count, 1)))
 
 
 def var_mean(

@@ -186,6 +186,12 @@ class Lines:
         (found,) = c.reduce([value], 1, lambda x, y: [c.compute(name, x[0], y[0])])
         return c.reshape(found, (rows, 1, columns))
 
+    def totals(self, *values: Value) -> list[Value]:
+        """Returns the sums of several blocks along the lines, as `reduced`, with one exchange."""
+        c, (rows, _, columns) = self.c, self.shape
+        sums = c.reduce(list(values), 1, lambda x, y: [c.compute("add", *pair) for pair in zip(x, y, strict=True)])
+        return [c.reshape(each, (rows, 1, columns)) for each in sums]
+
     def mean(self, value: Value) -> Value:
         """Returns the mean of each line, as `reduced`."""
         total = self.reduced("add", self.inside(value))
@@ -226,8 +232,7 @@ def _log_softmax(*form: Any) -> Built:
     lines = Lines("log_softmax", Form(*form), ["x"])
     c, x = lines.c, lines.load("x", -np.inf)
     less = c.compute("sub", x, lines.spread(lines.reduced("max", x)))
-    total = lines.reduced("add", lines.inside(c.compute("exp", less)))
-    lines.store(c.compute("sub", less, lines.spread(c.compute("log", total))))
+    lines.store(c.compute("sub", less, lines.spread(_log_of_sum(lines, less))))
     return lines.built()
 
 
@@ -238,9 +243,22 @@ def _logsumexp(*form: Any) -> Built:
     largest = lines.reduced("max", x)
     zero = c.full(c.const(0, lines.working), largest.type.shape)  # type: ignore[union-attr]
     origin = c.select(c.compute("isinf", largest), zero, largest)
-    total = lines.reduced("add", lines.inside(c.compute("exp", c.compute("sub", x, lines.spread(origin)))))
-    lines.store_reduced(c.compute("add", origin, c.compute("log", total)))
+    lines.store_reduced(c.compute("add", origin, _log_of_sum(lines, c.compute("sub", x, lines.spread(origin)))))
     return lines.built()
+
+
+def _log_of_sum(lines: Lines, x: Value) -> Value:
+    """Builds log(sum of exp(x)), of lines whose largest element is 0.
+
+    Zeros are counted apart from the sum of the others, whose digits would be lost beside them.
+    """
+    c = lines.c
+    zero, one = (c.full(c.const(number, lines.working), lines.shape) for number in (0, 1))
+    is_zero = c.compute("eq", x, zero)
+    parts = [c.select(is_zero, one, zero), c.select(is_zero, zero, c.compute("exp", x))]
+    count, rest = lines.totals(*map(lines.inside, parts))
+    one = c.full(c.const(1, lines.working), count.type.shape)  # type: ignore[union-attr]
+    return c.compute("log1p", c.compute("add", rest, c.compute("sub", count, one)))
 
 
 def _layer_norm(has_weight: bool, has_bias: bool, eps: float, *form: Any) -> Built:

@@ -159,7 +159,7 @@ REAL_OPERATIONS: Mapping[str, Emit] = {
     "where": _where,
     "first smallest": partial(_placed, largest=False),
     "first largest": partial(_placed, largest=True),
-    "erf": lambda c, x: Number(c.builder.compute("erf", x.value), x.kind),
+    "erfc": lambda c, x: Number(c.builder.compute("erfc", x.value), x.kind),
     "astype": lambda c, x: x,
     "complex": lambda c, x, y: (x, y),
 }

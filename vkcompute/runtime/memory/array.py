@@ -255,6 +255,7 @@ class Array(StridedView, Mathematics):
         return self.viewed(offset, shape, strides)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
+        self.refuse_shared()  # also for one element, which is several of this array
         if isinstance(value, Array) or not layout.is_basic(index):
             namespace().set_item(self, index, value)
             return

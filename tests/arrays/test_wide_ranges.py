@@ -1,0 +1,62 @@
+"""Results within the range of a dtype, of numbers near its ends or of more elements than it counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from runtimes import lacks
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+LARGE = 3.4e38
+
+
+def test_interpolation_between_the_ends_of_the_range(gpu: vc.Runtime) -> None:
+    ends, units = gpu.array(np.float32([-LARGE, LARGE])), gpu.array(np.float32([0, 1]))
+    at = gpu.array(np.float32([-LARGE, -LARGE / 2, 0, LARGE / 2, LARGE]))
+    np.testing.assert_allclose(vnp.interp(at, ends, units).numpy(), [0, 0.25, 0.5, 0.75, 1], rtol=1e-6)
+    at = gpu.array(np.float32([0, 0.25, 0.5, 1]))
+    np.testing.assert_allclose(vnp.interp(at, units, ends).numpy(), [-LARGE, -LARGE / 2, 0, LARGE], rtol=1e-6)
+    steep = vnp.interp(gpu.array(np.float32([0.5])), units, gpu.array(np.float32([-np.inf, LARGE]))).numpy()
+    assert steep[0] == np.interp(0.5, [0, 1], [-np.inf, LARGE])
+
+
+def test_quantiles_between_the_ends_of_the_range(gpu: vc.Runtime) -> None:
+    ends = np.float32([-LARGE, np.nan, LARGE])
+    shares, expected = [0.25, 0.5, 0.75, 1], [-LARGE / 2, 0, LARGE / 2, LARGE]
+    np.testing.assert_allclose(vnp.quantile(gpu.array(ends[::2]), shares).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(vnp.nanquantile(gpu.array(ends), shares).numpy(), expected, rtol=1e-6)
+
+
+def test_histograms_of_the_whole_range(gpu: vc.Runtime) -> None:
+    values = np.float32([-LARGE, -1, 0, 1, LARGE / 1.5, LARGE, np.inf])
+    x = gpu.array(values)
+    for counts, edges in (vnp.histogram(x[:-1], 4), vnp.histogram(x, 4, range=(-LARGE, LARGE))):
+        assert counts.tolist() == [1, 1, 2, 2]
+        np.testing.assert_allclose(edges.numpy(), np.linspace(-LARGE, LARGE, 5), rtol=1e-6)
+
+
+def test_covariances_of_more_halves_than_a_half_counts(gpu: vc.Runtime) -> None:
+    x = np.tile(np.float16([[1, 3], [2, 6]]), 40_000)
+    covariances = vnp.cov(gpu.array(x), gpu.array(x[:1] * np.float16(-1)))
+    assert covariances.dtype == np.float16
+    np.testing.assert_allclose(covariances.numpy(), [[1, 2, -1], [2, 4, -2], [-1, -2, 1]], rtol=2e-3)
+    np.testing.assert_allclose(vnp.corrcoef(gpu.array(x)).numpy(), np.ones((2, 2)), rtol=2e-3)
+
+
+def test_bessel_functions_near_the_largest_float(gpu: vc.Runtime) -> None:
+    x = np.float32([0, -1, 20, 89, 91, np.inf, np.nan])
+    expected = np.append(np.i0(x[:5].astype(np.float64)), x[5:])
+    np.testing.assert_allclose(vnp.i0(gpu.array(x)).numpy(), expected.astype(np.float32), rtol=1e-6)
+    with pytest.raises(TypeError, match="i0 takes real numbers"):
+        vnp.i0(gpu.array(x.astype(np.complex64)))
+    if lacks(gpu, "float64"):
+        return
+    values = vnp.i0(gpu.array(np.array([699.9, 700.1, 713.0, 714.0]))).numpy()
+    np.testing.assert_allclose(values[0], np.i0(699.9), rtol=1e-14)
+    np.testing.assert_allclose(values[1] / values[0], math.exp(0.2) * math.sqrt(699.9 / 700.1), rtol=1e-7)
+    np.testing.assert_allclose(values[2], 6.705128263670996e307, rtol=1e-13)
+    assert values[3] == np.inf
