@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
     config.stash[_cache] = folder
     os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name
+    os.environ["VKCOMPUTE_ANNOUNCE_AFTER_S"] = "86400"  # how long a kernel compiles is the machine's affair
     # A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP: so would programs ignore them to which
     # tests send them.
     signal.signal(signal.SIGINT, signal.default_int_handler)

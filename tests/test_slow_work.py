@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from vkcompute import slow_work
 from vkcompute.slow_work import announced
 
 pytestmark = pytest.mark.pure
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.pure
 def test_slow_work_is_announced_again_and_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(slow_work, "_FIRST_S", 0.01)
+    monkeypatch.setenv("VKCOMPUTE_ANNOUNCE_AFTER_S", "0.01")
     until = time.monotonic() + 20
     with announced("compiling scale"):
         while len(caplog.messages) < 2 and time.monotonic() < until:
@@ -29,3 +28,11 @@ def test_quick_work_is_not(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(ValueError, match="wrong"), announced("compiling scale"):
         raise ValueError("wrong")
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
+def test_the_setting_is_a_number_of_seconds(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_ANNOUNCE_AFTER_S", text)
+    rule = f"VKCOMPUTE_ANNOUNCE_AFTER_S is a number of seconds above 0; got '{text}'; unset it for 3 s"
+    with pytest.raises(ValueError, match=rule), announced("compiling scale"):
+        pass
