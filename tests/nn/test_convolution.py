@@ -116,11 +116,11 @@ def test_empty_arrays_and_errors(gpu: vc.Runtime) -> None:
     [
         ({"dilation": -1}, "conv1d: dilation is an int, 1 or more; got -1"),
         ({"stride": 0}, "conv1d: stride is an int, 1 or more; got 0"),
-        ({"stride": (1, 2)}, r"conv1d: stride is an int, 1 or more; got \(1, 2\)"),
+        ({"stride": (1, 2)}, r"conv1d: stride is an integer; got \(1, 2\)"),
         ({"padding": -1}, "conv1d: padding is an int, 0 or more; got -1"),
         ({"padding": "full"}, 'conv1d: padding is "valid", or "same" with a stride of 1, or a number; got \'full\''),
         ({"groups": 4}, r"conv1d: the weights have shape \(out, 2 / groups, length\), .* got \(4, 2, 3\) and 4 groups"),
-        ({"groups": 1.5}, "conv1d: groups is an int; got 1.5"),
+        ({"groups": 1.5}, "conv1d: groups is an integer; got 1.5"),
         ({"dilation": 9}, r"conv1d: dilated filters of 3 exceed padded signals of 9"),
         ({"activation": "tan"}, "conv1d: activation is None or one of relu, .*; got 'tan'"),
     ],

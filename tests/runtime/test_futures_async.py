@@ -255,7 +255,9 @@ class Exits:
         pass
 
 
-def test_prints_that_exit_end_their_future_alone(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prints_that_exit_harm_no_future(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launch is complete when its texts are printed; the stream's exception is that of the thread that prints."""
+
     @vc.kernel
     def prints(x: Any) -> None:
         print(x[0])
@@ -267,7 +269,7 @@ def test_prints_that_exit_end_their_future_alone(gpu: vc.Runtime, monkeypatch: p
         future.add_done_callback(lambda _: None)
     assert concurrent.futures.wait([future], timeout=hang_limit_s()).done
     monkeypatch.undo()
-    assert "interrupted by SystemExit" in str(future.exception())
+    assert future.exception() is None
     late = busy(gpu, gpu.zeros(64, np.uint32), launches=1)[0]
     assert concurrent.futures.wait([late], timeout=hang_limit_s()).done
 

@@ -302,5 +302,5 @@ started.wait()
 
 
 def test_daemon_threads_end_silently(run_python: RunPython) -> None:
-    done = run_python(DAEMONS, timeout_s=60)
+    done = run_python(DAEMONS)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)

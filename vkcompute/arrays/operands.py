@@ -120,7 +120,7 @@ def _require_integer(function: str, name: str, value: Any) -> None:
     """Raises TypeError if an argument is not an integer; a bool was meant for another argument."""
     try:
         index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ValueError):  # of an array with several elements
         raise TypeError(f"{function}: {name} is an integer; got {value!r}") from None
 
 

@@ -107,7 +107,7 @@ class BlockLauncher:
         try:
             known = self._plans.get(key)
         except TypeError:  # a mutable constant, which has no hash
-            self._parameters.check_constants(args)
+            self._parameters.check_constants(args, Parameter)
             raise
         if known is not None and (plan := known.plan()) is not None:
             bound = args if known.is_plain else bindings(args)
