@@ -178,7 +178,7 @@ with warnings.catch_warnings(record=True) as said:
     vc.Runtime("cpu").close()
     vc.Runtime(0).close()
     print(len(said))
-    vc.LogisticRegression(solver="gradient", max_iter=1, tol=None).fit([[0.0], [1.0]], [0, 1])  # by a context manager of contextlib
+    vc.LogisticRegression(solver="gradient", max_iter=1, tol=None).fit([[0.0], [1.0]], [0, 1])  # contextlib
     vc.default_runtime(); vc.Runtime().close(); vc.DeviceGroup().close()
     print(len(said), said[0].category.__name__, said[0].lineno, said[0].filename)
 """
