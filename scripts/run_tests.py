@@ -15,6 +15,7 @@ named. The exit status is 0 if every run passed, tests were collected, and all r
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -40,17 +41,27 @@ EMULATED = {"queues": "queues", "discrete": "not pure"}
 """Runs on the emulated GPU with many queues -> the marker of their tests."""
 NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
+N_SHARDS = 2  # of a driver's run: when the last ones begin, both cores still have work
 MAX_CONCURRENT = 3  # on two cores: while one run waits, for a driver's thread or a process, two others compute
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver: its name, its device's name, the environment that selects it, and the marker of its tests."""
+    """A run of tests.
+
+    Attributes:
+        name: of the driver.
+        device: its device's name.
+        env: the environment that selects it.
+        marker: of its tests.
+        shard: which part of the test files, of how many; parts are named by their hashes.
+    """
 
     name: str
     device: str
     env: dict[str, str]
     marker: str = ""
+    shard: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,30 @@ def divided(chosen: list[Driver]) -> list[Driver]:
     return [*others, replace(chosen[0], name="pure", marker="pure")]
 
 
+def sharded(chosen: list[Driver]) -> list[Driver]:
+    """Divides the runs on single drivers into shards: first the first ones of all."""
+    alone = {"both", "pure", *EMULATED}
+    runs = [
+        replace(driver, shard=(number, N_SHARDS)) if driver.name not in alone else driver
+        for number in range(N_SHARDS)
+        for driver in chosen
+        if number == 0 or driver.name not in alone
+    ]
+    return sorted(runs, key=lambda driver: driver.name == "pure")  # its short tests fill the end
+
+
+def combined(outcomes: list[Outcome]) -> list[Outcome]:
+    """Adds up the shards of each driver."""
+    rows: dict[str, Outcome] = {}
+    for each in outcomes:
+        row = rows.get(each.driver)
+        rows[each.driver] = each if row is None else Outcome(
+            each.driver, each.device, row.passed + each.passed, row.failed + each.failed, row.skipped + each.skipped,
+            row.seconds + each.seconds, row.collected or each.collected,
+        )  # fmt: skip
+    return [*rows.values()]
+
+
 def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None = None) -> dict[str, str]:
     """The environment of a run: its driver, validation errors, its tests, and all manifests for multi-device tests."""
     env = dict(driver.env)
@@ -137,6 +172,7 @@ def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     if chosen is not None and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_SELECTION"] = chosen.dumps()
+    env["VKCOMPUTE_TEST_SHARD"] = json.dumps(driver.shard)
     manifests = _software_manifests(everyone)
     if len(manifests) > 1 and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)
@@ -224,6 +260,7 @@ def main() -> int:
     if chosen_tests:
         say(f"selection: {chosen_tests.statement}")
     outcomes = []
+    chosen = chosen if named else sharded(chosen)
     with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         runs = []
         for number, driver in enumerate(chosen):
@@ -234,6 +271,7 @@ def main() -> int:
             print(f"\n=== {driver.name}: {driver.device} ===", flush=True)
             outcomes.append(pending.result())
             print(outcomes[-1].output, end="", flush=True)
+    outcomes = combined(outcomes)
     reason = verdict(outcomes, required, selection=named)
     head, last = summary(outcomes, absent).rsplit("\n", 1)
     notes = [f"FAILED: {reason}"] if reason else []

@@ -55,14 +55,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that `scripts/selection.py` leaves out."""
+    """Deselect the tests that `scripts/selection.py` leaves out, and those of other shards of the run."""
     chosen = json.loads(os.environ.get("VKCOMPUTE_TEST_SELECTION", "{}"))
-    if chosen.get("share", 1) == 1:
-        return
+    shard, n_shards = json.loads(os.environ.get("VKCOMPUTE_TEST_SHARD", "[0, 1]"))
+    share = chosen.get("share", 1)
 
     def runs(item: pytest.Item) -> bool:
-        turn = zlib.crc32(f"{chosen['seed']}:{item.nodeid}".encode()) % chosen["share"]
-        return turn == 0 or item.nodeid.partition("::")[0] in chosen["whole"]
+        file = item.nodeid.partition("::")[0]
+        if zlib.crc32(file.encode()) % n_shards != shard:
+            return False
+        return (
+            share == 1 or file in chosen["whole"] or zlib.crc32(f"{chosen['seed']}:{item.nodeid}".encode()) % share == 0
+        )
 
     config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
     items[:] = filter(runs, items)

@@ -316,6 +316,21 @@ def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selectin
     assert run_tests.verdict(outcomes, required, selection=selecting) == expected
 
 
+def test_shards_have_all_drivers_and_add_up() -> None:
+    everyone = [run_tests.Driver(name, "a", {}) for name in ("lavapipe", "both", "pure", "swiftshader")]
+    runs = run_tests.sharded(everyone)
+    assert [(each.name, each.shard) for each in runs] == [
+        ("lavapipe", (0, 2)), ("both", (0, 1)), ("swiftshader", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (1, 2)),
+        ("pure", (0, 1)),
+    ]  # fmt: skip
+    added = run_tests.combined(
+        [outcome("gpu", 3), outcome("both"), outcome("gpu", 4, failed=1), outcome("gpu", 0, 0, False)]
+    )
+    assert [(each.driver, each.passed, each.failed, each.skipped, each.collected) for each in added] == [
+        ("gpu", 7, 1, 6, True), ("both", 1, 0, 2, True)
+    ]  # fmt: skip
+
+
 def test_the_summary_ends_like_pytest() -> None:
     text = run_tests.summary([outcome("lavapipe", 10, 1), outcome("gpu", 5)], {"swiftshader": "it is not installed"})
     assert text.splitlines()[-1] == "15 passed, 1 failed, 4 skipped in 3.00s"
