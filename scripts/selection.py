@@ -27,7 +27,6 @@ EVERYTHING = (
     "vkcompute/spirv/",
     "vkcompute/core/",
     "vkcompute/runtime/",
-    "vkcompute/frontend/",
     "vkcompute/jit/frontend/",
     "shaders/",
     "build_shaders.py",

@@ -20,7 +20,7 @@ def test_slow_work_is_announced_again_and_again(
     with announced("compiling scale"):
         while len(caplog.messages) < 2 and time.monotonic() < until:
             time.sleep(0.01)
-    assert caplog.messages[0] == "compiling scale has taken 0 s, and goes on; the result is kept for later runs"
+    assert caplog.messages[0] == "compiling scale has taken 0 s so far; the result is kept for later runs"
     assert len(caplog.messages) >= 2
 
 

@@ -93,6 +93,14 @@ class VkComputeError(Exception):
         """Lines that IPython shows: of the calls those in the user's code, and the message."""
         return _user_traceback(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), self.__dict__  # constructors take other arguments
+
+
+def _restored(kind: type[VkComputeError], args: tuple[Any, ...]) -> VkComputeError:
+    """Returns an unpickled error without its attributes."""
+    return kind.__new__(kind, *args)
+
 
 class VulkanError(VkComputeError, RuntimeError):
     """A Vulkan call failed.
@@ -153,11 +161,11 @@ class ValidationError(VkComputeError, RuntimeError):
 
 
 _ending: list[int] = []
-"""The thread that ends the process, once it closes what others may still use."""
+"""The thread that ends the process, once it closes objects that others may still use."""
 
 
 def end_other_threads() -> None:
-    """Makes daemon threads that go on at the end of the process end silently, where they would meet a `ClosedError`."""
+    """Makes daemon threads end silently at the end of the process, instead of by a `ClosedError`."""
     _ending[:] = [get_ident()]
 
 

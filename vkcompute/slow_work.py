@@ -56,5 +56,5 @@ def _announce(what: str, done: threading.Event, interval_s: float) -> None:
     start = time.monotonic()
     while not done.wait(interval_s):
         elapsed_s = time.monotonic() - start
-        logger.warning("%s has taken %.0f s, and goes on; the result is kept for later runs", what, elapsed_s)
+        logger.warning("%s has taken %.0f s so far; the result is kept for later runs", what, elapsed_s)
         interval_s = min(_FACTOR * interval_s, _LONGEST_S)

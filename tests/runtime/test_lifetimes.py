@@ -9,6 +9,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from machine import SCALE
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 from vkcompute.core.lifetime import live_counts
+from vkcompute.runtime.scheduling.command_queue import FEW_BATCHES
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 
@@ -205,6 +209,28 @@ def test_the_host_does_not_run_ahead_for_ever(monkeypatch: pytest.MonkeyPatch) -
             most = max(most, queue.last_value - queue.poll())
         assert most <= 7
         assert set(array.numpy().tolist()) == {64 * 40}
+
+
+@pytest.mark.parametrize("path", ["graph", "assignment", "copy", "concatenation"])
+def test_the_host_waits_for_a_device_that_lags(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound in time holds for each way to enqueue work; here it is passed at once."""
+    monkeypatch.setattr("vkcompute.runtime.scheduling.scheduler.BATCH_TASKS", 1)
+    monkeypatch.setattr("vkcompute.runtime.scheduling.command_queue._MAX_AHEAD_S", 1e-6)
+    with closing(vc.Runtime()) as runtime:
+        x, y, most = runtime.zeros(1 << 20), runtime.zeros(1 << 20), 0
+        with runtime.record() as graph:
+            x += 1
+        calls: dict[str, Callable[[], Any]] = {
+            "graph": graph.submit,
+            "assignment": lambda: x.__setitem__(..., x + 1),
+            "copy": lambda: y.copy_from(x),
+            "concatenation": lambda: vnp.concatenate((x, y)).compute(),
+        }
+        queue = runtime.device.queues[0]
+        for _ in range(60):
+            calls[path]()
+            most = max(most, queue.last_value - queue.poll())
+        assert most <= FEW_BATCHES + 4
 
 
 def test_what_is_dropped_without_any_launch_is_freed_too() -> None:

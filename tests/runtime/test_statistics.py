@@ -127,6 +127,7 @@ def test_a_shader_that_ends_the_compiler_is_named_and_leaves_the_others(
     order: str, installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VKCOMPUTE_VALIDATION", raising=False)
+    monkeypatch.delenv("PYTHONFAULTHANDLER", raising=False)  # it writes behind the compiler's last words
     shaders = [Shader("total", total.spirv()), Shader("scaled", scaled.spirv())][:: 1 if order == "first" else -1]
     outcomes = dict(zip([shader.name for shader in shaders], outcomes_for(FAMILY, shaders), strict=True))
     assert isinstance(outcomes["scaled"], Compilation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,15 @@ class RandomState(Generator):
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._seed, self._place)
 
+    def __deepcopy__(self, memo: object) -> RandomState:
+        return _restored(copy.deepcopy(self._seed), self._place)
+
     def seed(self, seed: Any = None) -> None:
         """Begins the numbers of a seed; None for others each time."""
+        sequence = np.random.SeedSequence(seed)
+        stream, *key = sequence.generate_state(3, np.uint32)
         with self._lock:
-            self._seed, self._place = np.random.SeedSequence(seed), 0
-            self._stream, *self._key = self._seed.generate_state(3, np.uint32)
+            self._seed, self._place, self._stream, self._key = sequence, 0, stream, key
 
     def rand(self, *shape: int) -> Array:
         """Returns uniform floats in [0, 1)."""

@@ -89,6 +89,12 @@ class Generator(Variates):
         """Returns generators of independent numbers."""
         return [Generator(each, self._device) for each in self._seed.spawn(n_children)]
 
+    def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]:
+        """Takes blocks of numbers; returns the number of the first one, and the stream and the key."""
+        with self._lock:
+            place, self._place = self._place, self._place + n_blocks
+            return place, (self._stream, *self._key)
+
     # -- filling arrays -----------------------------------------------------------------------------------------------
 
     def _runtime(self) -> Runtime:
@@ -99,13 +105,12 @@ class Generator(Variates):
     ) -> Array:
         """Fills an array with one axis; `per_element` have an element per number."""
         n_blocks = -(-out.size // per_block)
-        with self._lock:
-            place, self._place = self._place, self._place + n_blocks
+        place, keys = self._take(n_blocks)
         for first in range(0, n_blocks, _MOST_BLOCKS):
             blocks = min(n_blocks - first, _MOST_BLOCKS)
             part = slice(first * per_block, (first + blocks) * per_block)
             low, high = np.uint32((place + first) & 0xFFFFFFFF), np.uint32((place + first) >> 32)
-            state = low, high, self._stream, *self._key
+            state = low, high, *keys
             given = [each[part] for each in per_element]
             _kernel(function)(out[part], *state, *given, *also, grid=-(-blocks // _LOCAL), local_size=_LOCAL)
         return out
@@ -348,9 +353,8 @@ class Generator(Variates):
         return astype(flat, default_int(runtime))
 
     def _fill_order(self, flat: Array, n: int) -> None:
-        with self._lock:
-            place, self._place = self._place, self._place + n
-        state = np.uint32(place & 0xFFFFFFFF), np.uint32(place >> 32), self._stream, *self._key
+        place, keys = self._take(n)
+        state = np.uint32(place & 0xFFFFFFFF), np.uint32(place >> 32), *keys
         rounds = 24 + 6 * n.bit_length()
         for each in slices(flat.size, _MOST_BLOCKS):
             part = flat[each]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import deferred_calls
 from vkcompute.arrays import lazy
 from vkcompute.arrays.dtype_rules import RULES, Types
 from vkcompute.arrays.promotion import (
@@ -300,7 +299,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     if value.runtime is not out.runtime or not lazy.compute_into(value, out):
         alike = (value.offset, value.strides) == (out.offset, out.strides)
         copy_elements(value.copy() if not alike and value.overlaps(out) else value, out)
-    deferred_calls.run()
+    out.runtime.scheduler.unlocked()
     return out
 
 

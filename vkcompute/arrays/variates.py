@@ -76,12 +76,9 @@ class Variates:
         gamma: Any
         poisson: Any
         integers: Any
-        _lock: Any
-        _place: int
-        _stream: Any
-        _key: Any
 
         def _runtime(self) -> Runtime: ...
+        def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]: ...
 
     def _given(self, value: Any) -> Any:
         """Returns a parameter as a number or as a device array of the default float."""
@@ -310,9 +307,8 @@ class Variates:
 
     def _by_numpy(self, name: str, /, *args: Any, **named: Any) -> Array:
         """Returns numbers that NumPy draws on the host, as integers or floats of the default dtype."""
-        with self._lock:
-            place, self._place = self._place, self._place + 1
-        source = np.random.default_rng([place, int(self._stream), *map(int, self._key)])
+        place, keys = self._take(1)
+        source = np.random.default_rng([place, *map(int, keys)])
         found = np.asarray(getattr(source, name)(*map(on_host, args), **named))
         runtime = self._runtime()
         return runtime.array(found.astype(default_float() if found.dtype.kind == "f" else default_int(runtime)))

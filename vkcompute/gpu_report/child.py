@@ -18,6 +18,7 @@ import warnings
 from typing import Any
 
 import vkcompute as vc
+from vkcompute import child_process
 from vkcompute.gpu_report.items import Item, Items, Session, Unavailable
 
 _MAX_TEXT = 2000
@@ -77,6 +78,7 @@ def _end_with_the_parent() -> None:
 
 def main() -> None:
     """Runs the process."""
+    child_process.is_child = True  # compilers stay in the group, which the parent kills
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     channel = Channel()

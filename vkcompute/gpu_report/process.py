@@ -127,6 +127,9 @@ def _started(env: Mapping[str, str], errors: IO[bytes]) -> Iterator[subprocess.P
     try:
         yield child
     finally:
+        if sys.platform != "win32":  # compilers that it has started, too
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
         child.kill()
         child.wait()
         for end in (child.stdin, child.stdout):
@@ -164,7 +167,7 @@ def _death(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     """Describes the end of a process: its status or signal, and its last words."""
     try:
         status = child.wait(_END_S)
-    except subprocess.TimeoutExpired:  # it has closed its output, and goes on
+    except subprocess.TimeoutExpired:  # it has closed its output, but still runs
         child.kill()
         status = child.wait()
     errors.seek(0, os.SEEK_END)

@@ -229,7 +229,8 @@ def _lines(
         if each is None:
             continue
         if each.shape != shape or each.dtype not in (dtype, x.dtype):
-            wanted, got = f"shape {shape} and dtype {dtype}", f"{each.shape} and {each.dtype}"
+            or_wide = " or float32" if dtype == np.float16 else ""
+            wanted, got = f"shape {shape} and dtype {dtype}{or_wide}", f"{each.shape} and {each.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
         found.append(converted(each, x.dtype).reshape(-1))
     return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found

@@ -357,7 +357,9 @@ def _spill_limit(given: int | None) -> int | None:
     if text:
         name, given = "VKCOMPUTE_SPILL_LIMIT_BYTES", int(text) if text.isascii() and text.isdigit() else -1
     if given is not None and (type(given) is not int or given < 0):
-        raise ValueError(f"{name} is a number of bytes, 0 or more; got {text or given!r}")
+        raise ValueError(
+            f"{name} is a number of bytes, 0 or more; got {text or given!r}; leave it out for half of the host's memory"
+        )
     return given
 
 

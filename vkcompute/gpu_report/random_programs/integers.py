@@ -3,7 +3,7 @@
 So three readers compute the same numbers: the library; Python, whose ints have no size (`run_exactly`); and Numba,
 which computes in 64 bits. The letter of a variable is its type:
 
-    a int8      c uint8      g int16      e uint16      k int32      u uint32      b bool
+    a int8      c uint8      h int16      e uint16      k int32      u uint32      b bool
     v           a Python int that is computed in the kernel
     p           an argument that is a Python int
 

@@ -85,8 +85,8 @@ class Lbfgs:
         if self._n_stale >= _MAX_STALE:
             largest = float(np.abs(self._point.gradient).max())
             remedy = (
-                f"the loss has stopped to improve in {np.dtype(self._dtype)}, with a derivative of {largest:.2g} "
-                f"where tol is {self._settings.tol}; scale the features, with StandardScaler, or pass a larger tol"
+                f"the loss no longer improves in {np.dtype(self._dtype)}: a derivative is {largest:.2g}, and tol is "
+                f"{self._settings.tol}; scale the features, with StandardScaler, or pass a larger tol"
             )
         losses, converged = np.array(self._losses, np.float32), self._converged
         return Outcome(weights.reshape(self._shape), intercept, losses, converged=converged, remedy=remedy)

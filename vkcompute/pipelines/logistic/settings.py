@@ -119,7 +119,10 @@ def _strength(params: Any, total_weight: float) -> float:
     if params.alpha is not None:
         alpha = _number("alpha", params.alpha)
         if params.penalty is None and alpha:
-            raise ValueError(f"alpha is the strength of the penalty; got {params.alpha!r} with penalty=None")
+            raise ValueError(
+                f"alpha is the strength of the penalty; got {params.alpha!r} with penalty=None; "
+                'pass penalty="l2", or leave alpha out'
+            )
         return alpha
     return 0.0 if params.penalty is None else min(1 / inverse / total_weight, float(np.finfo(np.float32).max))
 

@@ -271,10 +271,12 @@ class Graph:
             ClosedError: it is closed, or its recording failed.
         """
         try:
-            return self._submit(times, inputs)
+            future = self._submit(times, inputs)
+            self.runtime.scheduler.unlocked()
         except Exception as error:
             shorten_traceback(error)
             raise
+        return future
 
     def _submit(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self._ready()

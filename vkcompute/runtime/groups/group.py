@@ -386,7 +386,7 @@ class Balance:
     def _leave(self) -> None:
         """Ends the profiles, if their end was interrupted."""
         for profile in self._profiles:
-            profile.stop_measuring()
+            profile.abandon()
 
     __exit__ = BlockExit(_exit, _leave)
 

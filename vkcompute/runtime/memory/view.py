@@ -340,7 +340,9 @@ def copy_view(source: StridedView, target: StridedView) -> Future:
     with runtime.scheduler.device.lock:
         target.buffer.compute_readers()  # before the places are read: it may move buffers
         runtime.scheduler.restore([source.buffer, target.buffer])
-        return runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
+        future = runtime.scheduler.copy([_part(source, strides, target, target.shape, target.offset)], target.span)
+    runtime.scheduler.unlocked()
+    return future
 
 
 def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -> None:
@@ -356,6 +358,7 @@ def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -
                 parts.append(_part(each, each.strides, target, each.shape, offset))
                 offset += each.shape[axis] * step
             scheduler.copy(parts, target.span)
+        scheduler.unlocked()
 
 
 def _groups(views: Sequence[_View], most: int) -> Iterator[list[_View]]:
@@ -392,6 +395,7 @@ def fill_view(view: StridedView, element: bytes) -> bool:
         with scheduler.device.lock:
             scheduler.restore([buffer])
             scheduler.copy([CopyPart(source, copy_region(buffer, start, buffer, start + done, nbytes), 1)], target)
+        scheduler.unlocked()
         done += nbytes
     return True
 

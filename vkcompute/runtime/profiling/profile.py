@@ -121,13 +121,13 @@ class Profile(Trace):
                 scheduler.profile = None
             self._undo.close()
 
-    def _leave(self) -> None:
+    def abandon(self) -> None:
         """Ends a profile whose end was interrupted: it has no times."""
         self.stop_measuring()
         for times in self._queues.values():
             times.close()
 
-    __exit__ = BlockExit(_exit, _leave)
+    __exit__ = BlockExit(_exit, abandon)
 
     def _elsewhere(self) -> str:
         """Returns a note on the runtimes on which tasks ran meanwhile."""

@@ -241,9 +241,7 @@ class Scheduler:
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
-            future = self._future(target)
-        self.unlocked()
-        return future
+            return self._future(target)
 
     def _launch_all(self, target: CommandQueue, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
         """Launches a graph's tasks one by one. If one fails, so do the last one and all that they write."""
