@@ -47,7 +47,11 @@ def items():
 def faulty(tmp_path: Path) -> dict[str, str]:
     """The environment of processes that import the module `faulty_items`."""
     (tmp_path / "faulty_items.py").write_text(FAULTY)
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    # The fault handler writes behind a process's last words.
+    return os.environ | {
+        "PYTHONFAULTHANDLER": "",
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+    }
 
 
 @pytest.mark.pure
