@@ -120,3 +120,14 @@ def test_a_known_mean_of_any_type(gpu: vc.Runtime, name: str) -> None:
     assert getattr(vnp, name)(small, mean=gpu.array(np.array([2], np.float32))).dtype == np.float32
     with pytest.raises(ValueError, match="mean= broadcasts"):
         getattr(vnp, name)(gpu.array(x), mean=gpu.zeros((2, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
+def test_the_mean_of_integers_is_not_truncated_on_its_way_to_out(gpu: vc.Runtime, dtype: str) -> None:
+    for given in (HALVES[[0, 1, 3]], WORDS, TRUTH, np.ones(300, np.float32)):
+        expected, out = np.zeros((), np.float32), gpu.zeros((), np.float32)
+        np.mean(given, dtype=dtype, out=expected)
+        assert vnp.mean(gpu.array(given), dtype=dtype, out=out) is out
+        assert out.item() == pytest.approx(float(expected))
+        found, whole = vnp.mean(gpu.array(given), dtype=dtype), np.mean(given, dtype=dtype)
+        assert (found.dtype, found.item()) == (whole.dtype, whole)

@@ -24,7 +24,9 @@ REFUSED: list[tuple[str, tuple[Any, ...], type[Exception]]] = [
     ("poisson", (NAN,), ValueError), ("poisson", (1e20,), ValueError), ("binomial", (-1, 0.5), ValueError),
     ("binomial", (5, 1.5), ValueError), ("binomial", (5, NAN), ValueError), ("integers", (5, 5), ValueError),
     ("choice", (2, 1, True, [0.5, NAN]), ValueError), ("choice", (2, 1, True, [-0.5, 1.5]), ValueError),
-    ("random", ((2, -1),), ValueError),
+    ("random", ((2, -1),), ValueError), ("laplace", (0, 1e300), OverflowError), ("gumbel", (1e39, 1), OverflowError),
+    ("logistic", (0, 1e39), OverflowError), ("rayleigh", (1e39,), OverflowError), ("wald", (1e39, 1), OverflowError),
+    ("rayleigh", (None,), TypeError), ("triangular", (0, 1j, 2), TypeError),
 ]  # fmt: skip
 
 
@@ -46,6 +48,18 @@ def test_uniform_numbers_of_ranges_wider_than_the_largest_float(gpu: vc.Runtime)
     assert 0 <= rng.beta(1e-50, 1).item() <= 1
     with pytest.raises(ValueError, match="low is at most high"):
         rng.uniform(low, -3.2e38)
+
+
+def test_parameters_near_the_ends_of_the_range(gpu: vc.Runtime) -> None:
+    rng, n = vnp.random.default_rng(0, device=gpu), 4096
+    for left, mode, right in ((0, 1, 3e38), (0, 3e38, 3e38), (-3e38, 0, 3e38), (-3e38, -3e38, 3e38)):
+        drawn = rng.triangular(left, mode, right, n).numpy().astype(np.float64)
+        assert np.all((drawn >= np.float32(left)) & (drawn <= np.float32(right)))
+        assert abs(drawn.mean() - (left + mode + right) / 3) < 1e37
+    assert rng.beta(3e38, 3e38, 2).tolist() == [0.5, 0.5]
+    assert rng.f(1e-300, 1, 3).tolist() == [0, 0, 0]
+    assert np.median(rng.wald(1e30, 1, n).numpy()) == pytest.approx(2.198, rel=0.2)  # 1 / x is a squared normal number
+    assert rng.normal(2**70, 0.0) == 2**70
 
 
 def weighted(name: str, weights: Any, **more: Any) -> Callable[[vc.Runtime], Any]:

@@ -180,6 +180,9 @@ def fill_beta(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, 
         y, q = gamma_variate(low, high, stream, key0, key1, i, 1, b[i])
         top = max(p, q)
         x, y = _flushed(x * _flushed(np.exp(p - top))), _flushed(y * _flushed(np.exp(q - top)))
+        if max(x, y) > 1:  # the sum of the two may be beyond the range of float32
+            x *= np.float32(0.5)
+            y *= np.float32(0.5)
         out[i] = _flushed(x / (x + y))
 
 

@@ -23,8 +23,9 @@ from vkcompute.arrays.manipulation import moveaxis
 from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.ufunc import apply, astype, written
-from vkcompute.arrays.variates import Size, Variates
+from vkcompute.arrays.variates import Size, Variates, require_in_range
 from vkcompute.arrays.variates import on_host as _on_host
+from vkcompute.arrays.variates import reals as _reals
 from vkcompute.arrays.variates import shape_for as _shape
 from vkcompute.arrays.variates import shape_of as _shape_of
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -211,14 +212,8 @@ class Generator(Variates):
         Raises:
             OverflowError: the dtype of the numbers does not hold one of these.
         """
-        most = np.finfo(found.dtype).max
         for name, each in (("multiply", scale), ("add", shift)):
-            given = np.abs(_reals("a random distribution", () if type(each) is Array else each))
-            if np.any((given > most) & np.isfinite(given)):
-                raise OverflowError(
-                    f"a random distribution of {found.dtype} has parameters up to {most:g}; got {each}; for larger "
-                    'ones, vkcompute.numpy.set_default_dtype("float64")'
-                )
+            require_in_range(found.dtype, each)
             if type(each) is not Array and np.ndim(each):
                 found = apply(name, found, runtime_of(found).array(np.asarray(each, found.dtype)))
             elif type(each) is Array or np.any(each != (name == "multiply")):
@@ -429,14 +424,6 @@ def _accepted(spans: HostArray, most: int) -> HostArray:
     n = np.where(spans == 2**64 - 1, np.uint64(1), spans + np.uint64(1))
     rest = (np.uint64(most) % n + np.uint64(1)) % n
     return np.asarray(np.uint64(most) - rest)
-
-
-def _reals(name: str, value: Any) -> HostArray:
-    """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
-    found = np.asarray(_on_host(value))
-    if found.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {value!r}")
-    return np.asarray(found, np.float64)
 
 
 def _require_positive(name: str, value: Any) -> None:

@@ -382,6 +382,10 @@ def mean(
     wide = wide_float(found)
     a = astype(a, wide) if a.dtype != wide else a
     total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
+    if wide.kind not in "fc":  # an integer dtype, as NumPy takes it: the sum is one of integers, the quotient is not
+        wide = floating(wide)
+        total = astype(total, wide)
+        found = out.dtype if type(out) is Array and np.can_cast(found, out.dtype, "same_kind") else found
     count: Any = wide.type(n)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)

@@ -35,6 +35,24 @@ def shape_of(parameter: Any) -> tuple[int, ...]:
     return parameter.shape if type(parameter) is Array else np.shape(parameter)
 
 
+def reals(name: str, value: Any) -> HostArray:
+    """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
+    found = np.asarray(float(value) if type(value) is int else on_host(value))  # ints above 64 bits included
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {value!r}")
+    return np.asarray(found, np.float64)
+
+
+def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
+    """Raises OverflowError if a finite parameter, other than a device array, is beyond the range of a float dtype."""
+    given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), np.finfo(dtype).max
+    if np.any((given > most) & np.isfinite(given)):
+        raise OverflowError(
+            f"a random distribution of {dtype} has parameters up to {most:g}; got {value}; for larger "
+            'ones, vkcompute.numpy.set_default_dtype("float64")'
+        )
+
+
 def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the shape of results: `size`, to which the shapes of parameters broadcast, or their common shape."""
     common = np.broadcast_shapes(*shapes)
@@ -50,10 +68,11 @@ def _checked(name: str, *, positive: bool = True, least: float = 0.0, most: floa
     """Checks parameters: numbers above `least`, or at least `least`, and at most `most`.
 
     Raises:
-        ValueError: one is not.
+        TypeError: one is no real number.
+        ValueError: one is outside of these limits.
     """
     for key, value in given.items():
-        numbers = np.asarray(on_host(value), np.float64)
+        numbers = reals(name, value)
         fits = (numbers > least if positive else numbers >= least) & (numbers <= most)
         if not fits.all():
             limit = "" if most == np.inf else f" and at most {most:g}"
@@ -79,6 +98,7 @@ class Variates:
 
         def _runtime(self) -> Runtime: ...
         def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]: ...
+        def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array: ...
 
     def _given(self, value: Any) -> Any:
         """Returns a parameter as a number or as a device array of the default float."""
@@ -86,13 +106,13 @@ class Variates:
             return value if value.dtype == default_float() else astype(value, default_float())
         return float(value) if np.ndim(value) == 0 else self._runtime().array(np.asarray(value, default_float()))
 
+    def _degrees(self, df: Any) -> Any:
+        """Returns degrees of freedom by which a chi-squared variate is divided, of at least the smallest float32."""
+        return self._given(np.maximum(reals("chisquare", df), np.finfo(np.float32).tiny))
+
     def _exponentials(self, size: Size, *parameters: Any) -> Any:
         """Returns exponential variates of mean 1, of the shape of results."""
         return self.standard_exponential(shape_for(size, *map(shape_of, parameters)))
-
-    def _moved(self, found: Array, scale: Any, loc: Any) -> Array:
-        """Returns found * scale + loc."""
-        return apply("add", apply("multiply", found, self._given(scale)), self._given(loc))
 
     # -- functions of uniform, exponential, normal and gamma numbers --------------------------------------------------
 
@@ -100,23 +120,23 @@ class Variates:
         """Returns floats of the double exponential distribution: differences of two exponential ones."""
         _checked("laplace", positive=False, scale=scale)
         one, other = (self._exponentials(size, loc, scale) for _ in range(2))
-        return self._moved(apply("subtract", one, other), scale, loc)
+        return self._scaled(apply("subtract", one, other), scale, loc)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the logistic distribution."""
         _checked("logistic", positive=False, scale=scale)
-        return self._moved(apply("log", apply("expm1", self._exponentials(size, loc, scale))), scale, loc)
+        return self._scaled(apply("log", apply("expm1", self._exponentials(size, loc, scale))), scale, loc)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the Gumbel distribution."""
         _checked("gumbel", positive=False, scale=scale)
         found = apply("negative", apply("log", self._exponentials(size, loc, scale)))
-        return self._moved(found, scale, loc)
+        return self._scaled(found, scale, loc)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns lengths of vectors of two normal numbers."""
         _checked("rayleigh", positive=False, scale=scale)
-        return self._moved(apply("sqrt", apply("multiply", self._exponentials(size, scale), 2.0)), scale, 0.0)
+        return self._scaled(apply("sqrt", apply("multiply", self._exponentials(size, scale), 2.0)), scale, 0.0)
 
     def weibull(self, a: Any, size: Size = None) -> Array:
         """Returns floats of the Weibull distribution of shape `a`; 0 for a shape of 0."""
@@ -145,7 +165,7 @@ class Variates:
         """Returns floats of Student's distribution of `df` degrees of freedom."""
         _checked("standard_t", df=df)
         shape = shape_for(size, shape_of(df))
-        squares = apply("divide", self.chisquare(df, shape), self._given(df))
+        squares = apply("divide", self.chisquare(df, shape), self._degrees(df))
         return apply("divide", self.standard_normal(shape), apply("sqrt", squares))
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> Array:
@@ -167,8 +187,8 @@ class Variates:
         _checked("noncentral_f", dfnum=dfnum, dfden=dfden)
         _checked("noncentral_f", positive=False, nonc=nonc)
         shape = shape_for(size, *map(shape_of, (dfnum, dfden, nonc)))
-        above = apply("divide", self.noncentral_chisquare(dfnum, nonc, shape), self._given(dfnum))
-        return apply("divide", above, apply("divide", self.chisquare(dfden, shape), self._given(dfden)))
+        above = apply("divide", self.noncentral_chisquare(dfnum, nonc, shape), self._degrees(dfnum))
+        return apply("divide", above, apply("divide", self.chisquare(dfden, shape), self._degrees(dfden)))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> Array:
         """Returns floats whose density rises from `left` to `mode`, and falls to `right`.
@@ -176,15 +196,18 @@ class Variates:
         Raises:
             ValueError: they are not in this order, or `left` is `right`.
         """
-        low, top, high = (np.asarray(on_host(each), np.float64) for each in (left, mode, right))
+        low, top, high = (reals("triangular", each) for each in (left, mode, right))
         if not np.all((low <= top) & (top <= high) & (low < high)):
             raise ValueError(f"triangular: left <= mode <= right, and left < right; got {left}, {mode}, {right}")
         uniform = self.random(shape_for(size, low.shape, top.shape, high.shape))
-        rises = self._given((top - low) / (high - low))
-        up = apply("sqrt", apply("multiply", uniform, self._given((top - low) * (high - low))))
-        rest = apply("multiply", apply("subtract", 1.0, uniform), self._given((high - top) * (high - low)))
-        down = apply("subtract", self._given(high), apply("sqrt", rest))
-        return where(apply("less_equal", uniform, rises), apply("add", up, self._given(low)), down)
+        half = high / 2 - low / 2  # of the width, which may be beyond the range of floats
+        rises = (top / 2 - low / 2) / half
+        up = apply("sqrt", apply("multiply", uniform, self._given(rises)))
+        rest = apply("multiply", apply("subtract", 1.0, uniform), self._given(1 - rises))
+        down = apply("negative", apply("sqrt", rest))
+        is_up = apply("less_equal", uniform, self._given(rises))
+        step = apply("multiply", where(is_up, up, down), self._given(half))
+        return apply("add", apply("add", where(is_up, self._given(low), self._given(high)), step), step)
 
     def wald(self, mean: Any, scale: Any, size: Size = None) -> Array:
         """Returns floats of the inverse Gaussian distribution.
@@ -193,11 +216,12 @@ class Variates:
         The smaller root is computed from the larger one, without cancellation.
         """
         _checked("wald", mean=mean, scale=scale)
+        require_in_range(default_float(), mean)
         shape = shape_for(size, shape_of(mean), shape_of(scale))
         normal, uniform = self.standard_normal(shape), self.random(shape)
         mu, half = self._given(mean), self._given(np.asarray(on_host(mean)) / (2.0 * np.asarray(on_host(scale))))
         square = apply("multiply", apply("multiply", normal, normal), half)  # of the variate, halved and scaled
-        root = apply("sqrt", apply("multiply", square, apply("add", square, 2.0)))
+        root = apply("multiply", apply("sqrt", square), apply("sqrt", apply("add", square, 2.0)))
         larger = apply("multiply", apply("add", apply("add", square, 1.0), root), mu)
         smaller = apply("divide", mu, apply("add", apply("add", square, 1.0), root))
         is_small = apply("less_equal", uniform, apply("divide", mu, apply("add", smaller, mu)))
