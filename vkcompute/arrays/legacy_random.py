@@ -48,7 +48,13 @@ class RandomState(Generator):
         """Returns uniform floats in [0, 1)."""
         return self.random(size)
 
-    ranf = sample = random_sample
+    def ranf(self, size: Size = None) -> Array:
+        """Returns uniform floats in [0, 1)."""
+        return self.random(size)
+
+    def sample(self, size: Size = None) -> Array:
+        """Returns uniform floats in [0, 1)."""
+        return self.random(size)
 
 
 def _restored(seed: np.random.SeedSequence, place: int) -> RandomState:

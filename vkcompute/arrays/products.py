@@ -91,7 +91,8 @@ def _generalized(
     """Adds the keywords of NumPy's generalized functions.
 
     `out` is an array for the result. `dtype` is that in which to compute, and `casting` allows the conversion. `axes`
-    has a tuple of axes per operand and for the result. `order` and `subok` have no effect.
+    has a tuple of axes per operand and for the result. `axis` is the last one by default. `order` and `subok` have no
+    effect.
 
     Args:
         n_axes: the axes of each operand that the function takes together; vectors have one.
@@ -116,6 +117,8 @@ def _generalized(
                             f"{each.dtype}; convert with .astype()"
                         )
                 x1, x2 = converted(x1, wanted), converted(x2, wanted)
+            if takes_axis:
+                named.setdefault("axis", -1)
             if axes is None:
                 return written(function(x1, x2, **named), out)
             if named.get("axis", -1) != -1:
@@ -127,7 +130,11 @@ def _generalized(
             x1, x2 = (moveaxis(x, *each) for x, each in zip((x1, x2), zip(given, last, strict=True), strict=False))
             return written(moveaxis(function(x1, x2, **named), last[2], given[2]), out)
 
-        parameters = inspect.signature(function).parameters.values()
+        parameters = [
+            each.replace(default=-1) if each.name == "axis" else each
+            for each in inspect.signature(function).parameters.values()
+        ]
+        takes_axis = any(each.name == "axis" for each in parameters)
         first = [each for each in parameters if each.kind != each.KEYWORD_ONLY]
         rest = [each for each in parameters if each.kind == each.KEYWORD_ONLY]
         called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -331,7 +338,7 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
 
 
 @_generalized(1, 1, result=lambda x1, x2: 0)
-def vecdot(x1: Array, x2: Array, *, axis: int = -1) -> Array:
+def vecdot(x1: Array, x2: Array, *, axis: int) -> Array:
     """Returns the sum of products over an axis, as long in both arrays; of the conjugates of the first.
 
     The other axes broadcast.
