@@ -98,6 +98,11 @@ def test_dtypes_of_methods_of_functions(gpu: vc.Runtime) -> None:
         assert getattr(vnp, name).reduce(x, dtype=bool).item() == expected
     with pytest.raises(TypeError, match="gives bools; got dtype=int32"):
         vnp.logical_and.reduce(x, dtype=np.int32)
+    for initial in (False, 0.0, 2, np.nan):
+        for name in ("logical_and", "logical_or"):
+            expected, found = (getattr(m, name).reduce(a, initial=initial) for m, a in ((np, x.numpy()), (vnp, x)))
+            assert found.item() == expected
+    assert not vnp.logical_and.reduce(x, initial=gpu.zeros(()), out=gpu.full((), 1, bool)).item()
     found = vnp.maximum.accumulate(x, dtype=np.complex64)
     assert np.array_equal(found.numpy(), np.maximum.accumulate(x.numpy(), dtype=np.complex64))
 

@@ -180,9 +180,13 @@ class BinaryUfunc(Ufunc):
             given = dtype_with_out(array.runtime, dtype, out, array.dtype)
             found = self._of_bits(array, axis, given, keepdims, **selection)
         elif self._row in _REDUCTIONS:
-            options = {} if self._row.startswith("logical_") else {"dtype": dtype}
             self._combined_in(array, dtype, out)
-            return _REDUCTIONS[self._row](array, axis, out=out, keepdims=keepdims, **options, **selection)  # type: ignore[no-any-return]
+            if not self._row.startswith("logical_"):
+                return _REDUCTIONS[self._row](array, axis, dtype=dtype, out=out, keepdims=keepdims, **selection)  # type: ignore[no-any-return]
+            initial = selection.pop("initial", None)
+            found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **selection)
+            if initial is not None:
+                found = self(found, initial if type(initial) is Array else bool(initial))
         else:
             found = self._folded(array, axis, self._combined_in(array, dtype, out), keepdims, **selection)
         return written(found, out)
