@@ -131,7 +131,7 @@ def _generalized(
             return written(moveaxis(function(x1, x2, **named), last[2], given[2]), out)
 
         parameters = [
-            each.replace(default=-1) if each.name == "axis" else each
+            each.replace(kind=each.KEYWORD_ONLY, default=-1) if each.name == "axis" else each
             for each in inspect.signature(function).parameters.values()
         ]
         takes_axis = any(each.name == "axis" for each in parameters)
@@ -338,7 +338,7 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
 
 
 @_generalized(1, 1, result=lambda x1, x2: 0)
-def vecdot(x1: Array, x2: Array, *, axis: int) -> Array:
+def vecdot(x1: Array, x2: Array, axis: int) -> Array:
     """Returns the sum of products over an axis, as long in both arrays; of the conjugates of the first.
 
     The other axes broadcast.
