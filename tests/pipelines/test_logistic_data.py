@@ -69,6 +69,6 @@ def test_a_fit_that_has_not_converged_warns(gpu: vc.Runtime) -> None:
     X, y = load_digits(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match=r"^lbfgs failed to converge after 5 iterations: increase max_iter=5, "):
         vc.LogisticRegression(max_iter=5, device=gpu).fit(X, y)
-    rounded = r"^lbfgs failed .* improve in float32, with a derivative of .* where tol is 1e-12; scale the features, "
+    rounded = r"^lbfgs failed .* no longer improves in float32: a derivative is .*, and tol is 1e-12; scale the "
     with pytest.warns(ConvergenceWarning, match=rounded):
         vc.LogisticRegression(tol=1e-12, max_iter=4000, device=gpu).fit(X[:200] / 16, y[:200])
