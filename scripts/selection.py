@@ -83,7 +83,8 @@ def select(root: Path = ROOT) -> Selection:
     new = _git(root, "ls-files", "--others", "--exclude-standard")
     if listed is None or new is None:
         return _everything(f"git has no commit {base[:8]}, that of the last complete run")
-    return selection_for(sorted({*listed.split("\n"), *new.split("\n")} - {""}), head, base)
+    own = RECORD.relative_to(ROOT).as_posix() if RECORD.is_relative_to(ROOT) else ""  # it follows what it records
+    return selection_for(sorted({*listed.split("\n"), *new.split("\n")} - {"", own}), head, base)
 
 
 def selection_for(changed: Collection[str], seed: str, base: str) -> Selection:
