@@ -31,15 +31,15 @@ def chosen(devices: int | str | Sequence[int | str] | None) -> list[PhysicalDevi
         NoDevice: one is not there.
     """
     with Instance() as instance:
-        found = enumerate_devices(instance)
-        for each in found:
-            assert each.features  # read while the instance is open
+        physical_devices = enumerate_devices(instance)
+        for physical in physical_devices:
+            assert physical.features  # read while the instance is open
         if isinstance(devices, (int, str)):
             devices = [devices]
         if devices is not None:
-            return [choose(found, each) for each in devices]
-        usable = [each for each in found if not each.unfit()]
-        return [each for each in usable if each.kind != "cpu"] or usable or [choose(found)]
+            return [choose(physical_devices, device) for device in devices]
+        usable = [physical for physical in physical_devices if not physical.unfit()]
+        return [physical for physical in usable if physical.kind != "cpu"] or usable or [choose(physical_devices)]
 
 
 def disabled_features(devices: Sequence[PhysicalDevice]) -> list[str]:
@@ -48,9 +48,9 @@ def disabled_features(devices: Sequence[PhysicalDevice]) -> list[str]:
     Results depend on the worker otherwise: int32 beside float32 gives float64 on a device that has it.
     """
     names = {name for row in TABLE for name in row.features}
-    mixed = sorted(name for name in names if len({each.features[name] for each in devices}) == 2)
+    mixed = sorted(name for name in names if len({device.features[name] for device in devices}) == 2)
     if mixed:
-        lacking = sorted({each.name for each in devices if not all(each.features[name] for name in mixed)})
+        lacking = sorted({device.name for device in devices if not all(device.features[name] for name in mixed)})
         without = [row.name for row in TABLE if not {*mixed}.isdisjoint(row.features)]
         warn_caller(
             f"no worker computes with {', '.join(without)}, since {' and '.join(lacking)} lacks them and results may "
@@ -94,10 +94,10 @@ class LocalCluster(SpecCluster):
     ) -> None:
         if not isinstance(workers_per_device, int) or isinstance(workers_per_device, bool) or workers_per_device < 1:
             raise ValueError(f"workers_per_device is an int of at least 1; got {workers_per_device!r}")
-        found = chosen(devices)
-        if not found:
+        physical_devices = chosen(devices)
+        if not physical_devices:
             raise ValueError("devices names at least one; got none; None takes every GPU")
-        places = [each.index for each in found for _ in range(workers_per_device)]
+        places = [physical.index for physical in physical_devices for _ in range(workers_per_device)]
         _require_arguments(named)
         limit = _shared(device_memory, workers_per_device)
         cluster: dict[str, Any] = {
@@ -112,7 +112,7 @@ class LocalCluster(SpecCluster):
             "silence_logs": cluster["silence_logs"],
             **named,
         }
-        disabled = ",".join(filter(None, (os.environ.get(DISABLED), *disabled_features(found))))
+        disabled = ",".join(filter(None, (os.environ.get(DISABLED), *disabled_features(physical_devices))))
         env = {DISABLED: disabled, **(options.pop("env", None) or {}), LIMIT: limit}
         dashboard = {"dashboard": dashboard_address is not None, "dashboard_address": dashboard_address or ":0"}
         super().__init__(
@@ -127,7 +127,7 @@ class LocalCluster(SpecCluster):
 
 def _require_arguments(named: dict[str, Any]) -> None:
     """Refuses arguments that Dask would only refuse in the processes that it starts, with another error here."""
-    known = {name for each in (Nanny, Worker, SpecCluster) for name in signature(each.__init__).parameters}
+    known = {name for class_ in (Nanny, Worker, SpecCluster) for name in signature(class_.__init__).parameters}
     for name in named.keys() - known:
         near = get_close_matches(name, {*known, *signature(LocalCluster.__init__).parameters}, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -27,7 +27,7 @@ def to_host(data: Array, **_: Any) -> Any:
 def numel(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64, **_: Any) -> Any:
     """Returns the number of elements along axes, as an array of the reduced shape."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = {each % x.ndim for each in axes}
+    axes = {axis % x.ndim for axis in axes}
     n = math.prod([x.shape[at] for at in axes])
     shape = tuple([1 if at in axes else length for at, length in enumerate(x.shape) if keepdims or at not in axes])
     return vnp.full_like(x, n, dtype, shape=shape, device=x.device)
@@ -35,8 +35,8 @@ def numel(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = np.fl
 
 def nannumel(x: Array, **named: Any) -> Array:
     """Returns the number of elements along axes that are not NaN."""
-    found: Array = vnp.sum(vnp.logical_not(vnp.isnan(x)), **named)
-    return found
+    count: Array = vnp.sum(vnp.logical_not(vnp.isnan(x)), **named)
+    return count
 
 
 def einsum(*args: Any, order: str = "K", casting: str = "safe", **named: Any) -> Array:
@@ -51,8 +51,8 @@ def percentile(x: Array, q: Any, method: str = "linear") -> tuple[Any, int]:
 
 def divide(a: Any, b: Any, dtype: Any = None) -> Array:
     """Returns a quotient in a dtype."""
-    found = vnp.divide(a, b)
-    return found if dtype is None else vnp.astype(found, dtype, copy=False)
+    quotient = vnp.divide(a, b)
+    return quotient if dtype is None else vnp.astype(quotient, dtype, copy=False)
 
 
 def register() -> None:

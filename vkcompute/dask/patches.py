@@ -28,11 +28,11 @@ def _computed_by_host(call: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(call)
     def wrapper(name: str, *args: Any, **named: Any) -> Any:
-        runtime = next((runtime_of(each) for each in args if type(each) is Array), None)
-        found = call(name, *map(_on_host, args), **named)
+        runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
+        result = call(name, *map(_on_host, args), **named)
         if runtime is None:
-            return found
-        return tuple(map(runtime.array, found)) if isinstance(found, tuple) else runtime.array(found)
+            return result
+        return tuple(map(runtime.array, result)) if isinstance(result, tuple) else runtime.array(result)
 
     return wrapper
 
@@ -44,8 +44,8 @@ def _through_host(decompose: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(a: Any) -> Any:
         if type(a._meta) is not Array:
             return decompose(a)
-        found = decompose(a.map_blocks(_on_host, meta=np.empty((0,) * a.ndim, a.dtype)))
-        return tuple([each.map_blocks(vnp.asarray, each.dtype, meta=a._meta) for each in found])
+        factors = decompose(a.map_blocks(_on_host, meta=np.empty((0,) * a.ndim, a.dtype)))
+        return tuple([factor.map_blocks(vnp.asarray, factor.dtype, meta=a._meta) for factor in factors])
 
     return wrapper
 
@@ -68,8 +68,8 @@ def _of_each_chunk(to_backend: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(to_backend)
     def wrapper(data: Any, **named: Any) -> Any:
-        found = to_backend(data, **named)
-        return data.map_blocks(_on_host, meta=data._meta, **named) if found is data else found
+        converted = to_backend(data, **named)
+        return data.map_blocks(_on_host, meta=data._meta, **named) if converted is data else converted
 
     return wrapper
 
@@ -103,12 +103,14 @@ def _merged_by_host(merge: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(merge)
     def wrapper(final: Any, qs: Any, values: Any, *args: Any, **named: Any) -> Any:
         given = list(values)
-        parts = [each[0] for each in given if isinstance(each, tuple) and type(each[0]) is Array]
+        parts = [pair[0] for pair in given if isinstance(pair, tuple) and type(pair[0]) is Array]
         if not parts:
             return merge(final, qs, given, *args, **named)
-        on_host = [(_on_host(each), n) for each, n in given]
-        found = merge(_on_host(final), [_on_host(q) for q in qs], on_host, *args, **named)
-        return runtime_of(parts[0]).array(found.astype(parts[0].dtype) if found.dtype == np.float64 else found)
+        on_host = [(_on_host(values), n) for values, n in given]
+        quantiles = merge(_on_host(final), [_on_host(q) for q in qs], on_host, *args, **named)
+        return runtime_of(parts[0]).array(
+            quantiles.astype(parts[0].dtype) if quantiles.dtype == np.float64 else quantiles
+        )
 
     return wrapper
 
@@ -118,8 +120,8 @@ def _of_real_type(aggregate: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(aggregate)
     def wrapper(pairs: Any, *args: Any, computing_meta: bool = False, **named: Any) -> Any:
-        found = aggregate(pairs, *args, computing_meta=computing_meta, **named)
-        return found.real if computing_meta and type(found) is Array else found
+        moments = aggregate(pairs, *args, computing_meta=computing_meta, **named)
+        return moments.real if computing_meta and type(moments) is Array else moments
 
     return wrapper
 
@@ -132,8 +134,8 @@ def _unique_of_host(unique: Callable[..., Any]) -> Callable[..., Any]:
         if type(getattr(ar, "_meta", None)) is not Array or not (any(args) or any(named.values())):
             return unique(ar, *args, **named)
         with config.set({"array.backend": "numpy"}):  # of the indices and numbers that it makes
-            found = unique(ar.map_blocks(_on_host, meta=np.empty((0,) * ar.ndim, ar.dtype)), *args, **named)
-        return tuple([each.map_blocks(vnp.asarray, meta=vnp.asarray(each._meta)) for each in found])
+            results = unique(ar.map_blocks(_on_host, meta=np.empty((0,) * ar.ndim, ar.dtype)), *args, **named)
+        return tuple([result.map_blocks(vnp.asarray, meta=vnp.asarray(result._meta)) for result in results])
 
     return wrapper
 

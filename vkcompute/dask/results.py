@@ -15,16 +15,16 @@ def arrays_in(result: Any) -> Iterator[Array]:
     if type(result) is Array:
         yield result
     elif isinstance(result, (list, tuple)):
-        for each in result:
-            yield from arrays_in(each)
+        for item in result:
+            yield from arrays_in(item)
     elif isinstance(result, dict):
         yield from arrays_in(list(result.values()))
 
 
 def launch(result: Any) -> None:
     """Launches the work that computes the arrays in a result."""
-    for each in arrays_in(result):
-        each.compute()
+    for array in arrays_in(result):
+        array.compute()
 
 
 class _Launching(Callback):

@@ -31,7 +31,7 @@ class OnHost:
         """Downloads the arrays of a result."""
         buffers: list[pickle.PickleBuffer] = []
         text = dumps(value, buffer_callback=buffers.append)
-        return cls(text, [np.frombuffer(each.raw(), np.uint8) for each in buffers])
+        return cls(text, [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers])
 
     def restored(self) -> Any:
         """Returns the result; its arrays are uploaded on first use."""
@@ -41,7 +41,7 @@ class OnHost:
         return OnHost, (self.text, self.buffers)
 
 
-sizeof.register(OnHost, lambda value: len(value.text) + sum(each.nbytes for each in value.buffers))
+sizeof.register(OnHost, lambda value: len(value.text) + sum(buffer.nbytes for buffer in value.buffers))
 
 
 class DeviceStore(MutableMapping[Any, Any]):
@@ -67,7 +67,7 @@ class DeviceStore(MutableMapping[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         with self._lock:
             self.pop(key, None)
-            nbytes = sum(each.nbytes for each in arrays_in(value))
+            nbytes = sum(array.nbytes for array in arrays_in(value))
             if not nbytes:
                 self._host[key] = value
                 return
@@ -97,9 +97,9 @@ class DeviceStore(MutableMapping[Any, Any]):
     def pop(self, key: Any, *default: Any) -> Any:
         """Removes a result, and returns it only if it is on the device: others would be read from disk in vain."""
         if key in self:
-            found = self._on_device.get(key, (None,))[0]
+            value = self._on_device.get(key, (None,))[0]
             del self[key]
-            return found
+            return value
         if default:
             return default[0]
         raise KeyError(key)

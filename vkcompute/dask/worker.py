@@ -35,7 +35,7 @@ _log = logging.getLogger("distributed.vkcompute")
 def finish(result: Any) -> None:
     """Computes the arrays in a result, and waits: durations and errors are those of their task."""
     launch(result)
-    for runtime in {each.runtime for each in arrays_in(result)}:
+    for runtime in {array.runtime for array in arrays_in(result)}:
         runtime.scheduler.wait()
 
 

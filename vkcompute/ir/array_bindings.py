@@ -26,7 +26,7 @@ def bind_arrays(function: Function, target: Target, splits: Sequence[Split] = ()
     if splits:
         _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
     packs = [
-        Pack(kind.bits // 8, tuple([(arrays.index(each), each in written) for each in members]))
+        Pack(kind.bits // 8, tuple([(arrays.index(member), member in written) for member in members]))
         for kind, members in _pack(function, arrays, accesses, target).items()
     ]
     if splits or packs:
@@ -41,7 +41,7 @@ def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> 
         for memory in function.buffers
         if memory in splits
     }
-    function.buffers = [each for memory in function.buffers for each in parts.get(memory, [memory])]
+    function.buffers = [buffer for memory in function.buffers for buffer in parts.get(memory, [memory])]
 
     def access(b: Builder, op: Op) -> Value | None:
         shift = b.const(splits[op.memory][1], UINT32)
@@ -66,15 +66,15 @@ def _pack(
     types = {memory: memory.type if memory in atomic else _word(memory) for memory in free}
     n_excess = _excess(function, target)
     members: list[Memory] = []
-    while free and len(members) - len({types[each] for each in members}) < n_excess:
+    while free and len(members) - len({types[member] for member in members}) < n_excess:
         members.append(free.pop(0))
     by_type: dict[Type, list[Memory]] = {}
-    for each in members:
-        by_type.setdefault(types[each], []).append(each)
-    found = {kind: group for kind, group in by_type.items() if len(group) > 1}
-    if found:
-        _replace(function, found)
-    return found
+    for member in members:
+        by_type.setdefault(types[member], []).append(member)
+    candidates = {kind: group for kind, group in by_type.items() if len(group) > 1}
+    if candidates:
+        _replace(function, candidates)
+    return candidates
 
 
 def _excess(function: Function, target: Target) -> int:
@@ -97,9 +97,9 @@ def _replace(function: Function, packs: dict[Type, list[Memory]]) -> None:
     for kind, members in packs.items():
         lanes = members[0].lanes
         pack = Memory("pack", element_of(kind), lanes=lanes)
-        for each in members:
-            places[each] = pack, function.push(f"{each.name}.start", UINT32)
-        function.buffers = [each for each in function.buffers if each not in members] + [pack]
+        for member in members:
+            places[member] = pack, function.push(f"{member.name}.start", UINT32)
+        function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
 
     def access(b: Builder, op: Op) -> Value | None:
         pack, start = places[op.memory]

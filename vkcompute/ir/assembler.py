@@ -113,10 +113,10 @@ class Assembler:
 
     def type(self, kind: Type) -> int:
         """The id of a value's type."""
-        found = self._types.get(kind)
-        if found is None:
-            found = self._types[kind] = self._new_type(kind)
-        return found
+        type_id = self._types.get(kind)
+        if type_id is None:
+            type_id = self._types[kind] = self._new_type(kind)
+        return type_id
 
     def _new_type(self, kind: Type) -> int:
         if isinstance(kind, Matrix):
@@ -214,8 +214,8 @@ class Assembler:
         self.decorate(block, Decoration.Block)
         self._member(block, 0, name, 0)
         result = self.bound(StorageClass.StorageBuffer, block, name, binding)
-        for each in decorations:
-            self.decorate(result, each)
+        for decoration in decorations:
+            self.decorate(result, decoration)
         return result
 
     def shared_block(self, name: str, element: Type, length: int, offset_bytes: int) -> int:
@@ -300,13 +300,13 @@ class Assembler:
             entry: the label of its first block.
             params: the ids of its parameters, and their types.
         """
-        code, self.code, found, kind = self.code, [], self.id(), self.type(result)
-        yield found
-        types = [self.type(each) for _, each in params]
+        code, self.code, function_id, kind = self.code, [], self.id(), self.type(result)
+        yield function_id
+        types = [self.type(kind) for _, kind in params]
         signature = self._declare(spv.OpTypeFunction, kind, *types)
-        head = [*_instruction(spv.OpFunction, kind, found, FunctionControl.MaskNone, signature)]
-        for (param, _), each in zip(params, types, strict=True):
-            head += _instruction(spv.OpFunctionParameter, each, param)
+        head = [*_instruction(spv.OpFunction, kind, function_id, FunctionControl.MaskNone, signature)]
+        for (param, _), type_id in zip(params, types, strict=True):
+            head += _instruction(spv.OpFunctionParameter, type_id, param)
         head += _instruction(spv.OpLabel, entry)
         self._functions += [*head, *self.code, *_instruction(spv.OpFunctionEnd)]
         self.code = code
@@ -348,20 +348,20 @@ class Assembler:
     def _declare(self, opcode: int, *operands: int) -> int:
         """The id of the type with these operands."""
         key = opcode, *operands
-        found = self._declared.get(key)
-        if found is None:
-            found = self._declared[key] = self.id()
-            self._globals += _instruction(opcode, found, *operands)
-        return found
+        constant_id = self._declared.get(key)
+        if constant_id is None:
+            constant_id = self._declared[key] = self.id()
+            self._globals += _instruction(opcode, constant_id, *operands)
+        return constant_id
 
     def _declare_constant(self, opcode: int, kind: int, *operands: int) -> int:
         """The id of the constant with this type and these operands."""
         key = opcode, kind, *operands
-        found = self._declared.get(key)
-        if found is None:
-            found = self._declared[key] = self.id()
-            self._globals += _instruction(opcode, kind, found, *operands)
-        return found
+        constant_id = self._declared.get(key)
+        if constant_id is None:
+            constant_id = self._declared[key] = self.id()
+            self._globals += _instruction(opcode, kind, constant_id, *operands)
+        return constant_id
 
     def _member(self, block: int, index: int, name: str, offset: int) -> None:
         self._names += _instruction(spv.OpMemberName, block, index, *string_words(name))

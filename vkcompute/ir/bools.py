@@ -13,7 +13,7 @@ def expand_bools(function: Function) -> Function:
     """Replaces memory of bools by memory of integers, in place. Any byte but 0 is True."""
     used = (*function.buffers, *function.shared_memory, *[op.memory for op in walk(function.body)])
     numbers: dict[Memory | None, Memory] = {
-        each: _numbers(each) for each in used if each is not None and each.element is BOOL
+        memory: _numbers(memory) for memory in used if memory is not None and memory.element is BOOL
     }
     if not numbers:
         return function

@@ -178,8 +178,8 @@ class Builder:
         halves = (branch.then, memories[:half], first), (branch.otherwise, memories[half:], first + half)
         for region, chosen, start in halves:
             with region:
-                found = self.switch(number, chosen, access, start)
-                self.yield_(*[] if found is None else [found])
+                loaded = self.switch(number, chosen, access, start)
+                self.yield_(*[] if loaded is None else [loaded])
         return branch.results[0] if branch.results else None
 
     def loop(self, *initial: Value) -> Loop:
@@ -220,8 +220,8 @@ class Builder:
         env.update(zip((*op.params, *op.results), (*new.params, *new.results), strict=True))
         for old, region in zip(op.regions, regions, strict=True):
             with self.into(region):
-                for each in old.ops:
-                    self.copy(each, env)
+                for inner in old.ops:
+                    self.copy(inner, env)
 
     @property
     def reachable(self) -> bool:

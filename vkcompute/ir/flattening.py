@@ -46,8 +46,8 @@ def _depth(region: Region) -> tuple[int, set[str]]:
     for op in region.ops:
         codes |= {op.code} & {"return", "continue"}
         if op.regions:
-            inner = [_depth(each) for each in op.regions]
-            left = set[str]().union(*[each for _, each in inner]) - ({"continue"} if op.code == "loop" else set())
+            inner = [_depth(region) for region in op.regions]
+            left = set[str]().union(*[edges for _, edges in inner]) - ({"continue"} if op.code == "loop" else set())
             deepest = max(deepest, after + 1 + max(depth for depth, _ in inner))
             after, codes = after + bool(left), codes | left
     return deepest, codes
@@ -68,9 +68,9 @@ def _absorb(body: Region, leave: str, loop: Op | None = None) -> None:
             at += 1
             continue
         moved.update(zip(op.results, _yielded(stays), strict=False))
-        rest = [each for each in region.ops[at + 1 :] if each is not end]
+        rest = [op for op in region.ops[at + 1 :] if op is not end]
         given = end.args if end else ()
-        op.results = tuple(Result(each.type) for each in given)
+        op.results = tuple(Result(value.type) for value in given)
         _end(leaves, leaves.ops[-1].args)
         region.ops[at + 1 :] = [Op("yield", None, op.results)]
         at = len(stays.ops) - bool(stays.terminator)
@@ -111,7 +111,7 @@ def _chain(op: Op) -> tuple[list[Link], Op] | None:
     for _ in range(_STEP):
         if op.code != "if":
             return None
-        side = max(op.regions, key=lambda each: _depth(each)[0])
+        side = max(op.regions, key=lambda region: _depth(region)[0])
         ops = side.ops[:-1] if side.terminator else side.ops
         if not ops or not ops[-1].regions or (side.terminator and side.terminator.code != "yield"):
             return None
@@ -124,27 +124,27 @@ def _cut(function: Function, links: Sequence[Link], rest: Op) -> Op | None:
     """Cuts a chain before the operation `rest`; returns the branch that continues it. None if a vector is carried."""
     first, given = links[0][0], dict[Value, Value]()
     for branch, side in reversed(links):
-        given.update(zip(branch.results, [given.get(each, each) for each in _yielded(side)], strict=False))
-    found = [given[each] for each in first.results]
-    carried = _carried(links, rest, found)
+        given.update(zip(branch.results, [given.get(value, value) for value in _yielded(side)], strict=False))
+    results = [given[result] for result in first.results]
+    carried = _carried(links, rest, results)
     old = first.results
-    if not all(isinstance(each.type, Scalar) for each in (*carried, *(r for link, _ in links for r in link.results))):
+    if not all(isinstance(value.type, Scalar) for value in (*carried, *(r for link, _ in links for r in link.results))):
         return None
     passed: tuple[Any, ...] = (function.constant(True, BOOL), *carried)
     last = links[-1][1]
-    last.ops = [each for each in last.ops if each is not rest and each is not last.terminator]
+    last.ops = [op for op in last.ops if op is not rest and op is not last.terminator]
     for branch, side in reversed(links):
         kept = [] if side is last else list(_yielded(side)[: len(branch.results)])
-        zeros = [_zero(function, each) for each in branch.results] if side is last else kept
+        zeros = [_zero(function, result) for result in branch.results] if side is last else kept
         _end(side, (*zeros, *passed))
         for other in branch.regions:
             if other is not side and (other.terminator is None or other.terminator.code == "yield"):
-                _end(other, (*_yielded(other)[: len(branch.results)], *[_zero(function, each) for each in passed]))
-        passed = tuple(Result(each.type) for each in passed)
+                _end(other, (*_yielded(other)[: len(branch.results)], *[_zero(function, value) for value in passed]))
+        passed = tuple(Result(value.type) for value in passed)
         branch.results = (*branch.results, *passed)
     go, *values = passed
-    first.results = (*[Result(each.type) for each in old], *passed)
-    continued = Region([rest, Op("yield", None, found)])
+    first.results = (*[Result(value.type) for value in old], *passed)
+    continued = Region([rest, Op("yield", None, results)])
     _replace(continued, dict(zip(carried, values, strict=True)))
     otherwise = Region([Op("yield", None, first.results[: len(old)])])
     joined = Op("if", None, (go,), regions=(continued, otherwise))
@@ -158,7 +158,7 @@ def _yielded(side: Region) -> tuple[Value, ...]:
 
 def _end(side: Region, values: Sequence[Value]) -> None:
     """Ends a side with these values."""
-    side.ops = [*[each for each in side.ops if each is not side.terminator], Op("yield", None, values)]
+    side.ops = [*[op for op in side.ops if op is not side.terminator], Op("yield", None, values)]
 
 
 def _zero(function: Function, value: Value) -> Constant:
@@ -166,10 +166,10 @@ def _zero(function: Function, value: Value) -> Constant:
     return function.constant(0, value.type)
 
 
-def _carried(links: Sequence[Link], rest: Op, found: Sequence[Value]) -> list[Value]:
+def _carried(links: Sequence[Link], rest: Op, results: Sequence[Value]) -> list[Value]:
     """Returns the values that the links compute and the rest of the chain uses."""
-    nodes = [rest, *[each for side in rest.regions for each in walk(side)]]
-    used = {*found, *[value for each in nodes for value in each.args]}
+    nodes = [rest, *[node for side in rest.regions for node in walk(side)]]
+    used = {*results, *[value for node in nodes for value in node.args]}
     inside = {branch for branch, _ in links} | {rest}
     computed = [op for _, side in links for op in side.ops if op not in inside]
     values = [value for op in computed for value in (*([op] if op.has_result else []), *op.results)]

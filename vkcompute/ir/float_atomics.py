@@ -41,7 +41,7 @@ def emulate_float_atomics(function: Function, *, every: bool = True) -> Function
     changed = [memory for memory in exchanged if memory.element.kind == "f"]
     changed += [memory for name, memory in _uses(function) if every or name in _EXTREMA]
     words: dict[Memory | None, Memory] = {
-        each: replace(each, element=SCALARS[f"uint{each.element.bits}"]) for each in changed
+        memory: replace(memory, element=SCALARS[f"uint{memory.element.bits}"]) for memory in changed
     }
     if not words:
         return function
@@ -64,7 +64,7 @@ def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
         return b.bitcast(b.load(words, index), element)
     if op.code == "compare_exchange":
         return b.bitcast(
-            b.compare_exchange(words, index, *[b.bitcast(each, words.element) for each in op.args[1:]]), element
+            b.compare_exchange(words, index, *[b.bitcast(arg, words.element) for arg in op.args[1:]]), element
         )
     value = op.args[1]
     if op.code == "store":

@@ -62,8 +62,8 @@ def _is_replaced(op: Op) -> bool:
 def _replacement(b: Builder, op: Op) -> Value:
     build, evaluate = _REPLACEMENTS[op.code, element_of(op.type)], op.operation.evaluate
     if isinstance(op.type, Vector):
-        return b.vector(*[build(b, *[b.extract(each, at) for each in op.args]) for at in range(op.type.n)])
-    numbers = [each.value for each in op.args if isinstance(each, Constant)]
+        return b.vector(*[build(b, *[b.extract(arg, at) for arg in op.args]) for at in range(op.type.n)])
+    numbers = [arg.value for arg in op.args if isinstance(arg, Constant)]
     if len(numbers) < len(op.args) or evaluate is None:
         return build(b, *op.args)
     with np.errstate(all="ignore"):
@@ -137,9 +137,9 @@ def _root(b: Builder, x: Value) -> Value:
     root, inverse = b.rounded("mul", x, estimate), b.rounded("mul", half, estimate)
     error = b.rounded("fma", b.rounded("neg", inverse), root, half)
     root, inverse = b.rounded("fma", root, error, root), b.rounded("fma", inverse, error, inverse)
-    found = b.rounded("fma", b.rounded("fma", b.rounded("neg", root), root, x), inverse, root)
+    root_ = b.rounded("fma", b.rounded("fma", b.rounded("neg", root), root, x), inverse, root)
     conditions = b.compute("gt", x, _float(b, 0)), _is_within(b, x, _DIVIDEND), _rounds_once(b, b.bitcast(x, INT32))
-    return _chosen(b, found, conditions, lambda: _integer_root(b, x))
+    return _chosen(b, root_, conditions, lambda: _integer_root(b, x))
 
 
 def _is_power_of_two(y: Constant) -> bool:
@@ -167,9 +167,9 @@ def _rounds_once(b: Builder, word: Value) -> Value:
 
 def _chosen(b: Builder, one: Value, conditions: Sequence[Value], other: Callable[[], Value]) -> Value:
     """Returns `one` if all conditions hold, else `other`, which is built in a branch."""
-    if any(isinstance(each, Constant) and not each.value for each in conditions):
+    if any(isinstance(condition, Constant) and not condition.value for condition in conditions):
         return other()
-    unknown = [each for each in conditions if not isinstance(each, Constant)]
+    unknown = [condition for condition in conditions if not isinstance(condition, Constant)]
     branch = b.if_(reduce(partial(b.compute, "and"), unknown))
     with branch.then:
         b.yield_(one)
@@ -184,14 +184,14 @@ def _chosen(b: Builder, one: Value, conditions: Sequence[Value], other: Callable
 def _integer_quotient(b: Builder, x: Value, y: Value) -> Value:
     """x / y: the quotient of the significands in fixed point, whose remainder is known modulo 2**32."""
     bits, other_bits = b.bitcast(x, INT32), b.bitcast(y, INT32)
-    size, other_size = (b.compute("and", each, _int(b, _SIZE)) for each in (bits, other_bits))
+    size, other_size = (b.compute("and", word, _int(b, _SIZE)) for word in (bits, other_bits))
     dividend, divisor = _normalized(b, size), _normalized(b, other_size)
     scaled = b.compute("div", _significand(b, dividend, 25), _significand(b, divisor, 0))
     whole = b.cast(_significand(b, divisor, _FRACTION_BITS), INT32)
-    found = _fixed_point(b, b.cast(scaled, INT32), b.compute("shl", dividend, _int(b, 25)), whole)
+    quotient = _fixed_point(b, b.cast(scaled, INT32), b.compute("shl", dividend, _int(b, 25)), whole)
     shift = _int(b, _FRACTION_BITS)
     exponent = b.compute("sub", b.compute("shr", dividend, shift), b.compute("shr", divisor, shift))
-    rounded, is_large = _scaled(b, found, exponent)
+    rounded, is_large = _scaled(b, quotient, exponent)
     infinity, zero = _int(b, _INFINITY), _int(b, 0)
     is_zero = b.compute("or", b.compute("eq", size, zero), b.compute("eq", other_size, infinity))
     is_infinite = b.compute("or", b.compute("eq", size, infinity), b.compute("eq", other_size, zero))
@@ -213,9 +213,9 @@ def _integer_root(b: Builder, x: Value) -> Value:
     root = b.compute("sqrt", b.bitcast(doubled, FLOAT32))
     whole = b.cast(b.rounded("mul", root, _float(b, 2.0**24)), INT32)
     square = b.compute("shl", b.compute("shl", normal, _int(b, 25)), is_odd)
-    found = b.cast(_fixed_point(b, whole, square), FLOAT32)  # rounded once more, to the nearest
+    fixed = b.cast(_fixed_point(b, whole, square), FLOAT32)  # rounded once more, to the nearest
     half = b.compute("sub", b.compute("shr", exponent, one), _int(b, 25))
-    result = b.compute("add", b.bitcast(found, INT32), _exponent_bits(b, half))
+    result = b.compute("add", b.bitcast(fixed, INT32), _exponent_bits(b, half))
     zero, infinity = _int(b, 0), _int(b, _INFINITY)
     is_nan = b.compute("or", b.compute("lt", bits, zero), b.compute("gt", bits, infinity))
     is_same = b.compute("or", b.compute("eq", size, zero), b.compute("eq", bits, infinity))

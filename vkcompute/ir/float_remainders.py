@@ -97,11 +97,11 @@ class _Remainder:
         (dividend, high), (divisor, low) = self._decomposed(one), self._decomposed(other)
         zero, undefined = self._number(0), self._undefined(one, other)
         exponent = b.select(undefined, zero, b.compute("max", b.compute("sub", high, low), zero))
-        found = self._composed(self._divided(dividend, divisor, exponent), low)
-        found = b.compute("or", found, b.compute("xor", bits, one))
-        found = b.select(b.compute("lt", one, other), bits, found)
+        remainder = self._composed(self._divided(dividend, divisor, exponent), low)
+        remainder = b.compute("or", remainder, b.compute("xor", bits, one))
+        remainder = b.select(b.compute("lt", one, other), bits, remainder)
         nan = b.compute("add", self._inf, self._number(1 << self._fraction - 1))
-        self.value = b.bitcast(b.select(undefined, nan, found), self._float)
+        self.value = b.bitcast(b.select(undefined, nan, remainder), self._float)
 
     def _number(self, value: int) -> Value:
         return self._b.const(value, self._int)

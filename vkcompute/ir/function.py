@@ -115,8 +115,8 @@ class Op(Value):
     @property
     def memory(self) -> Memory | None:
         """The memory that it accesses."""
-        found = self.attribute[1] if self.code in ("atomic", "load_matrix") else self.attribute
-        return found if isinstance(found, Memory) else None
+        memory = self.attribute[1] if self.code in ("atomic", "load_matrix") else self.attribute
+        return memory if isinstance(memory, Memory) else None
 
 
 class Routine(NamedTuple):
@@ -196,29 +196,29 @@ class Function:
         if type(value) is int and (kind, value) in self._ints:
             return self._ints[kind, value]
         number = value if isinstance(value, np.generic) and value.dtype == kind.numpy else _converted(value, kind)
-        found = self._constants.setdefault((kind, number.tobytes()), Constant(kind, number))
+        constant = self._constants.setdefault((kind, number.tobytes()), Constant(kind, number))
         if type(value) is int:
-            self._ints[kind, value] = found
-        return found
+            self._ints[kind, value] = constant
+        return constant
 
 
 def _converted(value: Any, kind: Scalar) -> np.generic:
     with np.errstate(all="ignore"):
-        found: np.generic = np.asarray(value).astype(kind.numpy).reshape(1)[0]
-    return found
+        number: np.generic = np.asarray(value).astype(kind.numpy).reshape(1)[0]
+    return number
 
 
 def walk(region: Region) -> list[Op]:
     """All operations in preorder."""
-    found: list[Op] = []
+    ops: list[Op] = []
     start = 0
     for stop, op in enumerate(region.ops, 1):
         if op.regions:
-            found += region.ops[start:stop]
+            ops += region.ops[start:stop]
             start = stop
             for inner in op.regions:
-                found += walk(inner)
-    return found + region.ops[start:]
+                ops += walk(inner)
+    return ops + region.ops[start:]
 
 
 def terminators(region: Region) -> Iterator[Op]:

@@ -54,8 +54,8 @@ def bits_of_half(b: Builder, value: Value) -> Value:
     exponent = b.select(_at_least(b, size, _BEYOND), _uint(b, _INFINITY - (0x7C00 << _DROPPED)), _uint(b, _REBIASED))
     normal = b.compute("shr", b.compute("sub", size, exponent), _uint(b, _DROPPED))
     subnormal = b.cast(b.cast(_scaled(b, b.bitcast(size, FLOAT32), 24), INT32), UINT32)
-    found = b.select(_at_least(b, size, _NORMAL), normal, subnormal)
-    return b.compute("or", b.compute("shr", sign, _uint(b, 16)), found)
+    magnitude = b.select(_at_least(b, size, _NORMAL), normal, subnormal)
+    return b.compute("or", b.compute("shr", sign, _uint(b, 16)), magnitude)
 
 
 def half_of_bits(b: Builder, word: Value) -> Value:

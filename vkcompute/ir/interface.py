@@ -64,11 +64,11 @@ def interface_of(
         version=out.version,
         local_size=LocalSize((x, y, z), (None, None, None)),
         workgroup_memory=_workgroup_memory(function, used),
-        private_memory=_memory([each.nbytes for each in private]),
-        bindings=tuple(sorted(bindings, key=lambda each: (each.set, each.binding))),
+        private_memory=_memory([variable.nbytes for variable in private]),
+        bindings=tuple(sorted(bindings, key=lambda binding: (binding.set, binding.binding))),
         push_constants=block,
         spec_constants=(),
-        capabilities=tuple([enums.name(enums.Capability, each) for each in out.capabilities]),
+        capabilities=tuple([enums.name(enums.Capability, capability) for capability in out.capabilities]),
         extensions=tuple(out.extensions),
         reads_num_workgroups=out.reads_num_workgroups,
         float_controls=tuple([f"shaderSignedZeroInfNanPreserveFloat{bits}" for _, bits in out.modes]),
@@ -101,7 +101,7 @@ def _block(pushes: Sequence[Push]) -> Block | None:
 
 def _workgroup_memory(function: Function, used: Collection[Memory | None]) -> WorkgroupMemory:
     """The lower bound that reflection finds, too: of blocks, the largest size (spirv/workgroup_memory.py)."""
-    sizes = [each.nbytes for each in function.shared_memory if each in used]
+    sizes = [memory.nbytes for memory in function.shared_memory if memory in used]
     return _memory([max(sizes)] if sizes and function.aliased.intersection(function.shared_memory) else sizes)
 
 

@@ -56,8 +56,8 @@ class Intervals:
         """An upper bound of the times that a loop starts over."""
         if next(back_edges(loop), None) is None:
             return 0
-        found = (self._counted(loop, *each) for each in self._conditions(loop))
-        return next((each[0] for each in found if each), None)
+        counts = (self._counted(loop, *condition) for condition in self._conditions(loop))
+        return next((count[0] for count in counts if count), None)
 
     def least_trips(self, loop: Op, exit_: Op) -> int:
         """A lower bound of the times that a loop with this only exit starts over."""
@@ -65,12 +65,12 @@ class Intervals:
         if not isinstance(condition, Op) or condition.code not in _NEGATED:
             return 0
         comparisons = self._counters(loop, self._holding(condition, stays))
-        return max([self._fewest(loop, *each) for each in comparisons], default=0)
+        return max([self._fewest(loop, *comparison) for comparison in comparisons], default=0)
 
     def _conditions(self, loop: Op) -> Iterator[Comparison]:
         """Comparisons of a carried value that hold whenever the loop starts over."""
         for op in loop.regions[0].ops:
-            if any(each.code == "continue" and each.attribute is loop for inner in op.regions for each in walk(inner)):
+            if any(edge.code == "continue" and edge.attribute is loop for inner in op.regions for edge in walk(inner)):
                 return
             for region, stays in zip(op.regions, (False, True), strict=False):
                 end = region.terminator if op.code == "if" else None
@@ -80,9 +80,9 @@ class Intervals:
     def _counters(self, loop: Op, comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
         """The comparisons whose left operand is an integer that the loop carries, swapped where needed."""
         for code, one, other in comparisons:
-            for each in ((code, one, other), (_SWAPPED[code], other, one)):
-                if each[1] in loop.params and _is_whole(each[1].type):
-                    yield each
+            for comparison in ((code, one, other), (_SWAPPED[code], other, one)):
+                if comparison[1] in loop.params and _is_whole(comparison[1].type):
+                    yield comparison
 
     def _holding(self, condition: Value, truth: bool) -> Iterator[Comparison]:
         """Comparisons that hold where a bool has this value."""
@@ -100,8 +100,8 @@ class Intervals:
             conjuncts = condition.args
         elif isinstance(condition, Op) and condition.code == "select":
             conjuncts = _conjuncts(*condition.args, truth=truth)
-        for each in conjuncts:
-            yield from self._holding(each, truth)
+        for conjunct in conjuncts:
+            yield from self._holding(conjunct, truth)
 
     def _counted(self, loop: Op, code: str, counter: Value, bound: Value) -> tuple[int, Interval] | None:
         """The most trips of a loop that starts over only while this holds, and the counter's interval."""
@@ -119,7 +119,7 @@ class Intervals:
             reach = least, max(most, (end - 1) * max(doubles, default=1))
             if all(doubles) and reach[1] <= highest:
                 return (end - 1).bit_length(), reach
-        step = _union([self._change(each, counter) for each in following])
+        step = _union([self._change(value, counter) for value in following])
         if step is None:
             return None
         if code in ("lt", "le") and step[0] > 0:
@@ -155,7 +155,7 @@ class Intervals:
         if not isinstance(value, Op) or value.code not in ("add", "sub", "select"):
             return None
         if value.code == "select":
-            return _union([self._change(each, counter) for each in value.args[1:]])
+            return _union([self._change(arg, counter) for arg in value.args[1:]])
         for one, other in (value.args, value.args[::-1])[: 2 if value.operation.commutative else 1]:
             before = self._change(one, counter)
             if before is not None:
@@ -174,10 +174,10 @@ class Intervals:
         known = self._refined if self._less else self._known
         if value not in known and value not in self._open and _is_whole(value.type):
             self._open.add(value)
-            found = self._found(value)
+            interval = self._found(value)
             self._open.discard(value)
-            fits = found is not None and limits[0] <= found[0] and found[1] <= limits[1]
-            known[value] = found if found is not None and fits else limits
+            fits = interval is not None and limits[0] <= interval[0] and interval[1] <= limits[1]
+            known[value] = interval if interval is not None and fits else limits
         self._less = less
         return known.get(value, limits)
 
@@ -196,18 +196,18 @@ class Intervals:
         if value.code == "select":
             return self._selected(*value.args)
         rule = _RULES.get(value.code)
-        found = rule(*map(self.of, value.args)) if rule is not None else None
-        if found is not None and value.code == "sub" and (value.args[1], value.args[0]) in self._less:
-            return max(found[0], 1), found[1]
-        return found
+        interval = rule(*map(self.of, value.args)) if rule is not None else None
+        if interval is not None and value.code == "sub" and (value.args[1], value.args[0]) in self._less:
+            return max(interval[0], 1), interval[1]
+        return interval
 
     def _carried(self, param: Param) -> Interval | None:
         loop, at = self._owners[param]
         following = [end.args[at] for end in back_edges(loop)]
-        if all(each is param for each in following):
+        if all(value is param for value in following):
             return self.of(loop.args[at])
-        found = (self._counted(loop, *each) for each in self._conditions(loop) if each[1] is param)
-        return next((each[1] for each in found if each), None)
+        counts = (self._counted(loop, *condition) for condition in self._conditions(loop) if condition[1] is param)
+        return next((count[1] for count in counts if count), None)
 
     def _selected(self, condition: Value, one: Value, other: Value) -> Interval | None:
         least, most = self.of(condition)
@@ -233,8 +233,10 @@ def only_exit(loop: Op) -> Op | None:
     edges = [op for op in walk(body) if op.code in ("break", "continue") and op.attribute is loop]
     if len(edges) != 1 or edges[0].code != "break" or body.ops[-1].code != "yield":
         return None
-    found = [op for op in body.ops if op.code == "if" and any(each.terminator is edges[0] for each in op.regions)]
-    return found[0] if found and falls_through(found[0]) else None
+    branches = [
+        op for op in body.ops if op.code == "if" and any(region.terminator is edges[0] for region in op.regions)
+    ]
+    return branches[0] if branches and falls_through(branches[0]) else None
 
 
 def _breaks(region: Region) -> bool:
@@ -281,15 +283,15 @@ def _limits(kind: Type) -> Interval:
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 
-def _union(found: Iterable[Interval | None]) -> Interval | None:
-    every = list(found)
-    known = [each for each in every if each is not None]
+def _union(intervals: Iterable[Interval | None]) -> Interval | None:
+    every = list(intervals)
+    known = [interval for interval in every if interval is not None]
     return (min(x[0] for x in known), max(x[1] for x in known)) if known and len(known) == len(every) else None
 
 
 def _corners(compute: Callable[[Any, Any], Any], x: Interval, y: Interval) -> Interval:
-    found = [compute(a, b) for a in x for b in y]
-    return min(found), max(found)
+    ends = [compute(a, b) for a in x for b in y]
+    return min(ends), max(ends)
 
 
 def _decided(always: bool, never: bool) -> Interval:
@@ -307,7 +309,7 @@ def _modulo(x: Interval, y: Interval) -> Interval | None:
 def _and(x: Interval, y: Interval) -> Interval | None:
     if x[0] == x[1] and y[0] == y[1]:
         return x[0] & y[0], x[0] & y[0]
-    tops = [each[1] for each in (x, y) if each[0] >= 0]
+    tops = [interval[1] for interval in (x, y) if interval[0] >= 0]
     return (0, min(tops)) if tops else None
 
 

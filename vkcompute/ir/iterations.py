@@ -99,7 +99,7 @@ def _certain_loops(intervals: Intervals, region: Region) -> Iterator[Op]:
             if least == most:
                 regions = (regions[0 if least else 1],)
                 yield from _certain_loops(intervals, *regions)
-        if any(each.code == "return" for inner in regions for each in walk(inner)):
+        if any(op.code == "return" for inner in regions for op in walk(inner)):
             return
 
 
@@ -109,4 +109,4 @@ def _least(intervals: Intervals, loop: Op) -> int:
     if exit_ is None or any(op.code == "return" for op in walk(loop.regions[0])):
         return 0
     inner = _certain_loops(intervals, loop.regions[0])
-    return intervals.least_trips(loop, exit_) * (1 + sum(_least(intervals, each) for each in inner))
+    return intervals.least_trips(loop, exit_) * (1 + sum(_least(intervals, exit_) for exit_ in inner))

@@ -29,8 +29,8 @@ def _visit(region: Region, defined: set[Value], hoisted: list[Op] | None) -> Non
 
     for op in region.ops:
         if op.code == "loop":
-            for each in _invariants(op, defined):
-                place(each)
+            for invariant in _invariants(op, defined):
+                place(invariant)
         else:
             for inner in op.regions:
                 _visit(inner, defined, hoisted)

@@ -116,7 +116,7 @@ class _Lowering:
     def _declare_workgroup_memory(self) -> None:
         """Declares the arrays in workgroup memory. If some begin at the same byte, all are blocks with offsets."""
         out, shared, aliased = self._out, self._function.shared_memory, self._function.aliased
-        end = max([each.nbytes for each in shared if each in aliased], default=0)
+        end = max([memory.nbytes for memory in shared if memory in aliased], default=0)
         if not end:
             for memory in shared:
                 variable = out.array(StorageClass.Workgroup, memory.name, memory.type, memory.length or 0)
@@ -220,7 +220,7 @@ class _Lowering:
     def _if(self, op: Op) -> None:
         """Emits a branch. A region that only yields gets no block; if both do, the branch is a select."""
         out, before = self._out, self._block
-        bare = [all(each.code == "yield" for each in region.ops) for region in op.regions]
+        bare = [all(op.code == "yield" for op in region.ops) for region in op.regions]
         if all(bare) and not any(isinstance(result.type, Vector) for result in op.results):
             for result, *values in zip(op.results, *[end.args for end in exits(op)], strict=False):
                 ids = [self._id(value) for value in (op.args[0], *values)]
@@ -301,7 +301,7 @@ class _Lowering:
             params, body = self._function.routines[code, kind]
             block, self._block = self._block, self._out.id()
             ids = [(self._out.id(), param.type) for param in params]
-            self._ids.update(zip(params, [found for found, _ in ids], strict=True))
+            self._ids.update(zip(params, [component for component, _ in ids], strict=True))
             with self._out.function(self._block, ids, kind) as self._routines[code, kind]:
                 self._region(body, 0)
             self._block = block
@@ -397,7 +397,7 @@ class _Lowering:
         self._out.op(spv.OpCooperativeMatrixStoreKHR, pointer, value, row_major, stride, *self._access_of(memory))
 
     def _multiply_matrices(self, op: Op, args: list[int]) -> int:
-        left, right, sums = (element_of(each.type).kind == "i" for each in op.args)
+        left, right, sums = (element_of(arg.type).kind == "i" for arg in op.args)
         signed = left * 0x1 | right * 0x2 | sums * (0x4 | 0x8)  # CooperativeMatrixOperands, of A, B, C and the result
         return self._out.value(spv.OpCooperativeMatrixMulAddKHR, op.type, *args, *[signed] * bool(signed))
 

@@ -61,7 +61,7 @@ class _Narrowing:
         # Sign extension keeps the order of words as unsigned numbers, too.
         kinds, kind = _extensions(op.args[0]) & _extensions(op.args[1]), op.args[0].type
         is_signed = "u" not in kinds and isinstance(kind, Scalar) and kind.kind == "i"
-        one, other = (b.cast(_low(b, each), INT32 if is_signed else UINT32) for each in op.args)
+        one, other = (b.cast(_low(b, arg), INT32 if is_signed else UINT32) for arg in op.args)
         return b.compute(op.code, one, other)
 
     def _fits(self, value: Value) -> bool:
@@ -121,7 +121,7 @@ def _low(b: Builder, value: Value) -> Value:
         return _low(b, source) if _is_wide(source) else b.cast(source, UINT32)
     if value.code == "select":
         return b.select(value.args[0], _low(b, value.args[1]), _low(b, value.args[2]))
-    args = [_low(b, each) for each in value.args]
+    args = [_low(b, arg) for arg in value.args]
     if value.code in ("shl", "shr"):
         return _shifted(b, value, *args)
     if value.code == "neg":  # of uint32, there is none
@@ -134,5 +134,5 @@ def _shifted(b: Builder, op: Op, given: Value, amount: Value) -> Value:
     last = b.const(31, UINT32)
     if op.code == "shr" and "u" not in _extensions(op.args[0]):
         return b.cast(b.compute("shr", b.cast(given, INT32), b.cast(b.compute("min", amount, last), INT32)), UINT32)
-    found = b.compute(op.code, given, b.compute("and", amount, last))
-    return b.select(b.compute("le", amount, last), found, b.const(0, UINT32))
+    shifted = b.compute(op.code, given, b.compute("and", amount, last))
+    return b.select(b.compute("le", amount, last), shifted, b.const(0, UINT32))

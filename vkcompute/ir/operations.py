@@ -165,7 +165,7 @@ def _length(operation: Operation, operands: list[Type], memory: Any) -> Type:
 
 def _atomic(operation: Operation, operands: list[Type], attribute: Any) -> Type | None:
     name, memory = attribute
-    named = [each for each, row in ATOMICS.items() if not row.emulation_only]
+    named = [name for name, row in ATOMICS.items() if not row.emulation_only]
     _demand(name in ATOMICS, operation.name, [name], f"is one of {', '.join(sorted(named))}")
     kinds = ", ".join(ATOMICS[name].opcodes)
     fits = memory.lanes == 1 and ATOMICS[name].takes(memory.element)
@@ -215,16 +215,16 @@ def _extract(operation: Operation, operands: list[Type], index: Any) -> Type:
 
 
 def _fill_matrix(operation: Operation, operands: list[Type], kind: Any) -> Type:
-    found: Matrix = kind
-    _demand(operands == [found.element], operation.name, operands, "takes a value of {}", found.element)
-    return found
+    matrix: Matrix = kind
+    _demand(operands == [matrix.element], operation.name, operands, "takes a value of {}", matrix.element)
+    return matrix
 
 
 def _load_matrix(operation: Operation, operands: list[Type], attribute: Any) -> Type:
     kind, memory = attribute
     _demand_matrix_place(operation.name, operands, memory, kind)
-    found: Type = kind
-    return found
+    result: Type = kind
+    return result
 
 
 def _store_matrix(operation: Operation, operands: list[Type], memory: Any) -> None:

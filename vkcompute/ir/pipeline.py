@@ -65,6 +65,6 @@ def lower(function: Function, target: Target = ANY) -> KernelModule:
 
 def run(passes: tuple[Pass, ...], function: Function) -> Function:
     """Runs passes in order."""
-    for each in passes:
-        function = each(function)
+    for transform in passes:
+        function = transform(function)
     return function

@@ -41,5 +41,9 @@ def text(function: Function) -> str:
 def _suffix(op: Op) -> str:
     """The attribute, unless it is a loop."""
     attributes = op.attribute if isinstance(op.attribute, tuple) else (op.attribute,)
-    shown = [each.name if isinstance(each, Memory) else str(each) for each in attributes if not isinstance(each, Op)]
+    shown = [
+        attribute.name if isinstance(attribute, Memory) else str(attribute)
+        for attribute in attributes
+        if not isinstance(attribute, Op)
+    ]
     return f".{'.'.join(shown)}" if op.attribute is not None and shown else ""

@@ -91,16 +91,16 @@ class _Promotion:
 
     def _written(self, op: Op) -> list[Slot]:
         """Returns the elements that are written in a branch or a loop and may be used outside."""
-        inner = [each for each in walk(Region([op])) if each.memory in self._uses]
-        inside = Counter(each.memory for each in inner)
-        found: dict[Slot, None] = {}
-        for each in inner:
-            memory = each.attribute
-            if each.code == "load" or inside[memory] == self._uses[memory]:
+        inner = [access for access in walk(Region([op])) if access.memory in self._uses]
+        inside = Counter(access.memory for access in inner)
+        slots: dict[Slot, None] = {}
+        for access in inner:
+            memory = access.attribute
+            if access.code == "load" or inside[memory] == self._uses[memory]:
                 continue
-            places = range(memory.length) if each.code == "fill" else [int(each.args[0].value)]  # type: ignore[attr-defined]
-            found.update(dict.fromkeys((memory, k) for k in places))
-        return [*found]
+            places = range(memory.length) if access.code == "fill" else [int(access.args[0].value)]  # type: ignore[attr-defined]
+            slots.update(dict.fromkeys((memory, k) for k in places))
+        return [*slots]
 
     def _if(self, op: Op, env: dict[Slot, Value]) -> None:
         slots = self._written(op)

@@ -41,8 +41,8 @@ def rewrite(function: Function, replace: Replace) -> None:
 def replace_memories(function: Function, memories: Mapping[Memory | None, Memory]) -> None:
     """Declares other memories in place of a function's, in place; the caller replaces the accesses."""
     for declared in (function.buffers, function.shared_memory):
-        declared[:] = [memories.get(each, each) for each in declared]
-    function.aliased = frozenset([memories.get(each, each) for each in function.aliased])
+        declared[:] = [memories.get(memory, memory) for memory in declared]
+    function.aliased = frozenset([memories.get(memory, memory) for memory in function.aliased])
 
 
 def expand(function: Function, chosen: Callable[[Op], bool], build: Callable[[Builder, Op], Value | None]) -> Function:
@@ -56,9 +56,9 @@ def expand(function: Function, chosen: Callable[[Op], bool], build: Callable[[Bu
             return None
         region = Region()
         with builder.into(region), builder.at(op.loc):
-            found = build(builder, op)
-        if found is not None:
-            replaced[op] = found
+            replacement = build(builder, op)
+        if replacement is not None:
+            replaced[op] = replacement
         return region.ops[:-1]  # without the terminator
 
     rewrite(function, replace)

@@ -53,11 +53,11 @@ def _updated(b: Builder, op: Op, words: Memory, number: Value, shift: Value, kin
 
 def _combined(b: Builder, name: str, before: Value, value: Value) -> Value:
     """Builds an operation on two numbers; of floats, a minimum or maximum is NaN if one of them is."""
-    found = b.compute(name, before, value)
+    result = b.compute(name, before, value)
     if name in ("min", "max") and element_of(value.type).kind == "f":
         for number in (value, before):
-            found = b.select(b.compute("ne", number, number), number, found)
-    return found
+            result = b.select(b.compute("ne", number, number), number, result)
+    return result
 
 
 def _bits(b: Builder, value: Value) -> Value:

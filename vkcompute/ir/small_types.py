@@ -61,7 +61,7 @@ def widen_small_types(function: Function, target: Target) -> Function:
 def in_words(function: Function, target: Target) -> tuple[int, ...]:
     """Returns the indices of the buffers whose elements `lower` accesses by words of 32 bits."""
     buffers = enumerate(function.buffers)
-    return tuple([n for n, each in buffers if each.parts > 1 or _has_words(each.element, target.missing_types)])
+    return tuple([n for n, buffer in buffers if buffer.parts > 1 or _has_words(buffer.element, target.missing_types)])
 
 
 def _has_words(element: Scalar, missing: Sequence[str]) -> bool:
@@ -76,15 +76,15 @@ class _Widening:
         self._ops = walk(function.body)
         used = (*function.buffers, *function.shared_memory, *[op.memory for op in self._ops])
         self._memories: dict[Memory | None, Memory] = {
-            each: self._replaced(each) for each in used if each is not None and each.element in missing
+            memory: self._replaced(memory) for memory in used if memory is not None and memory.element in missing
         }
         self._sources = {op: op.args[0].type for op in self._ops if op.code == "bitcast"}
 
     def run(self) -> None:
         """Rewrites the function."""
         for op in self._ops:
-            for each in (*op.params, *op.results):
-                each.type = self._wide(each.type)
+            for value in (*op.params, *op.results):
+                value.type = self._wide(value.type)
         replace_memories(self._function, self._memories)
         rewrite(self._function, self._replace)
 
@@ -95,7 +95,7 @@ class _Widening:
             raise IrError(f"{memory.name}: elements of {element} are accessed one by one; got {memory.lanes} lanes")
         if memory.length is not None:
             return replace(memory, element=self._missing[element])
-        if not _has_words(element, [each.name for each in self._missing]):
+        if not _has_words(element, [scalar.name for scalar in self._missing]):
             return replace(memory, element=UINT16)
         return words_of(memory)
 
@@ -111,7 +111,7 @@ class _Widening:
 
     def _replace(self, op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
         """Returns the operations in place of one; None to keep it."""
-        op.args = tuple([self._constant(each) for each in op.args])
+        op.args = tuple([self._constant(arg) for arg in op.args])
         if not (op.has_result and self._is_small(op.type)):
             if op.code == "bitcast" and self._is_small(self._sources[op]):
                 return self._built(op, replaced, lambda: self._bitcast(op))
@@ -141,9 +141,9 @@ class _Widening:
         """Returns the operations that `build` appends; its result replaces the operation's."""
         region = Region()
         with self._b.into(region), self._b.at(op.loc):
-            found = build()
-        if found is not None:
-            replaced[op] = found
+            result = build()
+        if result is not None:
+            replaced[op] = result
         return region.ops[:-1]  # without the terminator
 
     def _constant(self, value: Value) -> Value:
@@ -236,16 +236,16 @@ class _Widening:
         parts = [b.extract(value, at) for at in range(source.n)] if isinstance(source, Vector) else [value]
         element, target = element_of(source), element_of(op.type)
         if element.bits == 64:
-            halves = [b.bitcast(each, vector(UINT32, 2)) for each in parts]
+            halves = [b.bitcast(part, vector(UINT32, 2)) for part in parts]
             words = [b.extract(half, at) for half in halves for at in (0, 1)]
         else:
-            words = self._joined([self._bits(each, element) for each in parts], element.bits)
+            words = self._joined([self._bits(part, element) for part in parts], element.bits)
         if target.bits == 64:
-            found = [b.bitcast(b.vector(*words[at : at + 2]), target) for at in range(0, len(words), 2)]
+            elements = [b.bitcast(b.vector(*words[at : at + 2]), target) for at in range(0, len(words), 2)]
         else:
             n = op.type.n if isinstance(op.type, Vector) else 1
-            found = [self._of_bits(each, target) for each in self._split(words, target)[:n]]
-        return b.vector(*found) if isinstance(op.type, Vector) else found[0]
+            elements = [self._of_bits(element_bits, target) for element_bits in self._split(words, target)[:n]]
+        return b.vector(*elements) if isinstance(op.type, Vector) else elements[0]
 
     def _joined(self, parts: Sequence[Value], n_bits: int) -> list[Value]:
         """Joins numbers of this many bits to words."""
@@ -270,8 +270,8 @@ class _Widening:
         if memory.parts > 1:
             number, shift = word_and_shift(b, index, kind)
             return self._of_bits(bits_at(b, b.load(memory, number), shift, kind), kind)
-        found = b.load(memory, index)
-        return self._of_bits(b.cast(found, UINT32), kind) if memory.element is UINT16 else found
+        loaded = b.load(memory, index)
+        return self._of_bits(b.cast(loaded, UINT32), kind) if memory.element is UINT16 else loaded
 
     def _store(self, op: Op, memory: Memory) -> None:
         b, kind, value = self._b, op.memory.element, op.args[-1]  # type: ignore[union-attr]
@@ -282,8 +282,8 @@ class _Widening:
         elif memory.parts > 1:
             store_bits(b, memory, op.args[0], self._bits(value, kind), kind)
         else:
-            found = b.cast(self._bits(value, kind), UINT16) if memory.element is UINT16 else value
-            b.store(memory, op.args[0], found)
+            stored = b.cast(self._bits(value, kind), UINT16) if memory.element is UINT16 else value
+            b.store(memory, op.args[0], stored)
 
 
 def _is_exact(op: Op, kind: Scalar) -> bool:

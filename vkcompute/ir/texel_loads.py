@@ -19,7 +19,7 @@ def load_texels(function: Function, target: Target) -> Function:
     other = {op.memory for op in ops if op.code != "load" or op.args[0].type.bits != 32}
     loaded = dict.fromkeys(op.memory for op in ops if op.memory in function.buffers and op.memory not in other)
     fitting = [memory for memory in loaded if memory not in function.aliased and memory is not None and _fits(memory)]
-    texels = {each: Memory(each.name, UINT32, texels=True) for each in fitting[: target.max_texel_buffers]}
+    texels = {buffer: Memory(buffer.name, UINT32, texels=True) for buffer in fitting[: target.max_texel_buffers]}
     function.buffers = [texels.get(memory, memory) for memory in function.buffers]
 
     def load(b: Builder, op: Op) -> Value:

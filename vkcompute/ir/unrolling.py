@@ -88,10 +88,10 @@ class _Unrolling:
     def _copy_taken(self, branch: Op, taken: Region, env: dict[Value, Value]) -> Op | None:
         """Copies the taken region of a branch; returns the break that ends it."""
         end = taken.terminator
-        for each in taken.ops[: -1 if end else None]:
-            self._builder.copy(each, env)
+        for op in taken.ops[: -1 if end else None]:
+            self._builder.copy(op, env)
         if end is not None and end.code == "break":
             return end
         given = end.args if end is not None else ()
-        env.update({value: env.get(each, each) for value, each in zip(branch.results, given, strict=False)})
+        env.update({value: env.get(result, result) for value, result in zip(branch.results, given, strict=False)})
         return None

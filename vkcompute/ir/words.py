@@ -55,8 +55,8 @@ def retry_loop(b: Builder, words: Memory, index: Value, change: Callable[[Loop, 
     loop = b.loop(b.load(words, index))
     with loop.body:
         (word,) = loop.params
-        found = b.compare_exchange(words, index, word, change(loop, word))
-        with b.if_(b.compute("eq", found, word)).then:
+        before = b.compare_exchange(words, index, word, change(loop, word))
+        with b.if_(b.compute("eq", before, word)).then:
             b.break_(loop, word)
-        b.yield_(found)
+        b.yield_(before)
     return loop.results[0]

@@ -82,7 +82,7 @@ class _Races:
     def _access(self, op: Op, state: State) -> State:
         for other in state:
             if self.array(other) is self.array(op) and (op.operation.writes or other.operation.writes):
-                self.loads |= {each for each in (op, other) if not each.operation.writes}
+                self.loads |= {access for access in (op, other) if not access.operation.writes}
         return state | {op}
 
 

@@ -154,7 +154,7 @@ class LogisticRegression(Estimator):
         if getattr(X, "ndim", 0) != 2 or np.isnan(X.shape).any():
             raise ValueError(f"X is a Dask array with two axes of known lengths; got {X!r}; call compute_chunk_sizes()")
         y, sample_weight = (
-            np.asarray(each) if hasattr(each, "__dask_graph__") else each for each in (y, sample_weight)
+            np.asarray(operand) if hasattr(operand, "__dask_graph__") else operand for operand in (y, sample_weight)
         )
         classes, codes = inputs.checked_labels(y, len(X), type(self).__name__)
         if len(classes) > 2:
@@ -352,7 +352,7 @@ class LogisticRegression(Estimator):
 
 
 def _by_name(device: Any) -> Any:
-    found = getattr(device, "runtimes", device)
-    if isinstance(found, (list, tuple)):
-        return [_by_name(each) for each in found]
-    return found if found is None or isinstance(found, (int, str)) else found.device.name
+    runtimes = getattr(device, "runtimes", device)
+    if isinstance(runtimes, (list, tuple)):
+        return [_by_name(runtime) for runtime in runtimes]
+    return runtimes if runtimes is None or isinstance(runtimes, (int, str)) else runtimes.device.name

@@ -191,7 +191,7 @@ def multiply(
     if isinstance(a, Array) or isinstance(b, Array):
         if runtime not in (None, *(operand.runtime for operand in (a, b) if isinstance(operand, Array))):
             raise ValueError("device arrays are multiplied on their own runtime; omit `runtime`, or pass NumPy arrays")
-        left, right = (each if isinstance(each, Array) or np.size(each) == 1 else None for each in (a, b))
+        left, right = (factor if isinstance(factor, Array) or np.size(factor) == 1 else None for factor in (a, b))
         if left is None or right is None:  # host data, which is copied to the device
             left, right = on_device("multiply", [a, b])
         return _multiply_arrays(left, right, out)
@@ -223,7 +223,7 @@ def _apart(result: HostArray, sources: Sequence[HostArray], fill: Callable[[Host
 
 def has_shader(a: Any, b: Any) -> bool:
     """True for two arrays or files of one shape and dtype that kernels have, or one and a number of its kind."""
-    left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
+    left, right = (factor if isinstance(factor, NpyFile) else np.asanyarray(factor) for factor in (a, b))
     if left.dtype.kind not in _IN_SHADERS or right.dtype.kind not in _IN_SHADERS:
         return False
     if _has_dtype(a) == _has_dtype(b):
@@ -234,12 +234,12 @@ def has_shader(a: Any, b: Any) -> bool:
 
 def _multiply_any(runtime: Runtime, a: Any, b: Any, out: Any, chunk_bytes: int, progress: Progress | None) -> HostArray:
     """Streams NumPy arrays of any shapes that broadcast, and of any dtypes."""
-    given = [each if type(each) in (bool, int, float, complex) else np.asanyarray(each) for each in (a, b)]
-    kinds = [each.dtype if isinstance(each, np.ndarray) else kind_of(each) for each in given]
+    given = [factor if type(factor) in (bool, int, float, complex) else np.asanyarray(factor) for factor in (a, b)]
+    kinds = [operand.dtype if isinstance(operand, np.ndarray) else kind_of(operand) for operand in given]
     for kind in kinds:
         if isinstance(kind, np.dtype):
             dtypes.lookup(kind)
-    arrays = [each for each in given if isinstance(each, np.ndarray)]
+    arrays = [operand for operand in given if isinstance(operand, np.ndarray)]
     result = _result(product_shape(*given), common(runtime, kinds), out)
     return _apart(result, arrays, lambda target: stream_broadcast(runtime, given, target, chunk_bytes, progress))
 
@@ -305,9 +305,9 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Any:
     """
     if isinstance(value, Array):
         return value
-    found = np.asarray(value)
-    if found.size == 1 and found.dtype != dtype and (_has_dtype(value) or _is_higher(found.dtype, dtype)):
-        return found.reshape(-1)[0] if _has_dtype(value) else found.item()
+    number = np.asarray(value)
+    if number.size == 1 and number.dtype != dtype and (_has_dtype(value) or _is_higher(number.dtype, dtype)):
+        return number.reshape(-1)[0] if _has_dtype(value) else number.item()
     return _scalar(value, dtype)
 
 
@@ -326,9 +326,9 @@ def _multiply_collections(a: Any, b: Any, out: Any, runtime: Any) -> Any:
 
     if out is not None or runtime is not None:
         raise ValueError("Dask arrays are multiplied where Dask computes, into new ones; omit `out` and `runtime`")
-    factors = [each if np.ndim(each) == 0 else da.asarray(each) for each in (a, b)]
-    np.broadcast_shapes(*[np.shape(each) for each in factors])
-    metas = [getattr(each, "_meta", each) for each in factors]
+    factors = [factor if np.ndim(factor) == 0 else da.asarray(factor) for factor in (a, b)]
+    np.broadcast_shapes(*[np.shape(factor) for factor in factors])
+    metas = [getattr(factor, "_meta", factor) for factor in factors]
     on_device = [type(meta) is Array for meta in metas if np.ndim(meta)]
     if any(on_device) and not all(on_device):
         remedy = 'convert one with dask.array.asarray(x).to_backend("vkcompute")'
@@ -342,14 +342,14 @@ def _multiply_shards(a: Any, b: Any, out: Any) -> GroupArray:
     Raises:
         ValueError, TypeError: as of `GroupKernel` and `multiply`.
     """
-    if not isinstance(out, (GroupArray, type(None))) or not any(isinstance(each, GroupArray) for each in (a, b)):
+    if not isinstance(out, (GroupArray, type(None))) or not any(isinstance(factor, GroupArray) for factor in (a, b)):
         raise TypeError(f"a group's arrays are multiplied into one of the group; got {a!r}, {b!r} and out={out!r}")
-    a, b = (_in_group(each, other) for each, other in ((a, b), (b, a)))
+    a, b = (_in_group(factor, other) for factor, other in ((a, b), (b, a)))
     arrays = [operand for operand in (a, b) if isinstance(operand, GroupArray)]
     like = next((array for array in arrays if array.rows is not None), arrays[0])
     if out is None:
         shape = _shape_of_shards(like, arrays)
-        kinds = [each.dtype if hasattr(each, "dtype") else kind_of(each) for each in (a, b)]
+        kinds = [factor.dtype if hasattr(factor, "dtype") else kind_of(factor) for factor in (a, b)]
         dtype = common(runtime_of(like.shards[0]), kinds)
         lengths = [shape[:1]] * len(like.shards) if like.rows is None else [(len(rows),) for rows in like.rows]
         shards = [
@@ -380,20 +380,20 @@ def _shape_of_shards(like: GroupArray, arrays: Sequence[GroupArray]) -> tuple[in
     Raises:
         ValueError: shapes do not broadcast, or a replicated array has the rows of all devices.
     """
-    shape = np.broadcast_shapes(*[each.shape for each in arrays])
-    for each in arrays:
-        whole = len(each.shape) == len(shape) and each.shape[0] != 1
-        if like.rows is not None and whole != (each.rows is not None) and shape[:1] != (1,):
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    for array in arrays:
+        whole = len(array.shape) == len(shape) and array.shape[0] != 1
+        if like.rows is not None and whole != (array.rows is not None) and shape[:1] != (1,):
             raise ValueError(
                 f"the rows of a sharded array are those of the product, of shape {shape}; got a "
-                f"{'replicated' if each.rows is None else 'sharded'} array of shape {each.shape}"
+                f"{'replicated' if array.rows is None else 'sharded'} array of shape {array.shape}"
             )
     return shape
 
 
 def operands(a: Any, b: Any) -> tuple[Any, Any, np.generic | None]:
     """Both operands as NumPy arrays or files; a scalar's value in the other's dtype, else None."""
-    left, right = (each if isinstance(each, NpyFile) else np.asanyarray(each) for each in (a, b))
+    left, right = (factor if isinstance(factor, NpyFile) else np.asanyarray(factor) for factor in (a, b))
     if left.size == 1 and (left.ndim, False, _has_dtype(a)) < (right.ndim, right.size != 1, _has_dtype(b)):
         left, right, b = right, left, a
     dtypes.lookup(left.dtype, in_kernels=True)

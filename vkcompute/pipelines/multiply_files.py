@@ -51,15 +51,15 @@ def multiply_files(
         raise TypeError(f"at least one of a and b is a file; got {a!r} and {b!r}")
     disk.remove_abandoned(os.path.dirname(os.path.realpath(out)))
     with ExitStack() as opened:
-        factors, on = [_opened(each, opened) for each in (a, b)], runtime or current_runtime()
+        factors, on = [_opened(factor, opened) for factor in (a, b)], runtime or current_runtime()
         shape, dtype, fortran_order = _layout(factors, on)
         with disk.replacing(out) as name, open(name, "wb") as file:
             result = NpyFile.write(file, shape, dtype, fortran_order)
             if has_shader(*factors):
                 left, right, scalar = operands(*factors)
                 files = [left, result] if scalar is not None else [left, right, result]
-                if all(isinstance(each, NpyFile) and each.fortran_order == fortran_order for each in files):
-                    files = [each.flat() for each in files]
+                if all(isinstance(file, NpyFile) and file.fortran_order == fortran_order for file in files):
+                    files = [file.flat() for file in files]
                 *sources, target = files
                 stream_product(on, sources, scalar, target, chunk_bytes, progress)
             else:
@@ -77,8 +77,8 @@ def _layout(factors: Sequence[Any], runtime: Runtime) -> tuple[tuple[int, ...], 
         ValueError: shapes do not broadcast.
     """
     shape = product_shape(*factors)
-    like = next((each for each in factors if isinstance(each, NpyFile) and each.shape == shape), None)
-    kinds = [each.dtype if hasattr(each, "dtype") else kind_of(each) for each in factors]
+    like = next((factor for factor in factors if isinstance(factor, NpyFile) and factor.shape == shape), None)
+    kinds = [factor.dtype if hasattr(factor, "dtype") else kind_of(factor) for factor in factors]
     return shape, common(runtime, kinds), like is not None and like.fortran_order
 
 

@@ -44,12 +44,12 @@ def stream_broadcast(
     progress: Progress | None,
 ) -> None:
     """Streams the product of arrays, files and Python numbers, of any shapes and dtypes, into `result`."""
-    sources = [_broadcast(each, result.shape) for each in factors if not isinstance(each, _NUMBERS)]
+    sources = [_broadcast(factor, result.shape) for factor in factors if not isinstance(factor, _NUMBERS)]
 
     def work(*chunks: Array) -> None:
-        each = iter(chunks)
-        operands = [x if isinstance(x, _NUMBERS) else next(each) for x in factors]
-        assign(next(each), apply("multiply", *operands), fresh=True)
+        blocks = iter(chunks)
+        operands = [x if isinstance(x, _NUMBERS) else next(blocks) for x in factors]
+        assign(next(blocks), apply("multiply", *operands), fresh=True)
 
     if result.size:
         stream(runtime, sources, work, result, chunk_bytes, progress)

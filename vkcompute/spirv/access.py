@@ -81,7 +81,7 @@ class Function(NamedTuple):
 
 def functions(module: Module) -> dict[int, Function]:
     """The functions of `module` by id."""
-    found: dict[int, Function] = {}
+    functions_by_id: dict[int, Function] = {}
     identifier, parameters, body = 0, list[int](), list[Instruction]()
     for instruction in module.functions:
         if instruction.opcode == op.OpFunction:
@@ -89,10 +89,10 @@ def functions(module: Module) -> dict[int, Function]:
         elif instruction.opcode == op.OpFunctionParameter:
             parameters.append(instruction.operands[1])
         elif instruction.opcode == op.OpFunctionEnd:
-            found[identifier] = Function(parameters, body, bool(body))
+            functions_by_id[identifier] = Function(parameters, body, bool(body))
         else:
             body.append(instruction)
-    return found
+    return functions_by_id
 
 
 def reachable(table: dict[int, Function], entry: int) -> list[int]:

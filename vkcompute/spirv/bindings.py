@@ -41,18 +41,24 @@ class Resources:
 
     def __init__(self, module: Module, index: Index, entry: Instruction) -> None:
         self._index, self._layout = index, Layout(index)
-        found = [self._variable(each) for each in module.declarations if each.opcode == op.OpVariable]
-        variables = [each for each in found if each is not None]
+        declared = [
+            self._variable(declaration) for declaration in module.declarations if declaration.opcode == op.OpVariable
+        ]
+        variables = [variable for variable in declared if variable is not None]
         self._access = access.trace(
             access.functions(module),
             entry.operands[1],
-            [each.identifier for each in variables],
-            {each.identifier for each in variables if each.kind.opcode in _OPAQUE},
-            {each.operands[0] for each in module.imports if string_at(each.operands, 1)[0].startswith("NonSemantic.")},
+            [variable.identifier for variable in variables],
+            {variable.identifier for variable in variables if variable.kind.opcode in _OPAQUE},
+            {
+                imported.operands[0]
+                for imported in module.imports
+                if string_at(imported.operands, 1)[0].startswith("NonSemantic.")
+            },
         )
         self._add_initializers(module)
         alone = len(module.entry_points) == 1
-        self._variables = [each for each in variables if alone or each.identifier in self._access.used]
+        self._variables = [variable for variable in variables if alone or variable.identifier in self._access.used]
 
     def _variable(self, instruction: Instruction) -> _Variable | None:
         """`instruction` as a variable of a descriptor or of push constants; None for other variables."""
@@ -71,10 +77,12 @@ class Resources:
 
     def _add_initializers(self, module: Module) -> None:
         """Counts a variable whose address initializes another variable as read and written."""
-        variables = {each.operands[1] for each in module.declarations if each.opcode == op.OpVariable}
-        for each in module.declarations:
-            if each.opcode == op.OpVariable:
-                escaped = variables.intersection(each.operands[3:4])
+        variables = {
+            declaration.operands[1] for declaration in module.declarations if declaration.opcode == op.OpVariable
+        }
+        for declaration in module.declarations:
+            if declaration.opcode == op.OpVariable:
+                escaped = variables.intersection(declaration.operands[3:4])
                 self._access.used.update(escaped)
                 self._access.reads.update(escaped)
                 self._access.writes.update(escaped)
@@ -89,9 +97,9 @@ class Resources:
         merged: dict[tuple[int, int], Binding] = {}
         for variable in self._variables:
             if variable.storage_class != StorageClass.PushConstant:
-                found = self._binding(variable)
-                address = (found.set, found.binding)
-                merged[address] = _merge(merged[address], found) if address in merged else found
+                binding = self._binding(variable)
+                address = (binding.set, binding.binding)
+                merged[address] = _merge(merged[address], binding) if address in merged else binding
         return tuple(merged[address] for address in sorted(merged))
 
     def push_constants(self) -> Block | None:
@@ -100,9 +108,9 @@ class Resources:
         Raises:
             SpirvError: several blocks, or a block that is not a structure.
         """
-        variables = [each for each in self._variables if each.storage_class == StorageClass.PushConstant]
+        variables = [variable for variable in self._variables if variable.storage_class == StorageClass.PushConstant]
         if len(variables) > 1:
-            variables = [each for each in variables if each.identifier in self._access.used]
+            variables = [variable for variable in variables if variable.identifier in self._access.used]
         if len(variables) > 1:
             raise SpirvError(f"the entry point uses {len(variables)} push constant blocks; Vulkan allows one")
         if variables and variables[0].kind.opcode != op.OpTypeStruct:

@@ -98,7 +98,7 @@ def _values(index: Index, constants: Mapping[int, int]) -> dict[int, int]:
         elif opcode in (op.OpConstant, op.OpSpecConstant) and len(operands) == 3:
             values[identifier] = operands[2]
         elif opcode == op.OpSpecConstantOp and operands[2] in _OPERATIONS and values.keys() >= {*operands[3:]}:
-            values[identifier] = int(_OPERATIONS[operands[2]](*(values[each] for each in operands[3:])))
+            values[identifier] = int(_OPERATIONS[operands[2]](*(values[operand] for operand in operands[3:])))
         spec_id = index.decorations.get(identifier, {}).get(Decoration.SpecId)
         if spec_id and identifier in values:
             values[identifier] = constants.get(spec_id[0], values[identifier])

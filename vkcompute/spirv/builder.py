@@ -34,13 +34,15 @@ class Builder:
 
     def __init__(self, module: Module) -> None:
         self._module, self.types, self.code = module, dict[int, int](), list[Instruction]()
-        self.glsl = {each.operands[0] for each in module.imports if string_at(each.operands, 1, each)[0] == _GLSL}
+        self.glsl = {
+            imported.operands[0] for imported in module.imports if string_at(imported.operands, 1, imported)[0] == _GLSL
+        }
         self.extended = 0
         self._known: dict[tuple[int, ...], int] = {}  # a type as words -> its id
         self._words: dict[int, tuple[int, ...]] = {}  # the reverse
         self._globals: dict[tuple[int, ...], int] = {}  # a declaration as words, but for its id -> its id
-        for each in module.declarations:
-            self.define(each)
+        for declaration in module.declarations:
+            self.define(declaration)
 
     def define(self, given: Instruction) -> None:
         """Notes a type, or the type of a value."""
@@ -61,8 +63,8 @@ class Builder:
     def like(self, kind: int, *element: int) -> int:
         """The type of these elements with the shape of `kind`."""
         words = self._words[kind]
-        found = self._declared(*element)
-        return self._declared(op.OpTypeVector, found, words[2]) if words[0] == op.OpTypeVector else found
+        scalar = self._declared(*element)
+        return self._declared(op.OpTypeVector, scalar, words[2]) if words[0] == op.OpTypeVector else scalar
 
     def shape(self, kind: int) -> tuple[int, int]:
         """The type of a vector's elements, and their number; of a number, its type and 1."""
@@ -109,14 +111,16 @@ class Builder:
     def builtin(self, number: int) -> int:
         """The input variable of a built-in uint32; declares it if the module has none."""
         module, wanted = self._module, (Decoration.BuiltIn, number)
-        for each in module.annotations:
-            if each.opcode == op.OpDecorate and each.operands[1:] == wanted:
-                return each.operands[0]
+        for annotation in module.annotations:
+            if annotation.opcode == op.OpDecorate and annotation.operands[1:] == wanted:
+                return annotation.operands[0]
         pointer = self._declared(op.OpTypePointer, StorageClass.Input, self.word)
-        found = self._global(op.OpVariable, pointer, StorageClass.Input)
-        module.annotations.append(Instruction(op.OpDecorate, (found, *wanted)))
-        module.entry_points = [each._replace(operands=(*each.operands, found)) for each in module.entry_points]
-        return found
+        variable = self._global(op.OpVariable, pointer, StorageClass.Input)
+        module.annotations.append(Instruction(op.OpDecorate, (variable, *wanted)))
+        module.entry_points = [
+            entry_point._replace(operands=(*entry_point.operands, variable)) for entry_point in module.entry_points
+        ]
+        return variable
 
     def hidden(self, value: int) -> int:
         """A value that compilers cannot know, even if they know `value`, which it is equal to."""
@@ -136,17 +140,17 @@ class Builder:
         """A declaration with a result of a type, made once."""
         key = opcode, kind, *operands
         if key not in self._globals:
-            self._globals[key] = found = self._id()
-            self._module.declarations.append(Instruction(opcode, (kind, found, *operands)))
+            self._globals[key] = identifier = self._id()
+            self._module.declarations.append(Instruction(opcode, (kind, identifier, *operands)))
         return self._globals[key]
 
     def _declared(self, opcode: int, *words: int) -> int:
-        found = self._known.get((opcode, *words))
-        if found is None:
-            found = self._id()
-            self.define(Instruction(opcode, (found, *words)))
-            self._module.declarations.append(Instruction(opcode, (found, *words)))
-        return found
+        identifier = self._known.get((opcode, *words))
+        if identifier is None:
+            identifier = self._id()
+            self.define(Instruction(opcode, (identifier, *words)))
+            self._module.declarations.append(Instruction(opcode, (identifier, *words)))
+        return identifier
 
     def _id(self) -> int:
         self._module.bound += 1

@@ -223,7 +223,11 @@ def missing_features(
             sentences.append(f"{noun} {name} needs {' or '.join(map(_spell, requirement.split('|')))}")
     return [
         *sentences,
-        *[f"a mode for floats needs the property {each}" for each in interface.float_controls if not has(each)],
+        *[
+            f"a mode for floats needs the property {float_control}"
+            for float_control in interface.float_controls
+            if not has(float_control)
+        ],
     ]
 
 

@@ -36,7 +36,9 @@ def hide_constant_operands(spirv: bytes) -> bytes:
         return spirv
     module = Module.parse(spirv)
     builder = Builder(module)
-    module.functions = [each for given in module.functions for each in _with_hidden_operand(builder, given)]
+    module.functions = [
+        instruction for given in module.functions for instruction in _with_hidden_operand(builder, given)
+    ]
     return module.words()
 
 

@@ -55,12 +55,12 @@ class Dominators:
         while changed:
             changed = False
             for label in self.order[1:]:
-                done = [each for each in predecessors[label] if each in self.parents]
-                found = done[0]
-                for each in done[1:]:
-                    found = self._common(found, each)
-                changed = changed or self.parents.get(label) != found
-                self.parents[label] = found
+                done = [predecessor for predecessor in predecessors[label] if predecessor in self.parents]
+                dominator = done[0]
+                for predecessor in done[1:]:
+                    dominator = self._common(dominator, predecessor)
+                changed = changed or self.parents.get(label) != dominator
+                self.parents[label] = dominator
         children: dict[int, list[int]] = {label: [] for label in self.order}
         for label in self.order[1:]:
             children[self.parents[label]].append(label)
@@ -91,7 +91,7 @@ def _reverse_postorder(entry: int, successors: Mapping[int, Iterable[int]]) -> l
     stack = [(entry, iter(successors[entry]))]
     while stack:
         label, left = stack[-1]
-        target = next((each for each in left if each not in seen), None)
+        target = next((label for label in left if label not in seen), None)
         if target is None:
             order.append(label)
             stack.pop()
@@ -183,7 +183,7 @@ class _Structure:
     def _check_loop(self, header: int) -> None:
         """Checks that one block branches back, which the continue target dominates."""
         tree, (merge, target, *_) = self._tree, self._headers[header]
-        back = [each for each in self._predecessors[header] if tree.dominates(header, each)]
+        back = [predecessor for predecessor in self._predecessors[header] if tree.dominates(header, predecessor)]
         what = self._blocks[header].merge
         if len(back) != 1:
             raise SpirvError(f"{what}: {len(back)} blocks branch back to the loop's header; it takes one")

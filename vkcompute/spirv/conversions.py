@@ -41,15 +41,18 @@ def replace_conversions(spirv: bytes, names: Collection[str]) -> bytes:
         return spirv
     module = Module.parse(spirv)
     builder = Builder(module)
-    module.functions = [each for given in module.functions for each in _replaced(builder, given, rows)]
+    module.functions = [instruction for given in module.functions for instruction in _replaced(builder, given, rows)]
     return module.words()
 
 
 def _may_have(spirv: bytes, keys: Collection[_Key]) -> bool:
     """Returns False if certainly none of the conversions is in a module, whose types are not looked at."""
     wanted = {(key.opcode, key.number) for key in keys}
-    found = scan(spirv, {opcode for opcode, _ in wanted})
-    return any((each.opcode, each.operands[3] if each.opcode == op.OpExtInst else 0) in wanted for each in found)
+    instructions = scan(spirv, {opcode for opcode, _ in wanted})
+    return any(
+        (instruction.opcode, instruction.operands[3] if instruction.opcode == op.OpExtInst else 0) in wanted
+        for instruction in instructions
+    )
 
 
 def _replaced(builder: Builder, given: Instruction, rows: Mapping[_Key, Replace]) -> list[Instruction]:
@@ -66,16 +69,16 @@ def _replaced(builder: Builder, given: Instruction, rows: Mapping[_Key, Replace]
     if replace is None:
         return [given]
     builder.code = []
-    found = replace(builder, source, target, value)
-    return [*builder.code, Instruction(op.OpCopyObject, (target, result, found))]
+    replacement = replace(builder, source, target, value)
+    return [*builder.code, Instruction(op.OpCopyObject, (target, result, replacement))]
 
 
 def _widened(b: Builder, source: int, target: int, value: int) -> int:
     """Extends the sign: (zero-extended ^ 2**31) - 2**31."""
     wide = b.like(source, op.OpTypeInt, 64, 0)
     sign = b.constant(wide, 1 << 31, 0)
-    found = b(op.OpISub, wide, b(op.OpBitwiseXor, wide, b(op.OpUConvert, wide, value), sign), sign)
-    return found if target == wide else b(op.OpBitcast, target, found)
+    difference = b(op.OpISub, wide, b(op.OpBitwiseXor, wide, b(op.OpUConvert, wide, value), sign), sign)
+    return difference if target == wide else b(op.OpBitcast, target, difference)
 
 
 def _float_of_uint(b: Builder, source: int, target: int, value: int) -> int:
@@ -101,7 +104,7 @@ def _half_of_double(b: Builder, source: int, target: int, value: int) -> int:
     """
 
     def odd(low: int, high: int) -> tuple[int, int]:
-        zero, one = (b.constant(b.word, each) for each in (0, 1))
+        zero, one = (b.constant(b.word, value) for value in (0, 1))
         is_exact = b(op.OpIEqual, b.bool, low, zero)
         return zero, b(op.OpBitwiseOr, b.word, high, b(op.OpSelect, b.word, is_exact, zero, one))
 
@@ -133,12 +136,12 @@ def _rounded(b: Builder, _: int, kind: int, value: int) -> int:
 def _by_magnitude(b: Builder, kind: int, value: int, function: Callable[[int], int]) -> int:
     """Applies a function to the magnitude of float64, and gives the result their signs."""
     sign = b.constant(b.word, _SIGN)
-    found = function(_magnitude(b, kind, value))
+    magnitude = function(_magnitude(b, kind, value))
 
     def signed(low: int, high: int, _: int, given: int) -> tuple[int, int]:
         return low, b(op.OpBitwiseOr, b.word, high, b(op.OpBitwiseAnd, b.word, given, sign))
 
-    return _by_words(b, kind, (found, value), signed)
+    return _by_words(b, kind, (magnitude, value), signed)
 
 
 def _magnitude(b: Builder, kind: int, value: int) -> int:
@@ -152,9 +155,9 @@ def _by_words(b: Builder, kind: int, values: Sequence[int], function: Callable[.
     pair, parts = b.pair, []
     element, n = b.shape(kind)
     for at in range(n):
-        wholes = values if n == 1 else [b(op.OpCompositeExtract, element, each, at) for each in values]
-        pairs = [b(op.OpBitcast, pair, each) for each in wholes]
-        changed = function(*[b(op.OpCompositeExtract, b.word, each, half) for each in pairs for half in (0, 1)])
+        wholes = values if n == 1 else [b(op.OpCompositeExtract, element, column, at) for column in values]
+        pairs = [b(op.OpBitcast, pair, whole) for whole in wholes]
+        changed = function(*[b(op.OpCompositeExtract, b.word, pair, half) for pair in pairs for half in (0, 1)])
         parts.append(b(op.OpBitcast, element, b(op.OpCompositeConstruct, pair, *changed)))
     return parts[0] if n == 1 else b(op.OpCompositeConstruct, kind, *parts)
 
@@ -170,6 +173,8 @@ CONVERSIONS: dict[str, dict[_Key, Replace]] = {
     "float32 to float16": {_Key(op.OpFConvert, 32, 16): _rounded_once},
     "float64 to float16": {_Key(op.OpFConvert, 64, 16): _half_of_double},
     "truncation of float64": {_Key(op.OpExtInst, 64, 64, glsl.Trunc): _truncated},
-    "rounding of float64": {_Key(op.OpExtInst, 64, 64, each): _rounded for each in (glsl.Round, glsl.RoundEven)},
+    "rounding of float64": {
+        _Key(op.OpExtInst, 64, 64, rounding): _rounded for rounding in (glsl.Round, glsl.RoundEven)
+    },
 }
 """Name -> its keys, each with the replacement."""

@@ -29,7 +29,9 @@ class _Divisors(Hider):
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
-        self._constants = {each.operands[1] for each in module.declarations if each.opcode in _CONSTANTS}
+        self._constants = {
+            declaration.operands[1] for declaration in module.declarations if declaration.opcode in _CONSTANTS
+        }
         self._zeros: dict[int, int] = {}  # type -> a number that is 0, in the current function
 
     def start(self) -> None:

@@ -261,7 +261,7 @@ class Capability:
 @functools.cache
 def names(kind: type) -> dict[int, str]:
     """Value -> name of the enumerants of a kind."""
-    unused = (each.split("=") for each in getattr(kind, "_UNUSED", "").split())
+    unused = (pair.split("=") for pair in getattr(kind, "_UNUSED", "").split())
     used = {value: key for key, value in vars(kind).items() if not key.startswith("_")}
     return used | {int(value): key for key, value in unused}
 

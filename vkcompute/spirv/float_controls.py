@@ -24,14 +24,14 @@ def preserve_special_floats(spirv: bytes, capabilities: Collection[str], widths:
     if not _DECLARED.isdisjoint(capabilities):
         return spirv
     module = Module.parse(spirv)
-    used = [each.operands[1] for each in module.declarations if each.opcode == op.OpTypeFloat]
+    used = [declaration.operands[1] for declaration in module.declarations if declaration.opcode == op.OpTypeFloat]
     chosen = sorted({width for width in used if width in widths})
     if not chosen:
         return spirv
     mode = ExecutionMode.SignedZeroInfNanPreserve
     module.capabilities.append(Instruction(op.OpCapability, (Capability.SignedZeroInfNanPreserve,)))
     module.extensions.append(Instruction(op.OpExtension, string_words(_EXTENSION)))
-    entries = [each.operands[1] for each in module.entry_points]
+    entries = [entry_point.operands[1] for entry_point in module.entry_points]
     module.execution_modes += [
         Instruction(op.OpExecutionMode, (entry, mode, width)) for entry in entries for width in chosen
     ]

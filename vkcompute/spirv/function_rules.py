@@ -174,7 +174,7 @@ class SignatureRules:
             function = self._values.definition(callee)
             if function.opcode != op.OpFunction:
                 raise SpirvError(f"{call} calls id {callee}, which is not a function")
-            kinds = [self._values.types.get(each) for each in arguments]
+            kinds = [self._values.types.get(argument) for argument in arguments]
             if [result, *kinds] != list(self._values.definition(function.operands[3]).operands[1:]):
                 raise SpirvError(f"{call} does not match the type of {function}")
 

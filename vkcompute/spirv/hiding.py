@@ -36,8 +36,8 @@ class Hider:
     def run(self) -> bool:
         """Rewrites all functions in place; returns False if nothing was hidden."""
         module, functions, first = self._module, list[Instruction](), 0
-        for stop, each in enumerate(module.functions, 1):
-            if each.opcode == op.OpFunctionEnd:
+        for stop, instruction in enumerate(module.functions, 1):
+            if instruction.opcode == op.OpFunctionEnd:
                 functions += self._function(module.functions[first:stop])
                 first = stop
         if len(functions) == len(module.functions):
@@ -48,10 +48,10 @@ class Hider:
     def _function(self, given: list[Instruction]) -> list[Instruction]:
         self.start()
         body: list[Instruction] = []
-        for each in given:
-            self.builder.define(each)
-            body += self.rewritten(each)
-        start = next((at for at, each in enumerate(body, 1) if each.opcode == op.OpLabel), 0)
+        for instruction in given:
+            self.builder.define(instruction)
+            body += self.rewritten(instruction)
+        start = next((at for at, instruction in enumerate(body, 1) if instruction.opcode == op.OpLabel), 0)
         while body[start].opcode in (op.OpVariable, op.OpLine, op.OpNoLine):
             start += 1
         return [*body[:start], *self.code, *body[start:]]

@@ -28,7 +28,7 @@ def _texels(text: str) -> Rule:
 
     def rule(instruction: Instruction, values: Values) -> None:
         start = 0 if text[0] == "-" else 2
-        image, coordinate = (values.types[each] for each in instruction.operands[start : start + 2])
+        image, coordinate = (values.types[operand] for operand in instruction.operands[start : start + 2])
         kind = values.definition(image)
         if kind.opcode != (op.OpTypeSampledImage if text[1] == "H" else op.OpTypeImage):
             fail(instruction, f"its image is {kind}")
@@ -61,8 +61,8 @@ def _texel_pointer(instruction: Instruction, values: Values) -> None:
         )
     ):
         fail(instruction, "its result is not an Image pointer to a texel of an image")
-    found = values.shape(values.types[coordinate])
-    if found.base != "i" or found.length != _COORDINATES.get(image.operands[2], 1) + image.operands[4]:
+    shape = values.shape(values.types[coordinate])
+    if shape.base != "i" or shape.length != _COORDINATES.get(image.operands[2], 1) + image.operands[4]:
         fail(instruction, "its coordinate does not fit the image")
     if values.shape(values.types[sample])[::2] != ("i", 1):
         fail(instruction, "its sample is not an integer")

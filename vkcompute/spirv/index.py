@@ -73,10 +73,10 @@ class Index:
         Raises:
             SpirvError: there is none.
         """
-        found = self.definitions.get(identifier)
-        if found is None:
+        definition = self.definitions.get(identifier)
+        if definition is None:
             raise SpirvError(f"id {identifier}, used as {what}, has no global declaration")
-        return found
+        return definition
 
     def pointee(self, identifier: int, what: str) -> Instruction:
         """The type that the pointer type `identifier` points to."""

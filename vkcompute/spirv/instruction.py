@@ -91,14 +91,14 @@ def result_id(instruction: Instruction) -> int | None:
 @functools.cache
 def value_positions(opcode: int, n: int) -> tuple[int, ...]:
     """The positions of ids of values among `n` operands, up to the first operand whose meaning depends on others."""
-    found: list[int] = []
+    positions: list[int] = []
     for at, (letter, quantifier) in enumerate(_tokens(opcodes.SHAPES.get(opcode, ""))):
         if letter in "ip" and quantifier == "*":
-            return (*found, *range(at, n, 1 if letter == "i" else 2))
+            return (*positions, *range(at, n, 1 if letter == "i" else 2))
         if letter not in "TRitgn" or quantifier or at >= n:
             break
-        found += [at] * (letter == "i")
-    return tuple(found)
+        positions += [at] * (letter == "i")
+    return tuple(positions)
 
 
 def string_words(text: str) -> tuple[int, ...]:
@@ -149,18 +149,18 @@ def operands_of(instruction: Instruction, literal_words: int = 1) -> Operands:
     lead, positions, letters, enumerants, tail = plan
     if len(operands) < lead:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it needs at least {lead}")
-    found = Operands([operands[k] for k in positions], letters, [(letter, operands[k]) for k, letter in enumerants])
+    parsed = Operands([operands[k] for k in positions], letters, [(letter, operands[k]) for k, letter in enumerants])
     if len(operands) == lead and all(quantifier for _, quantifier in tail):
-        return found
+        return parsed
     if not tail:
         raise SpirvError(f"{instruction} has {len(operands)} operand words; it takes {lead}")
     if tail in _MORE:
         letter = tail[0][0]
-        return Operands([*found.ids, *operands[lead:]], letters + letter * (len(operands) - lead), found.enumerants)
-    reader = _Reader(instruction, lead, literal_words, found)
+        return Operands([*parsed.ids, *operands[lead:]], letters + letter * (len(operands) - lead), parsed.enumerants)
+    reader = _Reader(instruction, lead, literal_words, parsed)
     reader.tokens(tail)
     reader.finish()
-    return Operands(found.ids, letters + reader.letters, found.enumerants)
+    return Operands(parsed.ids, letters + reader.letters, parsed.enumerants)
 
 
 class _Reader:
@@ -168,8 +168,8 @@ class _Reader:
 
     __slots__ = ("_at", "_found", "_instruction", "_literal_words", "letters")
 
-    def __init__(self, instruction: Instruction, start: int, literal_words: int, found: Operands) -> None:
-        self._instruction, self._at, self._literal_words, self._found = instruction, start, literal_words, found
+    def __init__(self, instruction: Instruction, start: int, literal_words: int, parsed: Operands) -> None:
+        self._instruction, self._at, self._literal_words, self._found = instruction, start, literal_words, parsed
         self.letters = ""
 
     def _left(self) -> int:
@@ -232,11 +232,11 @@ def parts(letter: str, value: int) -> list[int]:
         SpirvError: unknown.
     """
     known = opcodes.enumerants(letter)
-    found = [1 << bit for bit in range(32) if value >> bit & 1] if letter in opcodes.MASKS else [value]
-    for part in found:
+    bits = [1 << bit for bit in range(32) if value >> bit & 1] if letter in opcodes.MASKS else [value]
+    for part in bits:
         if part not in known:
             raise SpirvError(
                 f"{opcodes.ENUMERANTS[letter][0]} {value} is unknown to vkcompute; the file may be corrupted; "
                 "or compile for an older --target-env"
             )
-    return found
+    return bits

@@ -19,15 +19,15 @@ _OPCODES = frozenset((op.OpFunction, op.OpFunctionCall, op.OpLabel, *_MERGES, *_
 def exceeds_depth(spirv: bytes, limit: int) -> bool:
     """True if branches and loops of a valid module are nested deeper than `limit`."""
     functions = dict(_functions([*scan(spirv, _OPCODES)]))
-    return any(_depth(each, functions) > limit for each in functions)
+    return any(_depth(function, functions) > limit for function in functions)
 
 
 def _functions(instructions: Sequence[Instruction]) -> Iterator[tuple[int, list[Instruction]]]:
     """Yields id and instructions of each function."""
-    starts = np.cumsum([each.opcode == op.OpFunction for each in instructions]).tolist()
+    starts = np.cumsum([instruction.opcode == op.OpFunction for instruction in instructions]).tolist()
     for _, group in groupby(zip(starts, instructions, strict=True), lambda pair: pair[0]):
-        found = [each for _, each in group]
-        yield found[0].operands[1], found
+        body = [instruction for _, instruction in group]
+        yield body[0].operands[1], body
 
 
 def _depth(function: int, functions: dict[int, list[Instruction]]) -> int:
@@ -38,23 +38,23 @@ def _depth(function: int, functions: dict[int, list[Instruction]]) -> int:
     """
     deepest, merges, loops = 0, list[int](), [False]  # of the open constructs: merge blocks, True inside of a loop
     after, returns = [0], [False]  # constructs inside of each that return, and True if one does
-    for each in functions[function]:
-        if each.opcode == op.OpLabel:
-            while merges and merges[-1] == each.operands[0]:
+    for instruction in functions[function]:
+        if instruction.opcode == op.OpLabel:
+            while merges and merges[-1] == instruction.operands[0]:
                 for stack in (merges, loops, after):
                     stack.pop()
                 returned = returns.pop()
                 after[-1] += returned and not loops[-1]
                 returns[-1] |= returned
-        elif each.opcode in _MERGES:
-            merges.append(each.operands[0])
-            loops.append(loops[-1] or each.opcode == op.OpLoopMerge)
+        elif instruction.opcode in _MERGES:
+            merges.append(instruction.operands[0])
+            loops.append(loops[-1] or instruction.opcode == op.OpLoopMerge)
             after.append(0)
             returns.append(False)
-        elif each.opcode in _RETURNS:
+        elif instruction.opcode in _RETURNS:
             returns[-1] = True
         depth = len(merges) + sum(after) + any(after)
-        if each.opcode == op.OpFunctionCall:
-            depth += _depth(each.operands[2], functions)
+        if instruction.opcode == op.OpFunctionCall:
+            depth += _depth(instruction.operands[2], functions)
         deepest = max(deepest, depth)
     return deepest

@@ -28,7 +28,7 @@ def _op(opcode: int, shape: str) -> int:
 def _numbers(text: str) -> list[int]:
     """The numbers in a text like "3 5-8"."""
     bounds = [[*map(int, word.split("-"))] for word in text.split()]
-    return [number for each in bounds for number in range(each[0], each[-1] + 1)]
+    return [number for bound in bounds for number in range(bound[0], bound[-1] + 1)]
 
 
 def _table(rows: dict[str, str]) -> dict[int, str]:
@@ -38,12 +38,12 @@ def _table(rows: dict[str, str]) -> dict[int, str]:
 
 def _required(text: str) -> dict[int, tuple[str, tuple[int, ...]]]:
     """Number -> shape and capabilities, from rows "shape/capabilities: numbers"."""
-    found = {}
+    rows = {}
     for row in text.split(";"):
         key, numbers = row.split(":")
         shape, _, capabilities = key.strip().partition("/")
-        found.update(dict.fromkeys(_numbers(numbers), (shape, tuple(map(int, filter(None, capabilities.split("|")))))))
-    return found
+        rows.update(dict.fromkeys(_numbers(numbers), (shape, tuple(map(int, filter(None, capabilities.split("|")))))))
+    return rows
 
 
 # fmt: off
@@ -525,7 +525,7 @@ _UNUSED = """
 def names() -> dict[int, str]:
     """Opcode -> name."""
     used = {value: key for key, value in globals().items() if key.startswith("Op")}
-    return used | {int(number): f"Op{key}" for key, number in (each.split("=") for each in _UNUSED.split())}
+    return used | {int(number): f"Op{key}" for key, number in (pair.split("=") for pair in _UNUSED.split())}
 
 
 @cache

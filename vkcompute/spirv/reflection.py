@@ -54,10 +54,11 @@ def reflect(module: Module, entry_point: str | None = None) -> Interface:
         bindings=resources.bindings(),
         push_constants=resources.push_constants(),
         spec_constants=_spec_constants(index),
-        capabilities=tuple(enums.name(enums.Capability, each.operands[0]) for each in module.capabilities),
-        extensions=tuple(string_at(each.operands, 0, each)[0] for each in module.extensions),
+        capabilities=tuple(enums.name(enums.Capability, capability.operands[0]) for capability in module.capabilities),
+        extensions=tuple(string_at(extension.operands, 0, extension)[0] for extension in module.extensions),
         reads_num_workgroups=any(
-            each.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,) for each in index.decorations.values()
+            decorations.get(Decoration.BuiltIn) == (BuiltIn.NumWorkgroups,)
+            for decorations in index.decorations.values()
         ),
         float_controls=tuple(_float_controls(module, entry.operands[1])),
     )
@@ -73,10 +74,10 @@ def _float_controls(module: Module, function: int) -> Iterator[str]:
 
 def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
     """The selected OpEntryPoint, and its name."""
-    named = [(each, string_at(each.operands, 2, each)[0]) for each in module.entry_points]
+    named = [(entry_point, string_at(entry_point.operands, 2, entry_point)[0]) for entry_point in module.entry_points]
     compute = [pair for pair in named if pair[0].operands[0] == ExecutionModel.GLCompute]
     if not compute:
-        models = [f"{enums.name(ExecutionModel, each.operands[0])} {name!r}" for each, name in named]
+        models = [f"{enums.name(ExecutionModel, entry_point.operands[0])} {name!r}" for entry_point, name in named]
         raise SpirvError(f"no compute entry point; the module has {', '.join(models) or 'none'}")
     names = ", ".join(repr(name) for _, name in compute)
     if wanted is None and len(compute) > 1:
@@ -91,7 +92,7 @@ def _entry_point(module: Module, wanted: str | None) -> tuple[Instruction, str]:
 
 def _check_inputs(module: Module, index: Index) -> None:
     """Checks that each input of a compute shader is a built-in variable of its type (Vulkan, "Built-In Variables")."""
-    if any(each.operands[0] != ExecutionModel.GLCompute for each in module.entry_points):
+    if any(entry_point.operands[0] != ExecutionModel.GLCompute for entry_point in module.entry_points):
         return
     for variable in module.declarations:
         if variable.opcode == op.OpVariable and variable.operands[2] == StorageClass.Input:
@@ -131,23 +132,25 @@ def _size_of(index: Index, components: tuple[int, ...]) -> LocalSize:
     x, y, z = components
     sizes = index.integer(x, "local_size_x"), index.integer(y, "local_size_y"), index.integer(z, "local_size_z")
     spec_ids = tuple(
-        index.decoration(each, Decoration.SpecId) if index.definitions[each].opcode == op.OpSpecConstant else None
-        for each in components
+        index.decoration(component, Decoration.SpecId)
+        if index.definitions[component].opcode == op.OpSpecConstant
+        else None
+        for component in components
     )
     return LocalSize(sizes, (spec_ids[0], spec_ids[1], spec_ids[2]))
 
 
 def _spec_constants(index: Index) -> tuple[SpecConstant, ...]:
     """Specialization constants by spec id. Of several with one id (a local size may share it), a named one."""
-    found: dict[int, SpecConstant] = {}
+    constants: dict[int, SpecConstant] = {}
     for identifier, constant in index.definitions.items():
         spec_id = index.decoration(identifier, Decoration.SpecId)
         if spec_id is None:
             continue
-        if spec_id not in found or not found[spec_id].name:
+        if spec_id not in constants or not constants[spec_id].name:
             dtype, default = _default(index, constant)
-            found[spec_id] = SpecConstant(spec_id, index.name(identifier), dtype, default)
-    return tuple(found[spec_id] for spec_id in sorted(found))
+            constants[spec_id] = SpecConstant(spec_id, index.name(identifier), dtype, default)
+    return tuple(constants[spec_id] for spec_id in sorted(constants))
 
 
 def _default(index: Index, constant: Instruction) -> tuple[str, bool | int | float]:

@@ -14,10 +14,10 @@ def _pair(bases: str) -> Rule:
     def rule(instruction: Instruction, values: Values) -> None:
         result, _, *operands = instruction.operands
         kind = values.definition(result)
-        shapes = [values.shape(each) for each in kind.operands[1:]] if kind.opcode == op.OpTypeStruct else []
-        if [each.base for each in shapes] != list(bases) or shapes[0].length != shapes[1].length:
+        shapes = [values.shape(operand) for operand in kind.operands[1:]] if kind.opcode == op.OpTypeStruct else []
+        if [shape.base for shape in shapes] != list(bases) or shapes[0].length != shapes[1].length:
             fail(instruction, f"its result is {kind}, not a structure of two numbers or vectors")
-        if any(values.types.get(each) != kind.operands[1] for each in operands):
+        if any(values.types.get(operand) != kind.operands[1] for operand in operands):
             fail(instruction, "its operands do not have the type of the result's first member")
 
     return rule
@@ -31,7 +31,7 @@ def _matrix(text: str) -> Rule:
     words = text.split()
 
     def rule(instruction: Instruction, values: Values) -> None:
-        kinds = [instruction.operands[0], *(values.types[each] for each in instruction.operands[2:])]
+        kinds = [instruction.operands[0], *(values.types[operand] for operand in instruction.operands[2:])]
         sizes: dict[str, int] = {"1": 1}
         parts = set()
         for word, kind in zip(words, kinds, strict=True):
@@ -55,7 +55,7 @@ def _extended(instruction: Instruction, values: Values) -> None:
     rule, count = _GLSL.get(number, (None, 0))
     if rule is None or len(operands) != count:
         fail(instruction, f"instruction {number} of GLSL.std.450 with {len(operands)} operands does not exist")
-    elif any(each not in values.types for each in operands):
+    elif any(operand not in values.types for operand in operands):
         fail(instruction, f"operands {operands} are not all values")
     else:
         rule(instruction._replace(operands=(result, identifier, *operands)), values)

@@ -51,7 +51,7 @@ def _number_type(instruction: Instruction, values: Values) -> None:
         fail(instruction, f"signedness {signed[0]}; valid are 0 and 1")
     needed = _CAPABILITIES.get((instruction.opcode, bits), ())
     if needed and values.capabilities.isdisjoint(needed):
-        names = " or ".join(enums.name(Capability, each) for each in needed)
+        names = " or ".join(enums.name(Capability, capability) for capability in needed)
         fail(instruction, f"{bits} bits require capability {names}")
 
 
@@ -215,20 +215,20 @@ def _condition(instruction: Instruction, values: Values) -> None:
 def _construct(instruction: Instruction, values: Values) -> None:
     """Constituents have the types of the parts; a vector may also be made of shorter vectors."""
     result, _, *constituents = instruction.operands
-    kind, kinds = values.definition(result), [values.types[each] for each in constituents]
+    kind, kinds = values.definition(result), [values.types[constituent] for constituent in constituents]
     if kind.opcode == op.OpTypeVector and instruction.opcode == op.OpCompositeConstruct:
-        parts = [values.definition(each) for each in kinds]
+        parts = [values.definition(part) for part in kinds]
         kinds = [
-            each.operands[1] if each.opcode == op.OpTypeVector else k for k, each in zip(kinds, parts, strict=True)
+            part.operands[1] if part.opcode == op.OpTypeVector else k for k, part in zip(kinds, parts, strict=True)
         ]
-        count = sum(each.operands[2] if each.opcode == op.OpTypeVector else 1 for each in parts)
-        if count != kind.operands[2] or len(parts) < 2 or any(each != kind.operands[1] for each in kinds):
+        count = sum(part.operands[2] if part.opcode == op.OpTypeVector else 1 for part in parts)
+        if count != kind.operands[2] or len(parts) < 2 or any(operand != kind.operands[1] for operand in kinds):
             fail(instruction, f"{count} components of {parts} to {kind}")
         return
     if instruction.opcode != op.OpCompositeConstruct:
-        for each in constituents:
-            if values.definition(each).opcode not in (*CONSTANTS, op.OpUndef):
-                fail(instruction, f"id {each} is {values.definition(each)}, which is not a constant")
+        for constituent in constituents:
+            if values.definition(constituent).opcode not in (*CONSTANTS, op.OpUndef):
+                fail(instruction, f"id {constituent} is {values.definition(constituent)}, which is not a constant")
     wanted = values.parts(instruction, result, len(kinds))
     if kind.opcode == op.OpTypeVector:  # spirv-val accepts constants of the other signedness
         same = list(map(values.shape, kinds)) == list(map(values.shape, wanted))

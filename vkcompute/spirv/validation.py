@@ -100,20 +100,20 @@ def _sections(module: Module) -> None:
                 raise SpirvError(f"{instruction} is out of order (SPIR-V 2.4, logical layout of a module)")
     if len(module.memory_model) != 1:
         raise SpirvError(f"{len(module.memory_model)} OpMemoryModel; a module has exactly one")
-    linkage = any(each.operands[0] == Capability.Linkage for each in module.capabilities)
+    linkage = any(capability.operands[0] == Capability.Linkage for capability in module.capabilities)
     if not module.entry_points and not linkage:
         raise SpirvError("no entry point; a shader needs one")
 
 
 def _closure(capabilities: Iterable[int]) -> set[int]:
     """The capabilities, and those that they imply."""
-    found, left = set[int](), list(capabilities)
+    closure, left = set[int](), list(capabilities)
     while left:
         capability = left.pop()
-        if capability not in found:
-            found.add(capability)
+        if capability not in closure:
+            closure.add(capability)
             left += op.enumerants("C").get(capability, ("", ()))[1]
-    return found
+    return closure
 
 
 class _Ids:
@@ -123,7 +123,7 @@ class _Ids:
 
     def __init__(self, module: Module) -> None:
         self._bound = module.bound
-        self.values = Values(_closure(each.operands[0] for each in module.capabilities))
+        self.values = Values(_closure(capability.operands[0] for capability in module.capabilities))
         self._pending: dict[int, Instruction] = {}  # id used before its definition -> first use
         self._retired: set[int] = set()  # ids defined in earlier functions
         self._decorations: list[Instruction] = []  # and names of members, before their targets
@@ -167,7 +167,7 @@ class _Ids:
             required += [(known[part][1], f" with {kind} {part}") for part in parts(letter, value)]
         for needed, what in required:
             if needed and declared.isdisjoint(needed):
-                names = " or ".join(enums.name(Capability, each) for each in needed)
+                names = " or ".join(enums.name(Capability, capability) for capability in needed)
                 raise SpirvError(f"{instruction}{what} requires capability {names}")
 
     def _defer(self, instruction: Instruction) -> None:

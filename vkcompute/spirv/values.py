@@ -65,13 +65,13 @@ class Values:
 
     def shape(self, kind: int) -> Shape:
         """The shape of the type `kind`."""
-        found, count = self.definition(kind), 1
-        if found.opcode == op.OpTypeVector:
-            found, count = self.definition(found.operands[1]), found.operands[2]
-        if found.opcode in _COOPERATIVE:
+        definition, count = self.definition(kind), 1
+        if definition.opcode == op.OpTypeVector:
+            definition, count = self.definition(definition.operands[1]), definition.operands[2]
+        if definition.opcode in _COOPERATIVE:
             return Shape("c", kind, 0)
-        base = _BASES.get(found.opcode, "")
-        return Shape(base, found.operands[1] if base in ("i", "f") else 0, count)
+        base = _BASES.get(definition.opcode, "")
+        return Shape(base, definition.operands[1] if base in ("i", "f") else 0, count)
 
     def pointee(self, instruction: Instruction, identifier: int) -> int:
         """Id of the pointee type of the pointer `identifier`; 0 for an untyped pointer.
@@ -98,12 +98,14 @@ class Values:
 
     def matrix(self, kind: int) -> tuple[int, int, int]:
         """Id of the component's type, columns and rows of a matrix, a vector (one column) or a scalar."""
-        found, columns = self.definition(kind), 1
-        if found.opcode == op.OpTypeMatrix:
-            kind, columns = found.operands[1:]
-            found = self.definition(kind)
+        definition, columns = self.definition(kind), 1
+        if definition.opcode == op.OpTypeMatrix:
+            kind, columns = definition.operands[1:]
+            definition = self.definition(kind)
         return (
-            (found.operands[1], columns, found.operands[2]) if found.opcode == op.OpTypeVector else (kind, columns, 1)
+            (definition.operands[1], columns, definition.operands[2])
+            if definition.opcode == op.OpTypeVector
+            else (kind, columns, 1)
         )
 
     def inner(self, instruction: Instruction, kind: int, index: int | None) -> int:

@@ -32,12 +32,12 @@ def workgroup_memory(module: Module, index: Index, entry: Instruction) -> Workgr
     Raises:
         SpirvError: a type or a constant is malformed or missing.
     """
-    declared = [each for each in module.declarations if each.opcode == op.OpVariable]
-    shared = [each for each in declared if each.operands[2] == StorageClass.Workgroup]
+    declared = [declaration for declaration in module.declarations if declaration.opcode == op.OpVariable]
+    shared = [variable for variable in declared if variable.operands[2] == StorageClass.Workgroup]
     if not shared:
         return WorkgroupMemory(())
-    used = access.trace(access.functions(module), entry.operands[1], [each.operands[1] for each in shared]).used
-    return _memory(index, [each for each in shared if each.operands[1] in used])
+    used = access.trace(access.functions(module), entry.operands[1], [variable.operands[1] for variable in shared]).used
+    return _memory(index, [variable for variable in shared if variable.operands[1] in used])
 
 
 def private_memory(module: Module, index: Index, entry: Instruction) -> WorkgroupMemory:
@@ -47,9 +47,9 @@ def private_memory(module: Module, index: Index, entry: Instruction) -> Workgrou
         SpirvError: a type or a constant is malformed or missing.
     """
     table = access.functions(module)
-    bodies = [module.declarations, *(table[each].body for each in access.reachable(table, entry.operands[1]))]
-    variables = [each for body in bodies for each in body if each.opcode == op.OpVariable]
-    return _memory(index, [each for each in variables if each.operands[2] in _PRIVATE])
+    bodies = [module.declarations, *(table[function].body for function in access.reachable(table, entry.operands[1]))]
+    variables = [instruction for body in bodies for instruction in body if instruction.opcode == op.OpVariable]
+    return _memory(index, [variable for variable in variables if variable.operands[2] in _PRIVATE])
 
 
 def _memory(index: Index, variables: list[Instruction]) -> WorkgroupMemory:

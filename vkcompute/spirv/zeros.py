@@ -35,12 +35,14 @@ class _Zeros(Hider):
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
-        self._floats = {each.operands[0] for each in module.declarations if each.opcode == op.OpTypeFloat}
+        self._floats = {
+            declaration.operands[0] for declaration in module.declarations if declaration.opcode == op.OpTypeFloat
+        }
         self._constants: dict[int, Instruction] = {}  # those that are or may be a zero, or have one
-        for each in module.declarations:
-            if self._has_zero(each):
-                self._constants[each.operands[1]] = each
-        opcodes = {each.opcode for each in (*module.declarations, *module.functions)}
+        for declaration in module.declarations:
+            if self._has_zero(declaration):
+                self._constants[declaration.operands[1]] = declaration
+        opcodes = {instruction.opcode for instruction in (*module.declarations, *module.functions)}
         self._hides_integers = not opcodes.isdisjoint((op.OpLoopMerge, op.OpSpecConstant))
         self._known: dict[int, int] = {}  # constant -> its replacement in the current function
 
@@ -70,8 +72,8 @@ class _Zeros(Hider):
         if given.opcode == op.OpVariable:  # its initial value is a constant
             return [given]
         operands = list(given.operands)
-        found = [at for at in value_positions(given.opcode, len(operands)) if operands[at] in self._constants]
-        for at in found:
+        positions = [at for at in value_positions(given.opcode, len(operands)) if operands[at] in self._constants]
+        for at in positions:
             operands[at] = self._zero(operands[at])
         before: list[Instruction] = []
         if self._hides_integers and given.opcode in _CONVERSIONS:
@@ -79,7 +81,7 @@ class _Zeros(Hider):
             if self.builder.width(kind) == 32 and self.builder.shape(kind)[1] == 1:
                 zero = self.zero_word()
                 operands[2] = self.made(before, op.OpIAdd, kind, operands[2], zero)
-        return [*before, given._replace(operands=tuple(operands))] if found or before else [given]
+        return [*before, given._replace(operands=tuple(operands))] if positions or before else [given]
 
     def _true(self) -> int:
         """Returns a bool that is True."""
@@ -97,15 +99,15 @@ class _Zeros(Hider):
         if constant not in self._known:
             opcode, (kind, _, *parts) = self._constants[constant].opcode, self._constants[constant].operands
             if opcode == op.OpSpecConstant:
-                found = self.made(self.code, op.OpSelect, kind, self._true(), constant, self._three(kind))
+                selected = self.made(self.code, op.OpSelect, kind, self._true(), constant, self._three(kind))
             elif opcode in _COMPOSITES:
-                parts = [self._zero(each) if each in self._constants else each for each in parts]
-                found = self.made(self.code, op.OpCompositeConstruct, kind, *parts)
+                parts = [self._zero(part) if part in self._constants else part for part in parts]
+                selected = self.made(self.code, op.OpCompositeConstruct, kind, *parts)
             else:
                 element, n = self.builder.shape(kind)
-                found = self.made(self.code, op.OpConvertUToF, element, self.zero_word())
+                selected = self.made(self.code, op.OpConvertUToF, element, self.zero_word())
                 if any(parts):  # -0.0: compilers write x - 0.0 as x + -0.0
-                    found = self.made(self.code, op.OpFNegate, element, found)
-                found = found if n == 1 else self.made(self.code, op.OpCompositeConstruct, kind, *[found] * n)
-            self._known[constant] = found
+                    selected = self.made(self.code, op.OpFNegate, element, selected)
+                selected = selected if n == 1 else self.made(self.code, op.OpCompositeConstruct, kind, *[selected] * n)
+            self._known[constant] = selected
         return self._known[constant]

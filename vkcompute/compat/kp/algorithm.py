@@ -124,14 +124,14 @@ class Algorithm(Child):
     @property
     def has_images(self) -> bool:
         """True if a memory object is an image."""
-        return any(isinstance(each, Image) for each in self._memory)
+        return any(isinstance(memory, Image) for memory in self._memory)
 
     def require_init(self) -> None:
         """Raises KomputeError if the algorithm or one of its memory objects is destroyed."""
         if not self.is_init():
             raise KomputeError("this Algorithm is destroyed, or was made without tensors or SPIR-V; make a new one")
-        for each in self._memory:
-            each.require_init()
+        for memory in self._memory:
+            memory.require_init()
 
     def dispatch(self, push_consts: Any) -> list[Command]:
         """Returns the launch, with the copies that images need before and after.
@@ -155,8 +155,8 @@ class Algorithm(Child):
         push = () if self._push is None else (self._push,)
         grid = {} if self._grid is None else {"grid": self._grid}
         launch: Command = partial(self._kernel, *self._bound, *push, **grid)
-        before = [command for each in self._memory for command in each.before_use()]
-        return [*before, launch, *(command for each in self._memory for command in each.after_use())]
+        before = [command for memory in self._memory for command in memory.before_use()]
+        return [*before, launch, *(command for memory in self._memory for command in memory.after_use())]
 
     def dispatch_key(self) -> tuple[Any, ...]:
         """Returns a key that is equal for two calls of `dispatch(())` with equal results."""
@@ -171,10 +171,10 @@ class Algorithm(Child):
         from vkcompute.pipelines.multiply import multiplier  # here, as it loads the driver's library
 
         memory = own_memory_objects(self.manager, "OpMult", tensors)
-        kinds = {(each.primary.dtype.name, each.size()) for each in memory}
+        kinds = {(object_.primary.dtype.name, object_.size()) for object_ in memory}
         if len(memory) != 3 or len(kinds) > 1 or next(iter(kinds))[0] != "float32":
             raise KomputeError(f"OpMult takes three tensors of float32 and of one size; got {list(memory)}")
-        self._bound = [each.primary for each in memory]
+        self._bound = [object_.primary for object_ in memory]
         self._kernel = multiplier(self.manager.require_open(), self._bound[0].dtype)
         self._memory, self._grid, self._block, self._spec_consts = memory, None, None, []
         self._push, self._n_push = None, 0

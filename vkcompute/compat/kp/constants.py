@@ -60,16 +60,16 @@ def specialization_constants(declared: Sequence[SpecConstant], values: Any) -> d
         KomputeError: a value does not fit its type.
     """
     items = _items(values)
-    found: dict[int | str, Any] = {}
+    constants: dict[int | str, Any] = {}
     for constant in declared:
         if constant.spec_id < len(items):
             item = items[constant.spec_id]
             if constant.dtype == "bool":
-                found[constant.spec_id] = bool(item)
+                constants[constant.spec_id] = bool(item)
             else:
                 what = f"specialization constant {constant.spec_id}"
-                found[constant.spec_id] = _converted(item, np.dtype(constant.dtype), what)
-    return found
+                constants[constant.spec_id] = _converted(item, np.dtype(constant.dtype), what)
+    return constants
 
 
 def _numbers(members: Sequence[Member], start: int = 0) -> Iterator[tuple[int, np.dtype[Any]]]:

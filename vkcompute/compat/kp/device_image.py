@@ -86,10 +86,10 @@ class DeviceImage(DeviceChild):
         bits = 8 * self.dtype.itemsize
         channels = "".join(f"{name}{bits}" for name in "RGBA"[: self._extent[2]])
         name = f"VK_FORMAT_{channels}_{_KINDS[self.dtype.kind]}"
-        found, format_ = vk.ffi.new("VkFormatProperties*"), vk.constant(name)
+        properties, format_ = vk.ffi.new("VkFormatProperties*"), vk.constant(name)
         physical = self.runtime.device.physical
-        vk.lib.vkGetPhysicalDeviceFormatProperties(physical.handle, format_, found)
-        if found.optimalTilingFeatures & _FEATURES != _FEATURES:
+        vk.lib.vkGetPhysicalDeviceFormatProperties(physical.handle, format_, properties)
+        if properties.optimalTilingFeatures & _FEATURES != _FEATURES:
             raise MissingFeature(f"shaders on {physical} cannot load, store and copy images of {name}; use a tensor")
         return format_
 
@@ -205,13 +205,13 @@ class ImageKernel(Kernel):
 
     def bound(self, tensors: Sequence[Any]) -> list[Bound]:
         self.runtime.require_open()
-        found: list[Any] = [
-            (each, 0, each.nbytes)
-            if isinstance(each, DeviceImage)
-            else bound_range(self.name, self.runtime, binding, each, check_type=False)
-            for binding, each in zip(self.bindings, tensors, strict=True)
+        ranges: list[Any] = [
+            (memory, 0, memory.nbytes)
+            if isinstance(memory, DeviceImage)
+            else bound_range(self.name, self.runtime, binding, memory, check_type=False)
+            for binding, memory in zip(self.bindings, tensors, strict=True)
         ]
-        return found
+        return ranges
 
 
 def image_kernel(runtime: Runtime, spirv: bytes, constants: Mapping[int | str, Any]) -> ImageKernel:

@@ -229,9 +229,9 @@ def memory_objects(user: str, objects: Iterable[Any]) -> tuple[Memory, ...]:
     if not isinstance(objects, Iterable):
         raise TypeError(f"{user} takes a list of tensors and images; got {objects!r} without a list; write [tensor]")
     memory = tuple(objects)
-    for each in memory:
-        if not isinstance(each, Memory):
-            raise TypeError(f"{user} takes a list of tensors and images; got {each!r} in it")
+    for object_ in memory:
+        if not isinstance(object_, Memory):
+            raise TypeError(f"{user} takes a list of tensors and images; got {object_!r} in it")
     return memory
 
 
@@ -243,6 +243,6 @@ def own_memory_objects(manager: Context, user: str, objects: Iterable[Any]) -> t
         TypeError: one is not a memory object, or they are not in a list.
     """
     memory = memory_objects(user, objects)
-    for each in memory:
-        manager.require_own(each)
+    for object_ in memory:
+        manager.require_own(object_)
     return memory

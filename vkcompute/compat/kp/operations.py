@@ -26,7 +26,8 @@ class OpBase:
     def has_images(self) -> bool:
         """True if the operation uses an image."""
         return any(
-            isinstance(each, Image) or (isinstance(each, Algorithm) and each.has_images) for each in self.objects
+            isinstance(operand, Image) or (isinstance(operand, Algorithm) and operand.has_images)
+            for operand in self.objects
         )
 
     def commands(self) -> list[Command]:
@@ -62,14 +63,14 @@ class OpSyncDevice(_MemoryOp):
     """Copies memory objects from the host side to the device side."""
 
     def commands(self) -> list[Command]:
-        return [command for each in self._memory for command in each.to_device()]
+        return [command for memory in self._memory for command in memory.to_device()]
 
 
 class OpSyncLocal(_MemoryOp):
     """Copies memory objects from the device side to the host side."""
 
     def commands(self) -> list[Command]:
-        return [command for each in self._memory for command in each.to_host()]
+        return [command for memory in self._memory for command in memory.to_host()]
 
 
 class OpCopy(_MemoryOp):

@@ -223,8 +223,8 @@ class Sequence(Child):
 
     def _require_own_objects(self, operations: list[OpBase]) -> None:
         for op in operations:
-            for each in op.objects:
-                self.manager.require_own(each)
+            for operand in op.objects:
+                self.manager.require_own(operand)
 
     def _require_idle(self, action: str) -> None:
         self.require_init()

@@ -65,12 +65,12 @@ class Timestamps:
         Raises:
             KomputeError: they have not been written.
         """
-        found = self._pool.read(0, n_timestamps)
-        if found is None:
+        ticks = self._pool.read(0, n_timestamps)
+        if ticks is None:
             raise KomputeError("the sequence has not been evaluated since it was recorded; call eval() first")
-        return found
+        return ticks
 
     def ns(self, n_timestamps: int) -> list[float]:
         """Returns the first timestamps, in ns since the first one."""
-        first, *_ = found = self.ticks(n_timestamps)
-        return [(tick - first) % (1 << self._pool.bits) * self._pool.ns_per_tick for tick in found]
+        first, *_ = ticks = self.ticks(n_timestamps)
+        return [(tick - first) % (1 << self._pool.bits) * self._pool.ns_per_tick for tick in ticks]

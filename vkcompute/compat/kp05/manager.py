@@ -104,8 +104,8 @@ class Manager:
             syncDataToGPU: copy the data to the device; else the device side is undefined.
         """
         given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-        for each in given:
-            each.create(self.current)
+        for tensor in given:
+            tensor.create(self.current)
         if syncDataToGPU and given:
             self.eval_tensor_sync_device_def(given)
 
@@ -117,12 +117,12 @@ class Manager:
         """
         if what is None:
             return self.current.destroy()
-        for each in [what] if isinstance(what, (Tensor, Sequence, str)) else list(what):
-            found = self._sequences.get(each) if isinstance(each, str) else each
-            if found is None:
-                raise KomputeError(f"no sequence is called {each!r}; there are {sorted(self._sequences)}")
-            found.destroy()
-            self._sequences = {name: kept for name, kept in self._sequences.items() if kept is not found}
+        for item in [what] if isinstance(what, (Tensor, Sequence, str)) else list(what):
+            sequence = self._sequences.get(item) if isinstance(item, str) else item
+            if sequence is None:
+                raise KomputeError(f"no sequence is called {item!r}; there are {sorted(self._sequences)}")
+            sequence.destroy()
+            self._sequences = {name: kept for name, kept in self._sequences.items() if kept is not sequence}
         return None
 
     def __repr__(self) -> str:

@@ -30,9 +30,9 @@ class _OpLhsRhsOut(kp.OpAlgoDispatch):
 
 
 def _memory(tensors: Any) -> list[kp.Tensor]:
-    if not isinstance(tensors, (list, tuple)) or not all(isinstance(each, Tensor) for each in tensors):
+    if not isinstance(tensors, (list, tuple)) or not all(isinstance(tensor, Tensor) for tensor in tensors):
         raise TypeError(f"an operation takes a list of kp.Tensor; got {tensors!r}")
-    return [each.memory() for each in tensors]
+    return [tensor.memory() for tensor in tensors]
 
 
 def _spirv(data: Any) -> bytes:
@@ -41,7 +41,7 @@ def _spirv(data: Any) -> bytes:
     Raises:
         TypeError: the shader has another type.
     """
-    if isinstance(data, (list, tuple)) and all(isinstance(each, str) for each in data):
+    if isinstance(data, (list, tuple)) and all(isinstance(text, str) for text in data):
         data = "".join(data)
     if isinstance(data, (bytes, bytearray, memoryview)):
         spirv = bytes(data)
@@ -59,10 +59,10 @@ def tensor_create(manager: kp.Manager, tensors: Tensors) -> kp.OpBase:
     Raises:
         KomputeError: a tensor has device memory already.
     """
-    if any(each.is_init() for each in tensors):
+    if any(tensor.is_init() for tensor in tensors):
         raise KomputeError("a Tensor that is created has memory on a device already; use Manager.rebuild")
-    for each in tensors:
-        each.create(manager)
+    for tensor in tensors:
+        tensor.create(manager)
     return kp.OpSyncDevice(_memory(tensors))
 
 
@@ -141,7 +141,7 @@ def algo_lro(
         KomputeError: there is no shader, or there are not three tensors of one size.
     """
     memory = _memory(tensors)
-    sizes = [each.size() for each in memory]
+    sizes = [object_.size() for object_ in memory]
     if len(sizes) != 3 or len(set(sizes)) != 1:
         raise KomputeError(f"algo_lro takes three tensors of one size: left, right, output; got sizes {sizes}")
     if data is None:
@@ -150,7 +150,9 @@ def algo_lro(
 
 
 _ALL = (tensor_create, tensor_copy, tensor_sync_device, tensor_sync_local, algo_mult, algo_file, algo_data, algo_lro)
-OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {each.__name__: each for each in _ALL} | {"algo_str": algo_data}
+OPERATIONS: dict[str, Callable[..., kp.OpBase]] = {operation.__name__: operation for operation in _ALL} | {
+    "algo_str": algo_data
+}
 """The operations by name; `Sequence` gets a `record_` method of each, and `Manager` four `eval_` methods."""
 
 

@@ -39,8 +39,8 @@ class Tensor:
 
     def data(self) -> list[float]:
         """Returns the host side as a new list."""
-        found: list[float] = self._data.tolist()
-        return found
+        numbers: list[float] = self._data.tolist()
+        return numbers
 
     def numpy(self) -> npt.NDArray[np.float32]:
         """Returns the host side as a new array."""

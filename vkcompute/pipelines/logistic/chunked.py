@@ -52,16 +52,18 @@ class _Collection:
 
     def start(self, weights: Floats, intercept: float, batch: Any) -> bool:
         """Makes the graph of the sums over all rows."""
-        found = [delayed(_sums)(part, weights, intercept) for part in self._parts]
-        while len(found) > 1:
-            found = [delayed(_added)(found[at : at + _FAN_IN]) for at in range(0, len(found), _FAN_IN)]
-        self._sums = found[0]
+        partial_sums = [delayed(_sums)(part, weights, intercept) for part in self._parts]
+        while len(partial_sums) > 1:
+            partial_sums = [
+                delayed(_added)(partial_sums[at : at + _FAN_IN]) for at in range(0, len(partial_sums), _FAN_IN)
+            ]
+        self._sums = partial_sums[0]
         return True
 
     def sums(self) -> Sums:
         """Computes the sums: the loss, and its derivatives by the intercept and by each weight."""
-        found: Sums = self._sums.compute()
-        return found
+        sums: Sums = self._sums.compute()
+        return sums
 
 
 def _prepared(block: Any, targets: Floats, first: int) -> tuple[Array, Array]:
@@ -90,10 +92,10 @@ def _sums(part: tuple[Array, Array], weights: Floats, intercept: float) -> Sums:
     margin = (table @ vnp.asarray(weights) + np.float32(intercept)) * vnp.sign(targets)
     loss = vnp.sum((vnp.log1p(vnp.exp(-abs(margin))) + vnp.maximum(-margin, 0)) * abs(targets))
     slope = -targets / (1 + vnp.exp(vnp.minimum(margin, 80)))
-    found = loss.item(), vnp.sum(slope).item(), *(slope @ table).tolist()
-    return np.array(found, np.float64)
+    numbers = loss.item(), vnp.sum(slope).item(), *(slope @ table).tolist()
+    return np.array(numbers, np.float64)
 
 
 def _added(sums: list[Sums]) -> Sums:
-    found: Sums = np.sum(sums, axis=0)
-    return found
+    total: Sums = np.sum(sums, axis=0)
+    return total

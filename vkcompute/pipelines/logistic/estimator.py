@@ -22,7 +22,7 @@ class Estimator:
     @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
         signature = inspect.signature(cls.__init__)
-        return {name: each for name, each in signature.parameters.items() if name != "self"}
+        return {name: parameter for name, parameter in signature.parameters.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. `deep` has no effect: the estimator contains no others."""
@@ -103,5 +103,5 @@ def _combined(base: type[Exception]) -> type[NotFittedError]:
 def warning_class(name: str) -> type[Warning]:
     """scikit-learn's warning class of this name if scikit-learn is loaded, else UserWarning."""
     module = sys.modules.get("sklearn.exceptions")
-    found: type[Warning] = getattr(module, name, UserWarning)
-    return found
+    category: type[Warning] = getattr(module, name, UserWarning)
+    return category

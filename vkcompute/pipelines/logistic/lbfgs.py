@@ -199,7 +199,7 @@ class _HostRows:
             residual[rows, codes] -= 1
             residual *= weight[:, np.newaxis]
         sums = losses.sum(), residual.sum(axis=0), residual.T @ self._X
-        self._sums = np.concatenate([np.reshape(each, -1) for each in sums])
+        self._sums = np.concatenate([np.reshape(part, -1) for part in sums])
         return True
 
     def sums(self) -> Vector:

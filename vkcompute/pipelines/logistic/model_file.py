@@ -55,11 +55,11 @@ def read(path: str | os.PathLike[str], params: Collection[str]) -> tuple[dict[st
                 header = json.loads(str(member("header")))
                 if header["format"] != FORMAT:
                     raise ValueError(f"its format is {header['format']!r}; this version reads {FORMAT!r}")
-                found = {name: value for name, value in header["params"].items() if name in params}
-                if not all(isinstance(value, _JSON_TYPES) for value in found.values()):
+                known = {name: value for name, value in header["params"].items() if name in params}
+                if not all(isinstance(value, _JSON_TYPES) for value in known.values()):
                     raise ValueError("a parameter is no number or text")
                 objects = header["objects"]
-                return found, _state(member, _NAMES in objects or f"{_NAMES}.npy" in archive.namelist(), objects)
+                return known, _state(member, _NAMES in objects or f"{_NAMES}.npy" in archive.namelist(), objects)
         except Exception as error:  # zipfile and numpy raise a dozen types on damaged bytes, OSError among them
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             if isinstance(error, (AttributeError, TypeError)):  # the header is no dict
@@ -107,7 +107,7 @@ def _state(member: Callable[[str], HostArray], has_names: bool, objects: Collect
             raise ValueError(f"{name} is not finite float64")
         state[name] = array.astype(object) if name in objects else array
     classes = state["classes_"].tolist()
-    if n_classes < 2 or len({*classes}) < n_classes or any(each != each for each in classes):
+    if n_classes < 2 or len({*classes}) < n_classes or any(label != label for label in classes):
         shown = " and ".join(map(repr, classes[:5])) + (", ..." if n_classes > 5 else "")
         raise ValueError(f"classes_ holds {shown or 'nothing'}; expected two classes or more, each once")
     return state

@@ -74,8 +74,8 @@ class MultinomialShard:
 
     def sums(self) -> npt.NDArray[np.float64]:
         """Waits for the sums: the loss, and its derivatives by each intercept and each weight."""
-        found = [np.concatenate([x.numpy().reshape(-1) for x in sums]) for sums in self._found]
-        total: npt.NDArray[np.float64] = np.sum(found, 0, np.float64)
+        partial_sums = [np.concatenate([x.numpy().reshape(-1) for x in sums]) for sums in self._found]
+        total: npt.NDArray[np.float64] = np.sum(partial_sums, 0, np.float64)
         return total
 
     def _record(self) -> None:

@@ -119,8 +119,8 @@ def plan_step(
         span = {"first_row": chunk.first_row, "n_rows_here": chunk.n_rows}
         planned.append(ChunkPlan(chunk, -(-n_tiles // (n_lanes * tiles_per_lane)), {**end, **rows, **span}))
         end["n_partial_sums"] += planned[-1].n_groups
-    for each in planned:
-        each.push["n_partial_sums"] = end["n_partial_sums"]
+    for launch in planned:
+        launch.push["n_partial_sums"] = end["n_partial_sums"]
     return StepPlan(tuple(planned), end["n_partial_sums"], end, n_rows, n_features, n_batches, n_ordered, gathers)
 
 
