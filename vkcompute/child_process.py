@@ -130,7 +130,8 @@ def run_python(
     """
     here = os.getcwd() if os.path.exists(os.curdir) else ""
     # Nothing that is installed or a part of Python comes from the working folder.
-    path = [each for each in sys.path if each not in ("", here)] + [each for each in sys.path if each == here and here]
+    named = [folder for folder in sys.path if folder]
+    path = sorted(named, key=lambda folder: folder == here)
     package = str(Path(__file__).with_name("__init__.py").absolute())
     code = _BOOT.format(path=path, package=package, module=function.__module__, function=function.__name__)
     flags = {"-E": sys.flags.ignore_environment, "-s": sys.flags.no_user_site, "-I": sys.flags.isolated}

@@ -27,18 +27,18 @@ def code_version(*folders: Path) -> str | None:
 @functools.cache
 def _files(folder: Path) -> str | None:
     try:
-        found = sorted(_modules(str(folder), folder.name))
+        paths = sorted(_modules(str(folder), folder.name))
     except OSError:
         return None
-    return " ".join(found) or None
+    return " ".join(paths) or None
 
 
 def _modules(path: str, name: str) -> Iterator[str]:
     """Yields the name, the size and the time of every module in a folder."""
     with os.scandir(path) as listing:
-        for each in listing:
-            if each.is_dir(follow_symlinks=False):
-                yield from _modules(each.path, f"{name}/{each.name}")
-            elif each.name.endswith(".py"):
-                info = each.stat()
-                yield f"{name}/{each.name} {info.st_size} {info.st_mtime_ns}"
+        for entry in listing:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _modules(entry.path, f"{name}/{entry.name}")
+            elif entry.name.endswith(".py"):
+                info = entry.stat()
+                yield f"{name}/{entry.name} {info.st_size} {info.st_mtime_ns}"

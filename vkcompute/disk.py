@@ -274,11 +274,11 @@ def _require_private(folder: Path) -> None:
     """
     _require_home(folder)
     for start in dict.fromkeys((os.path.abspath(folder), os.path.realpath(folder))):
-        each, inner = start, ""
-        while each != inner:  # the root is its own parent
-            if defect := _defect(os.stat(each), 0 if each == start else stat.S_ISVTX):
-                raise PermissionError(f"the cache is not used, since {each} {defect}")
-            each, inner = os.path.dirname(each), each
+        ancestor, inner = start, ""
+        while ancestor != inner:  # the root is its own parent
+            if defect := _defect(os.stat(ancestor), 0 if ancestor == start else stat.S_ISVTX):
+                raise PermissionError(f"the cache is not used, since {ancestor} {defect}")
+            ancestor, inner = os.path.dirname(ancestor), ancestor
 
 
 def _require_home(folder: Path) -> None:
@@ -328,8 +328,8 @@ def write_cached(path: Path, data: bytes) -> None:
 def _make_private(folder: Path) -> None:
     """Makes a folder, unless it exists, that other users cannot change."""
     _require_home(folder)
-    for each in (*reversed(folder.parents), folder):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for ancestor in (*reversed(folder.parents), folder):
+        ancestor.mkdir(mode=0o700, exist_ok=True)
     _require_private(folder)
 
 

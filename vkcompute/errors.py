@@ -45,14 +45,14 @@ def _is_raised(error: BaseException) -> bool:
 
 def _of_user(traceback: TracebackType | None) -> TracebackType | None:
     """Returns a traceback without the calls of this package."""
-    found, calls = None, []
+    trace, calls = None, []
     while traceback is not None:
         calls.append(traceback)
         traceback = traceback.tb_next
-    for each in reversed(calls):
-        if not _is_internal(each.tb_frame):
-            found = TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return found
+    for call in reversed(calls):
+        if not _is_internal(call.tb_frame):
+            trace = TracebackType(trace, call.tb_frame, call.tb_lasti, call.tb_lineno)
+    return trace
 
 
 def _current_traceback() -> list[str]:
@@ -64,7 +64,7 @@ def _user_traceback(error: BaseException) -> list[str]:
     """Returns the lines of a traceback with the calls in the user's code only."""
     import traceback  # not at import: seldom needed
 
-    calls = [each for each in traceback.walk_tb(error.__traceback__) if not _is_internal(each[0])]
+    calls = [call for call in traceback.walk_tb(error.__traceback__) if not _is_internal(call[0])]
     lines = traceback.StackSummary.extract(iter(calls)).format()
     text = "\n".join(["".join([*lines, f"{type(error).__name__}: {error}"]), *getattr(error, "__notes__", ())])
     for file in dict.fromkeys(frame.f_code.co_filename for frame, _ in calls):

@@ -30,6 +30,6 @@ def html_facts(title: str, facts: Iterable[tuple[str, object]]) -> str:
 
 def html_rows(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table with headings. All cells are escaped."""
-    head = "".join([f'<th style="{_LEFT}">{escape(each)}</th>' for each in headings])
+    head = "".join([f'<th style="{_LEFT}">{escape(heading)}</th>' for heading in headings])
     body = ["".join([f'<td style="{_LEFT}">{escape(str(cell))}</td>' for cell in row]) for row in rows]
-    return f"<table><tr>{head}</tr>{''.join([f'<tr>{each}</tr>' for each in body])}</table>"
+    return f"<table><tr>{head}</tr>{''.join([f'<tr>{row}</tr>' for row in body])}</table>"

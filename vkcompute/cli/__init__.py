@@ -16,7 +16,7 @@ _EPILOG = "`vkcompute COMMAND --help` describes a command. VKCOMPUTE_DEVICE is t
 
 
 _COMMANDS = info, doctor, demo, multiply, logreg, compile, bench, cache
-COMMANDS = tuple([each.__name__.rpartition(".")[2] for each in _COMMANDS])
+COMMANDS = tuple([command.__name__.rpartition(".")[2] for command in _COMMANDS])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -38,13 +38,13 @@ def run(args: argparse.Namespace) -> int:
     n_repeats = _QUICK_REPEATS if args.quick else _REPEATS
     progress_bar = interruption.progress_bar("bench", unit=" samples", quiet=args.quiet)
     with Runtime(args.device) as runtime, progress_bar as update:
-        found = measure(runtime, n_repeats, update)
+        measurements = measure(runtime, n_repeats, update)
         physical = runtime.device.physical
-    terminal.write(_json(found, physical) if args.json else _text(found, physical))
+    terminal.write(_json(measurements, physical) if args.json else _text(measurements, physical))
     return 0
 
 
-def _json(found: list[Measurement], device: PhysicalDevice) -> str:
+def _json(measurements: list[Measurement], device: PhysicalDevice) -> str:
     import numpy as np
 
     about = {
@@ -58,11 +58,19 @@ def _json(found: list[Measurement], device: PhysicalDevice) -> str:
         "driver": device.driver,
         "api_version": ".".join(map(str, device.api_version)),
     }
-    return json.dumps(about | {"results": [asdict(each) for each in found]}, indent=2)
+    return json.dumps(about | {"results": [asdict(measurement) for measurement in measurements]}, indent=2)
 
 
-def _text(found: list[Measurement], device: PhysicalDevice) -> str:
+def _text(measurements: list[Measurement], device: PhysicalDevice) -> str:
     head = ("", "median", "quartiles", "unit")
-    rows = [(each.name, f"{each.median:.4g}", f"{each.low:.4g} to {each.high:.4g}", each.unit) for each in found]
+    rows = [
+        (
+            measurement.name,
+            f"{measurement.median:.4g}",
+            f"{measurement.low:.4g} to {measurement.high:.4g}",
+            measurement.unit,
+        )
+        for measurement in measurements
+    ]
     about = terminal.truncate(f"{device.name}, {device.driver}", terminal.width())
     return f"{about}\n\n{terminal.table([head, *rows], right=(1, 2))}"

@@ -228,13 +228,13 @@ def devices() -> Iterator[Finding]:
     if listing.problem:
         yield _no_devices(listing.problem)
         return
-    head, *found = listing.records
+    head, *records = listing.records
     yield Finding(OK, "layers", ", ".join(head["layers"]) or "none")
-    if not found:
+    if not records:
         yield Finding(FAILED, "devices", "the drivers have none", f"install {_DRIVER}")
-    for device in found:
-        yield _device(device, "the only one" if len(found) == 1 else "no other comes before it")
-    if found and not any(not device["reasons"] for device in found):
+    for device in records:
+        yield _device(device, "the only one" if len(records) == 1 else "no other comes before it")
+    if records and not any(not device["reasons"] for device in records):
         yield Finding(FAILED, "choice", "no device is chosen", "correct or unset VKCOMPUTE_DEVICE")
 
 

@@ -79,7 +79,7 @@ def _multiply(gpu: Runtime) -> bool:
 
     seconds = _best_of(lambda: multiply(a, b, streamed, runtime=gpu)), _best_of(on_device)
     same = np.array_equal(streamed, expected) and np.array_equal(out.numpy(), expected)
-    streaming, computing = (3 * a.nbytes / 1e9 / each for each in seconds)
+    streaming, computing = (3 * a.nbytes / 1e9 / duration_s for duration_s in seconds)
     outcome = "equal to NumPy, bit for bit" if same else "DIFFERS FROM NUMPY"
     rates = f"{computing:.1f} GB/s on the device, {streaming:.1f} GB/s with the transfers"
     _say("Multiply", f"{a.size:,} float32: {outcome}", rates)

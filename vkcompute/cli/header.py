@@ -68,7 +68,7 @@ class Header:
         """
         if name in self.names:
             return self.names.index(name)
-        folded = {each.casefold(): each for each in self.names}
+        folded = {name.casefold(): name for name in self.names}
         near = difflib.get_close_matches(name.casefold(), folded, n=1)
         hint = f"did you mean {folded[near[0]]!r}? " if near else ""
         raise DataError(f"{self.path} has no column {name!r}; {hint}its columns: {quoted(self.names)}")

@@ -62,14 +62,14 @@ def signals_as_exceptions() -> Iterator[None]:
     names = ("SIGINT", "SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     # Ignored signals (nohup) and handlers of others are left alone.
-    found = {number: signal.getsignal(number) for number in numbers}
-    found = {number: by for number, by in found.items() if by in (signal.SIG_DFL, signal.default_int_handler)}
-    for number in found:
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: by for number, by in handlers.items() if by in (signal.SIG_DFL, signal.default_int_handler)}
+    for number in handlers:
         signal.signal(number, _signals.receive)
     try:
         yield
     finally:
-        for number, by in found.items():
+        for number, by in handlers.items():
             signal.signal(number, by)
 
 

@@ -213,7 +213,10 @@ def _predictions(model: LogisticRegression, data: Table, proba: bool) -> list[It
     probabilities = model.predict_proba(data.numbers).tolist()
     return [
         header,
-        *([label, *(f"{each:.9g}" for each in row)] for label, row in zip(labels, probabilities, strict=True)),
+        *(
+            [label, *(f"{probability:.9g}" for probability in row)]
+            for label, row in zip(labels, probabilities, strict=True)
+        ),
     ]
 
 

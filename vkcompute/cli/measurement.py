@@ -49,7 +49,7 @@ def measure(runtime: Runtime, n_repeats: int, progress: Callable[[int, int], Non
     `progress` is called with (samples taken, samples in total).
     """
     groups = [_launches, _transfers, *(_multiplies(name, size) for name, size in _SIZES)]
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     for number, group in enumerate(groups):
         benchmarks = list(group(runtime))
         samples: list[list[float]] = [[] for _ in benchmarks]
@@ -61,8 +61,8 @@ def measure(runtime: Runtime, n_repeats: int, progress: Callable[[int, int], Non
                     taken.append(benchmark.figure(seconds))
             if progress and turn >= 0:
                 progress(number * n_repeats + turn + 1, len(groups) * n_repeats)
-        found += [_summary(benchmark, taken) for benchmark, taken in zip(benchmarks, samples, strict=True)]
-    return found
+        measurements += [_summary(benchmark, taken) for benchmark, taken in zip(benchmarks, samples, strict=True)]
+    return measurements
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -47,12 +47,14 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parses as argparse does. Unknown arguments are an error of the subcommand that got them."""
-        found, unknown = super().parse_known_args(args, namespace)
+        known_args, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = [*self._option_string_actions]
-            close = [f"did you mean {match}?" for each in unknown for match in get_close_matches(each, known, 1)]
+            close = [
+                f"did you mean {match}?" for argument in unknown for match in get_close_matches(argument, known, 1)
+            ]
             self.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *close]))
-        return found, unknown
+        return known_args, unknown
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("argument COMMAND"):  # perhaps the value of an option before it

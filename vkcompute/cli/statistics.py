@@ -84,20 +84,20 @@ def kernels_in(args: argparse.Namespace) -> list[Shader]:
     from vkcompute.jit.kernel import PythonKernel
 
     defined = [
-        each
-        for each in dict.fromkeys(filter(_is_hashable, _run(args.source).values()))
-        if (isinstance(each, PythonKernel) and each.__module__ == _MODULE)
-        or (isinstance(each, Launched) and _function_of(each).__module__ == _MODULE)
+        value
+        for value in dict.fromkeys(filter(_is_hashable, _run(args.source).values()))
+        if (isinstance(value, PythonKernel) and value.__module__ == _MODULE)
+        or (isinstance(value, Launched) and _function_of(value).__module__ == _MODULE)
     ]
     if not defined:
         raise ValueError(f"{args.source} defines no kernel; mark a function with @vc.kernel or @triton.jit")
-    outcomes = [(each, _shader(args, each)) for each in defined]
+    outcomes = [(object_, _shader(args, object_)) for object_ in defined]
     shaders = [outcome for _, outcome in outcomes if not isinstance(outcome, Exception)]
-    for each, outcome in outcomes:
+    for object_, outcome in outcomes:
         if isinstance(outcome, Exception):
             if not shaders:
                 raise outcome
-            _logger.warning("%s is left out: %s", _function_of(each).__name__, outcome)
+            _logger.warning("%s is left out: %s", _function_of(object_).__name__, outcome)
     return shaders
 
 
@@ -160,7 +160,7 @@ def _run(path: str) -> dict[str, Any]:
     except (OSError, VkComputeError):
         raise
     except Exception as error:
-        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
         place = f"{path}:{lines[-1]}: " if lines else ""
         raise ValueError(f"{place}{type(error).__name__}: {error}") from error
 

@@ -106,7 +106,7 @@ def devices() -> list[Record]:
 
     wanted = os.environ.get("VKCOMPUTE_DEVICE") or None
     with Instance() as instance:
-        found = [
+        records = [
             {
                 "index": device.index,
                 "name": device.name,
@@ -119,7 +119,7 @@ def devices() -> list[Record]:
             }
             for device, reasons in verdicts(enumerate_devices(instance), wanted)
         ]
-        return [{"layers": layers()}, *found]
+        return [{"layers": layers()}, *records]
 
 
 def _lacking(features: dict[str, bool]) -> list[str]:

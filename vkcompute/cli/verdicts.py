@@ -9,13 +9,13 @@ Verdicts = list[tuple[PhysicalDevice, list[str]]]
 
 def verdicts(devices: list[PhysicalDevice], wanted: str | None = None) -> Verdicts:
     """Each device with the reasons against it; the chosen one has none."""
-    found = [(device, reasons_against(device, wanted)) for device in devices]
-    if any(not reasons for _, reasons in found):
+    verdicts = [(device, reasons_against(device, wanted)) for device in devices]
+    if any(not reasons for _, reasons in verdicts):
         chosen = choose(devices, wanted)
-        for device, reasons in found:
+        for device, reasons in verdicts:
             if device is not chosen and not reasons:
                 reasons.append(_behind(device, chosen))
-    return found
+    return verdicts
 
 
 def _behind(device: PhysicalDevice, chosen: PhysicalDevice) -> str:

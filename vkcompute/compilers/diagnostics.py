@@ -47,11 +47,11 @@ class Diagnostic:
 
 def parse(log: str) -> list[Diagnostic]:
     """The errors of a compiler's log, by file and line, without duplicates, warnings and summaries."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for text in log.splitlines():
         more = _CONTINUED.match(text)
-        if more is not None and found:
-            found[-1] = replace(found[-1], message=f"{found[-1].message} {more[1].strip()}")
+        if more is not None and diagnostics:
+            diagnostics[-1] = replace(diagnostics[-1], message=f"{diagnostics[-1].message} {more[1].strip()}")
             continue
         match = _GLSLANG.match(text) or _SHADERC.match(text)
         if match is None or _SUMMARY.fullmatch(match["message"]):
@@ -60,23 +60,23 @@ def parse(log: str) -> list[Diagnostic]:
         file = int(number) if number.isdecimal() else MAIN
         column = match.groupdict().get("column")
         message = " ".join(match["message"].split())
-        found.append(Diagnostic(file, int(match["line"] or 0), int(column or 0), message.removeprefix("'' : ")))
-    return sorted(set(found))
+        diagnostics.append(Diagnostic(file, int(match["line"] or 0), int(column or 0), message.removeprefix("'' : ")))
+    return sorted(set(diagnostics))
 
 
 def error(unit: TranslationUnit, log: str, compiler: str) -> CompileError:
     """The exception for a text that the compiler named `compiler` rejected with `log`."""
-    found = _other_language(unit.files[MAIN].text) or parse(log)
-    broken = [item for item in found if _include_failure(unit.failures, item)]
-    found = broken or found  # a missing include causes further errors: show the cause only
+    diagnostics = _other_language(unit.files[MAIN].text) or parse(log)
+    broken = [item for item in diagnostics if _include_failure(unit.failures, item)]
+    diagnostics = broken or diagnostics  # a missing include causes further errors: show the cause only
     name = _name(unit.files[MAIN])
-    if not found:
+    if not diagnostics:
         return CompileError(f"{name}: {compiler} failed without naming an error; its output:\n{log.strip()[-2000:]}")
-    shown = [_show(unit, item) for item in found[:MAX_SHOWN]]
+    shown = [_show(unit, item) for item in diagnostics[:MAX_SHOWN]]
     if broken:  # the preprocessor has this error, whatever the compiler
         compiler = str(_include_failure(unit.failures, broken[0])).partition(":")[0].partition("; ")[0]
-    if len(found) > MAX_SHOWN:
-        shown.append(f"... and {len(found) - MAX_SHOWN} more")
+    if len(diagnostics) > MAX_SHOWN:
+        shown.append(f"... and {len(diagnostics) - MAX_SHOWN} more")
     return CompileError(f"{name} does not compile ({compiler}):\n" + "\n".join(shown))
 
 

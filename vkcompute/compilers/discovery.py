@@ -56,19 +56,19 @@ def _find(named: str | None, environment: str | None, path: str, sdk: str) -> Co
         tried.append(library)
     search = os.pathsep.join(filter(None, [*_sdk_folders(sdk), path]))  # an empty entry means the working folder
     for program, kind in PROGRAMS:
-        found = _installed(program, search)
-        if found is not None:
-            return kind(found, f"{kind.name}:{fingerprint(found)}")
+        installed = _installed(program, search)
+        if installed is not None:
+            return kind(installed, f"{kind.name}:{fingerprint(installed)}")
         tried.append(f"{program}: not on PATH")
     raise NoCompiler("\n  ".join(["no GLSL compiler on this machine; tried", *tried]) + f";\n{_INSTALL}")
 
 
 def _installed(program: str, search: str) -> str | None:
     """The path of a program in a list of folders; None if it is in none of them."""
-    found = shutil.which(program, path=search)
+    path = shutil.which(program, path=search)
     # Windows tries the working folder first, whether it is in the list or not.
-    is_named = found is None or os.path.dirname(found) != os.curdir or os.curdir in search.split(os.pathsep)
-    return found if is_named else None
+    is_named = path is None or os.path.dirname(path) != os.curdir or os.curdir in search.split(os.pathsep)
+    return path if is_named else None
 
 
 def _named(name: str, origin: str, path: str) -> Compiler:
@@ -78,13 +78,13 @@ def _named(name: str, origin: str, path: str) -> Compiler:
         if isinstance(library, str):
             raise NoCompiler(f"{origin}={name!r} is no usable shaderc library: {library};\n{_INSTALL}")
         return library
-    found = shutil.which(name, path=path)
-    if found is None:
+    executable = shutil.which(name, path=path)
+    if executable is None:
         raise NoCompiler(f"{origin}={name!r} is no executable program;\n{_INSTALL}")
-    kind = _kind(found)
+    kind = _kind(executable)
     if kind is None:
         raise NoCompiler(f"{origin}={name!r} is a program, but neither glslc nor glslang;\n{_INSTALL}")
-    return kind(found, f"{kind.name}:{fingerprint(found)}")
+    return kind(executable, f"{kind.name}:{fingerprint(executable)}")
 
 
 def _kind(program: str) -> type[Glslc] | type[Glslang] | None:

@@ -145,8 +145,8 @@ class _Preprocessor:
             self._fail(f"the include {name!r} is nested {_MAX_DEPTH} deep, the limit; nest fewer includes")
             return
         folders = [*([] if folder is None else [folder]), *self.include_dirs]
-        for each in [""] if os.path.isabs(name) else folders:
-            path = os.path.normpath(os.path.join(each, name))
+        for searched_folder in [""] if os.path.isabs(name) else folders:
+            path = os.path.normpath(os.path.join(searched_folder, name))
             if os.path.isfile(path):
                 self._include_file(path)
                 return
@@ -244,12 +244,12 @@ def _define(name: str, value: Define) -> str:
 @functools.lru_cache(maxsize=128)
 def _directives(text: str) -> tuple[_Directive, ...]:
     """The version, include and pragma directives of `text`, in order. Cached: the same text is compiled many times."""
-    found = []
+    directives = []
     line, counted = 1, 0
     for match in _TOKEN.finditer(text):
         if match["word"] is None:
             continue
         line += text.count("\n", counted, match.start())
         counted = match.start()
-        found.append(_Directive(match["word"], match["rest"].strip(), match.start(), match.end(), line))
-    return tuple(found)
+        directives.append(_Directive(match["word"], match["rest"].strip(), match.start(), match.end(), line))
+    return tuple(directives)

@@ -124,11 +124,11 @@ def _file_of(library: ctypes.CDLL) -> str | None:
     """The file of a loaded library."""
     if sys.platform == "win32":
         buffer = ctypes.create_unicode_buffer(32768)
-        found = ctypes.windll.kernel32.GetModuleFileNameW(ctypes.c_void_p(library._handle), buffer, len(buffer))
-        return buffer.value if found else None
+        length = ctypes.windll.kernel32.GetModuleFileNameW(ctypes.c_void_p(library._handle), buffer, len(buffer))
+        return buffer.value if length else None
     info = _DlInfo()
     dladdr = ctypes.CDLL(None).dladdr
     dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_DlInfo))
     address = ctypes.cast(library.shaderc_compiler_initialize, ctypes.c_void_p)
-    found = dladdr(address, ctypes.byref(info)) and info.dli_fname
-    return str(info.dli_fname, "utf-8", "surrogateescape") if found else None
+    file_name = dladdr(address, ctypes.byref(info)) and info.dli_fname
+    return str(info.dli_fname, "utf-8", "surrogateescape") if file_name else None

@@ -38,14 +38,14 @@ def read_both(device: LogicalDevice) -> Reading | None:
     if suffix is None or domain is None or not {_DEVICE_DOMAIN, domain} <= _domains(device, suffix):
         return None
     domains = _DEVICE_DOMAIN, domain
-    infos = vk.array(_INFO, [vk.struct(_INFO, sType=_INFO_TYPE, timeDomain=each) for each in domains])
+    infos = vk.array(_INFO, [vk.struct(_INFO, sType=_INFO_TYPE, timeDomain=domain) for domain in domains])
     call = f"vkGetCalibratedTimestamps{suffix}"
-    found, error = vk.ffi.new("uint64_t[2]"), vk.ffi.new("uint64_t*")
+    ticks, error = vk.ffi.new("uint64_t[2]"), vk.ffi.new("uint64_t*")
     tries = []
     for _ in range(_TRIES):
-        vk.check(getattr(device.fn, call)(device.handle, 2, infos, found, error), call, device)
-        tries.append(Reading(found[0], round(found[1] * (clock.resolution * 1e9)), error[0]))
-    return min(tries, key=lambda each: each.error_ns)
+        vk.check(getattr(device.fn, call)(device.handle, 2, infos, ticks, error), call, device)
+        tries.append(Reading(ticks[0], round(ticks[1] * (clock.resolution * 1e9)), error[0]))
+    return min(tries, key=lambda sample: sample.error_ns)
 
 
 def _domains(device: LogicalDevice, suffix: str) -> set[int]:

@@ -49,15 +49,15 @@ def asked_for_cpu(devices: Sequence[PhysicalDevice]) -> bool:
 
 def reason(devices: Sequence[PhysicalDevice]) -> str:
     """Returns the likely reason why there is no GPU, in one line."""
-    unfit = [f"{each.name} is not usable ({', '.join(each.unfit())})" for each in devices if each.kind != "cpu"]
-    broken = [f"the driver manifest {each.path} {each.problem}" for each in problems()]
-    found = [*unfit, *broken, *render_node_problems()]
-    return "; ".join(found) or "no driver offers a GPU"
+    unfit = [f"{device.name} is not usable ({', '.join(device.unfit())})" for device in devices if device.kind != "cpu"]
+    broken = [f"the driver manifest {problem.path} {problem.problem}" for problem in problems()]
+    reasons = [*unfit, *broken, *render_node_problems()]
+    return "; ".join(reasons) or "no driver offers a GPU"
 
 
 def problems() -> list[manifests.Manifest]:
     """Returns the manifests that no driver can be loaded from."""
-    return [*manifests.left_out, *[each for each in manifests.find() if each.problem]]
+    return [*manifests.left_out, *[manifest for manifest in manifests.find() if manifest.problem]]
 
 
 def render_node_problems(folder: Path = Path("/dev/dri")) -> list[str]:

@@ -41,17 +41,17 @@ def executables_of(pipeline: ComputePipeline) -> list[Executable]:
     device, call = pipeline.device, "vkGetPipelineExecutablePropertiesKHR"
     info = vk.struct("VkPipelineInfoKHR", pipeline=pipeline.handle)
     function = getattr(device.fn, call)
-    found = vk.enumerate_all(call, "VkPipelineExecutablePropertiesKHR", device.handle, info, function=function)
-    return [_executable(pipeline, index, properties) for index, properties in enumerate(found)]
+    executables = vk.enumerate_all(call, "VkPipelineExecutablePropertiesKHR", device.handle, info, function=function)
+    return [_executable(pipeline, index, properties) for index, properties in enumerate(executables)]
 
 
 def _executable(pipeline: ComputePipeline, index: int, properties: Any) -> Executable:
     device, call = pipeline.device, "vkGetPipelineExecutableStatisticsKHR"
     info = vk.struct("VkPipelineExecutableInfoKHR", pipeline=pipeline.handle, executableIndex=index)
     function = getattr(device.fn, call)
-    found = vk.enumerate_all(call, "VkPipelineExecutableStatisticKHR", device.handle, info, function=function)
-    figures = {_text(each.name): _figure(each) for each in found}
-    descriptions = {_text(each.name): _text(each.description) for each in found}
+    statistics = vk.enumerate_all(call, "VkPipelineExecutableStatisticKHR", device.handle, info, function=function)
+    figures = {_text(statistic.name): _figure(statistic) for statistic in statistics}
+    descriptions = {_text(statistic.name): _text(statistic.description) for statistic in statistics}
     return Executable(
         _text(properties.name), properties.subgroupSize, figures, descriptions, _representations(pipeline, info)
     )

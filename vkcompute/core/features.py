@@ -89,10 +89,10 @@ def query(physical: Any, version: tuple[int, int, int], extensions: Collection[s
     """Returns every known feature by name: True if the device has it."""
     head, structures = _chain(version, extensions)
     vk.lib.vkGetPhysicalDeviceFeatures2(physical, head)
-    found = {name: bool(value) for name, value in vk.to_python(head.features).items()}
+    supported = {name: bool(value) for name, value in vk.to_python(head.features).items()}
     for structure in structures:
-        found.update((name, bool(getattr(structure, name))) for name in _names(structure))
-    return found
+        supported.update((name, bool(getattr(structure, name))) for name in _names(structure))
+    return supported
 
 
 def disabled(text: str, known: Collection[str]) -> list[str]:

@@ -20,4 +20,4 @@ def fails_store_forwarding() -> bool:
     except OSError:
         return False
     is_intel = ["vendor_id", ":", "GenuineIntel"] in fields
-    return is_intel and any(each[:1] == ["flags"] and "avx512f" in each for each in fields)
+    return is_intel and any(field[:1] == ["flags"] and "avx512f" in field for field in fields)

@@ -34,19 +34,21 @@ def remedy_without_driver() -> str:
     names += [name for name in manifests.SELECTED_BY if os.environ.get(name) == ""]  # by which the loader takes none
     given = " and ".join(f"{name}={os.environ[name]}" for name in names)
     remedy = f"{given} restricts the choice: correct or unset it, or {_INSTALL}" if given else _INSTALL
-    return "; ".join([*[f"{each.path} {each.problem}" for each in manifests.find() if each.problem], remedy])
+    return "; ".join(
+        [*[f"{manifest.path} {manifest.problem}" for manifest in manifests.find() if manifest.problem], remedy]
+    )
 
 
 def layers() -> list[str]:
     """Returns the names of the layers that the loader finds."""
-    found = vk.enumerate_all("vkEnumerateInstanceLayerProperties", "VkLayerProperties")
-    return [vk.ffi.string(layer.layerName).decode() for layer in found]
+    layers = vk.enumerate_all("vkEnumerateInstanceLayerProperties", "VkLayerProperties")
+    return [vk.ffi.string(layer.layerName).decode() for layer in layers]
 
 
 def extensions() -> list[str]:
     """Returns the names of the instance extensions of the loader and its drivers."""
-    found = vk.enumerate_all("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties", vk.NULL)
-    return [vk.ffi.string(extension.extensionName).decode() for extension in found]
+    extensions = vk.enumerate_all("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties", vk.NULL)
+    return [vk.ffi.string(extension.extensionName).decode() for extension in extensions]
 
 
 class Instance(Handle):
@@ -83,14 +85,16 @@ class Instance(Handle):
 
         If a manifest is not JSON, a loader of Vulkan 1.3.239 says that memory runs out, and takes no driver.
         """
-        found = manifests.find()
-        broken, usable = ([each for each in found if bool(each.problem) is wrong] for wrong in (True, False))
+        every = manifests.find()
+        broken, usable = (
+            [manifest for manifest in every if bool(manifest.problem) is wrong] for wrong in (True, False)
+        )
         exhausted = error.result == "VK_ERROR_OUT_OF_HOST_MEMORY" and bool(broken)
         if exhausted and usable:
-            for each in broken:
+            for manifest in broken:
                 text = "the driver manifest %s %s; it is left out"
-                deferred_calls.call(partial(logger.warning, text, each.path, each.problem))
-            selected = os.pathsep.join(str(each.path) for each in usable)
+                deferred_calls.call(partial(logger.warning, text, manifest.path, manifest.problem))
+            selected = os.pathsep.join(str(manifest.path) for manifest in usable)
             os.environ.update(dict.fromkeys(manifests.SELECTED_BY, selected))
             manifests.left_out += broken
             return self._create()

@@ -97,7 +97,7 @@ def _is_encodable(name: str) -> bool:
 
 def _listed(paths: str) -> list[Path]:
     """Returns the files of a list of files and folders."""
-    entries = [Path(each) for each in paths.split(os.pathsep) if each]
+    entries = [Path(entry) for entry in paths.split(os.pathsep) if entry]
     return [path for entry in entries for path in (_inside(entry) if os.path.isdir(entry) else [entry])]
 
 

@@ -128,8 +128,10 @@ class PhysicalDevice:
     @cached_property
     def extensions(self) -> frozenset[str]:
         """The names of the device extensions."""
-        found = vk.enumerate_all("vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", self.handle, vk.NULL)
-        return frozenset(vk.ffi.string(extension.extensionName).decode() for extension in found)
+        available = vk.enumerate_all(
+            "vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", self.handle, vk.NULL
+        )
+        return frozenset(vk.ffi.string(extension.extensionName).decode() for extension in available)
 
     @cached_property
     def features(self) -> dict[str, bool]:
@@ -138,8 +140,8 @@ class PhysicalDevice:
         Raises:
             ValueError: `VKCOMPUTE_DISABLE_FEATURES` names one that is not known.
         """
-        found = features.query(self.handle, self.api_version, self.extensions)
-        return found | dict.fromkeys(features.disabled(os.environ.get(features.DISABLED, ""), found), False)
+        supported = features.query(self.handle, self.api_version, self.extensions)
+        return supported | dict.fromkeys(features.disabled(os.environ.get(features.DISABLED, ""), supported), False)
 
     @cached_property
     def matrix_products(self) -> tuple[MatrixProduct, ...]:
@@ -198,8 +200,11 @@ class PhysicalDevice:
     @property
     def varies_subgroups(self) -> bool:
         """True if the driver chooses among several sizes of subgroups for each pipeline that asks for none."""
-        found = self.properties
-        return bool(found.get("minSubgroupSize", self.subgroup_size) < found.get("maxSubgroupSize", self.subgroup_size))
+        properties = self.properties
+        return bool(
+            properties.get("minSubgroupSize", self.subgroup_size)
+            < properties.get("maxSubgroupSize", self.subgroup_size)
+        )
 
     @cached_property
     def subgroup_operations(self) -> frozenset[str]:
@@ -211,14 +216,14 @@ class PhysicalDevice:
     def queue_families(self) -> tuple[QueueFamily, ...]:
         """The queue families, in the driver's order."""
         call = "vkGetPhysicalDeviceQueueFamilyProperties"
-        found = vk.enumerate_all(call, "VkQueueFamilyProperties", self.handle)
-        return tuple(_family(index, entry) for index, entry in enumerate(found))
+        families = vk.enumerate_all(call, "VkQueueFamilyProperties", self.handle)
+        return tuple(_family(index, entry) for index, entry in enumerate(families))
 
     @cached_property
     def _memory_properties(self) -> Any:
-        found = vk.ffi.new("VkPhysicalDeviceMemoryProperties*")
-        vk.lib.vkGetPhysicalDeviceMemoryProperties(self.handle, found)
-        return found
+        properties = vk.ffi.new("VkPhysicalDeviceMemoryProperties*")
+        vk.lib.vkGetPhysicalDeviceMemoryProperties(self.handle, properties)
+        return properties
 
     @cached_property
     def memory_heaps(self) -> tuple[MemoryHeap, ...]:
@@ -231,8 +236,13 @@ class PhysicalDevice:
         """The memory types, in the driver's order: faster ones come first."""
         types = self._memory_properties.memoryTypes[0 : self._memory_properties.memoryTypeCount]
         return tuple(
-            MemoryType(i, each.heapIndex, vk.flags("VK_MEMORY_PROPERTY_", each.propertyFlags), each.propertyFlags)
-            for i, each in enumerate(types)
+            MemoryType(
+                i,
+                memory_type.heapIndex,
+                vk.flags("VK_MEMORY_PROPERTY_", memory_type.propertyFlags),
+                memory_type.propertyFlags,
+            )
+            for i, memory_type in enumerate(types)
         )
 
     @property

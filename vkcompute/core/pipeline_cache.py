@@ -33,10 +33,10 @@ class PipelineCache(Handle):
         driver = bytes(physical.properties["driverUUID"]) + physical.driver_version.to_bytes(4, "little")
         identity = physical.pipeline_cache_uuid + driver
         self._path = disk.cache_folder() / "pipelines" / f"{hashlib.sha256(identity).hexdigest()[:32]}.bin"
-        found = disk.read_cached(self._path) or b""
+        data = disk.read_cached(self._path) or b""
         self._deletions: list[Deletion] = []
         try:
-            self.handle = self._create(found if self._fits(found) else b"")
+            self.handle = self._create(data if self._fits(data) else b"")
         except VulkanError as error:
             text = "discarding the pipeline cache %s: %s"
             deferred_calls.call(partial(logger.warning, text, self._path, error))

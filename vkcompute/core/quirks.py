@@ -165,9 +165,9 @@ def _quirks(driver: int, info: str) -> Quirks:
     """Returns the quirks of a version; one that `info` does not tell counts as 0."""
     number = re.search(r"\d+", info)
     version = int(number[0]) if number else 0
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, (first, stop), quirk in _TABLE:
         if vk.constant(name) == driver and first <= version < stop:
             for key, value in quirk.items():
-                found[key] = (*found.get(key, ()), *value) if isinstance(value, tuple) else value
-    return Quirks(**found)
+                settings[key] = (*settings.get(key, ()), *value) if isinstance(value, tuple) else value
+    return Quirks(**settings)

@@ -171,8 +171,8 @@ def _result_names() -> dict[int, str]:
     errors = {name: value for name, value in vars(binding).items() if name.startswith("VK_ERROR_")}
     others = ("VK_SUCCESS", "VK_NOT_READY", "VK_TIMEOUT", "VK_INCOMPLETE")
     # Among aliases, the binding lists the core name first.
-    found = {-abs(value): name for name, value in reversed(errors.items()) if isinstance(value, int)}
-    return found | {constant(name): name for name in others}
+    names = {-abs(value): name for name, value in reversed(errors.items()) if isinstance(value, int)}
+    return names | {constant(name): name for name in others}
 
 
 def result_name(result: int) -> str:

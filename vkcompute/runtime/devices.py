@@ -48,7 +48,7 @@ class DeviceInfo:
         return f"<device {self.index}: {self.name}, {about}{unfit}{default}>"
 
     def _repr_html_(self) -> str:
-        return html_facts(self.name, [(each.name, getattr(self, each.name)) for each in fields(self)])
+        return html_facts(self.name, [(field.name, getattr(self, field.name)) for field in fields(self)])
 
 
 class DeviceList(list[DeviceInfo]):
@@ -56,8 +56,16 @@ class DeviceList(list[DeviceInfo]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (each.index, each.name, each.kind, each.driver, each.vulkan, nbytes(each.memory_nbytes), _use(each))
-            for each in self
+            (
+                device.index,
+                device.name,
+                device.kind,
+                device.driver,
+                device.vulkan,
+                nbytes(device.memory_nbytes),
+                _use(device),
+            )
+            for device in self
         ]
         return html_rows(("", "name", "kind", "driver", "Vulkan", "memory", ""), rows)
 
@@ -73,12 +81,12 @@ def devices() -> DeviceList:
         NoVulkanLoader, NoDevice: the Vulkan loader, or every driver, is missing.
     """
     with Instance() as instance:
-        found = enumerate_devices(instance)
+        physical_devices = enumerate_devices(instance)
         try:
-            default = choose(found, environment=os.environ.get("VKCOMPUTE_DEVICE")).index
+            default = choose(physical_devices, environment=os.environ.get("VKCOMPUTE_DEVICE")).index
         except NoDevice:
             default = -1
-        return DeviceList([_info(device, device.index == default) for device in found])
+        return DeviceList([_info(device, device.index == default) for device in physical_devices])
 
 
 def _info(device: PhysicalDevice, is_default: bool) -> DeviceInfo:

@@ -378,10 +378,10 @@ def default_runtime() -> Runtime:
     with _opening.lock:
         if not _default or _default[0].closed or _default[0].inherited:
             _default[:] = [Runtime()]
-        found = _default[0]
+        runtime = _default[0]
     if deferred_calls.waiting:
         deferred_calls.run()
-    return found
+    return runtime
 
 
 def set_default_runtime(runtime: Runtime | None) -> None:
@@ -420,7 +420,9 @@ def current_runtime(operand: _Holder | None = None) -> Runtime:
 
 def _usable() -> list[Runtime]:
     """Returns the open runtimes of this process."""
-    return [each for each in contexts() if isinstance(each, Runtime) and not (each.closed or each.inherited)]
+    return [
+        context for context in contexts() if isinstance(context, Runtime) and not (context.closed or context.inherited)
+    ]
 
 
 def _close_all() -> None:

@@ -25,7 +25,7 @@ def install_as_triton() -> None:
         with suppress(ImportError):
             import_module(f"torch._inductor.runtime.{name}")
     package = __name__.rpartition(".")[0]
-    for name in [each for each in sys.modules if each.startswith("triton.")]:  # Triton's own
+    for name in [module for module in sys.modules if module.startswith("triton.")]:  # Triton's own
         del sys.modules[name]
     sys.modules["triton"] = sys.modules[package]
     for name in _MODULES:

@@ -93,7 +93,7 @@ class Mark:
             points = [self._point(bench, x, named) for x in bench.x_vals]
             table = [(*xs, *[line[0] for line in lines]) for xs, lines in points]
             text = [",".join([*bench.x_names, *bench.line_names])]
-            text += [",".join(str(each) for each in row) for row in table]
+            text += [",".join(str(cell) for cell in row) for row in table]
             if print_data:
                 print(f"{bench.plot_name}:", *text, sep="\n")
             if save_path:
@@ -110,8 +110,8 @@ class Mark:
         if len(values) != len(bench.x_names):
             raise ValueError(f"{bench.plot_name} has x_names {', '.join(bench.x_names)}; got the values {values}")
         given = {**dict(zip(bench.x_names, values, strict=True)), **bench.args, **named}
-        found = [self.fn(**given, **{bench.line_arg: line}) for line in bench.line_vals]
-        return values, [tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in found]
+        measured = [self.fn(**given, **{bench.line_arg: line}) for line in bench.line_vals]
+        return values, [tuple(value) if isinstance(value, (tuple, list)) else (value,) for value in measured]
 
 
 def _demand(package: str, use: str, name: str) -> None:
@@ -164,5 +164,5 @@ def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callab
 
 def assert_close(x: Any, y: Any, atol: float = 1e-2, rtol: float = 1e-2, err_msg: str = "") -> None:
     """Raises AssertionError unless two arrays are equal within tolerances."""
-    one, other = (each.numpy() if hasattr(each, "numpy") else np.asarray(each) for each in (x, y))
+    one, other = (value.numpy() if hasattr(value, "numpy") else np.asarray(value) for value in (x, y))
     np.testing.assert_allclose(one, other, atol=atol, rtol=rtol, err_msg=err_msg)

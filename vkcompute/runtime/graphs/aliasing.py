@@ -45,8 +45,8 @@ def apart(read: Array, written: Array, *, unless_same: bool) -> list[Apart]:
 
 def apart_from_writes(read: Array, tasks: Iterable[Task]) -> list[Apart]:
     """Returns the rules for an array and what tasks write; as `apart`."""
-    ranges = [each for task in tasks for each in task.writes]
-    return [Apart(read.range, each, unless_same=False) for each in ranges if _may_overlap(read.buffer, each[0])]
+    ranges = [write for task in tasks for write in task.writes]
+    return [Apart(read.range, range_, unless_same=False) for range_ in ranges if _may_overlap(read.buffer, range_[0])]
 
 
 def may_overlap(one: Array, other: Array) -> bool:
@@ -58,7 +58,7 @@ def may_overlap(one: Array, other: Array) -> bool:
 
 
 def _may_overlap(one: Buffer, other: Buffer) -> bool:
-    places = [each for each in (one, other) if isinstance(each, Placeholder)]
+    places = [placeholder for placeholder in (one, other) if isinstance(placeholder, Placeholder)]
     return one is not other and bool(places) and all(place.is_input for place in places)
 
 

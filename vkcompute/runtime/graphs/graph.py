@@ -115,7 +115,9 @@ class Graph:
         current.end(self)
         scheduler = self.runtime.scheduler
         with scheduler.device.lock:
-            scheduler.recordings = tuple([each for each in scheduler.recordings if each() not in (None, self)])
+            scheduler.recordings = tuple(
+                [recording for recording in scheduler.recordings if recording() not in (None, self)]
+            )
 
     def _leave(self) -> None:
         """Ends a recording whose end was interrupted."""
@@ -180,9 +182,9 @@ class Graph:
         """
         if self._inputs.arrays and self.owns(array):
             tasks = self._tasks[self._made_after[id(array)] :]
-            for each in operands:
-                if isinstance(each, Array) and not each.is_pending:
-                    self._apart += apart_from_writes(each, tasks)
+            for operand in operands:
+                if isinstance(operand, Array) and not operand.is_pending:
+                    self._apart += apart_from_writes(operand, tasks)
 
     def report(self, n_words: int, read: Callable[[HostArray], Exception | None]) -> Array:
         """Returns an array of uint32 for the next launch, which is zero before it; `read` is called with it after.
@@ -388,7 +390,7 @@ class Graph:
             compute_readers(task.writes)
         for task in tasks:  # first: all of them are added, or none
             outer._check(task)
-        outer._apart += [each.rebased(buffer_map) for each in self._apart]
+        outer._apart += [constraint.rebased(buffer_map) for constraint in self._apart]
         outer._tasks += tasks * times
         return outer._recorded()
 

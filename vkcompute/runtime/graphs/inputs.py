@@ -53,7 +53,7 @@ class Inputs:
     @property
     def arrays(self) -> dict[str, Array]:
         """The placeholders of the inputs that are arrays."""
-        return {name: each for name, each in self._placeholders.items() if isinstance(each, Array)}
+        return {name: placeholder for name, placeholder in self._placeholders.items() if isinstance(placeholder, Array)}
 
     def key(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """A key for the inputs of a run: equal keys mean equal inputs.

@@ -106,8 +106,8 @@ class RecordingCache:
         if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
             buffer_map = {**buffer_map, **staging.buffer_map}
-        for each in self._apart:
-            each.rebased(inputs[0]).check(self._runtime)
+        for constraint in self._apart:
+            constraint.rebased(inputs[0]).check(self._runtime)
         bindings: Bindings = {}
         scheduler, pin = self._runtime.scheduler, Pin()
         scheduler.residency.pin(pin, [place[0] for place in (*inputs[0].values(), *buffer_map.values())])
@@ -129,6 +129,6 @@ class RecordingCache:
         self._pool.close()
 
 
-def _drop_others(found: WeakSet[RecordingCache]) -> None:
-    for recordings in list(found):
+def _drop_others(caches: WeakSet[RecordingCache]) -> None:
+    for recordings in list(caches):
         recordings.drop_others()

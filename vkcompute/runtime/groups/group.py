@@ -162,22 +162,22 @@ class GroupKernel(Launchable):
     def _rows(self, args: Iterable[Any]) -> tuple[range, ...]:
         """The rows of each device, which are the same for all sharded arrays."""
         self.group.require_open()
-        arrays = [each for each in args if isinstance(each, (GroupArray, Array))]
+        arrays = [array for array in args if isinstance(array, (GroupArray, Array))]
         for array in arrays:
             if isinstance(array, Array) or array.group is not self.group:
                 raise ValueError(
                     f"an array of shape {array.shape} is not of {self.group}; pass group.array(it), or "
                     "group.replicate(it)"
                 )
-        found = {array.rows for array in arrays if isinstance(array, GroupArray) and array.rows is not None}
-        if len(found) > 1:
-            given = " and ".join("/".join(str(len(rows)) for rows in each) for each in found)
+        divisions = {array.rows for array in arrays if isinstance(array, GroupArray) and array.rows is not None}
+        if len(divisions) > 1:
+            given = " and ".join("/".join(str(len(rows)) for rows in division) for division in divisions)
             raise ValueError(
                 f"arrays of one launch are sharded alike; got {given} rows; make them anew: group.array(old)"
             )
-        if not found:
+        if not divisions:
             raise ValueError("a launch on a group takes a sharded array, made by group.array, empty or zeros")
-        return found.pop()
+        return divisions.pop()
 
 
 def _of_device(value: Any, index: int, rows: range) -> Any:
@@ -211,17 +211,18 @@ class DeviceGroup(Handle):
         with ExitStack() as opening:
             given = [*(_usable() if devices is None else devices)]
             self.runtimes = tuple(
-                each if isinstance(each, Runtime) else opening.enter_context(closing(Runtime(each))) for each in given
+                entry if isinstance(entry, Runtime) else opening.enter_context(closing(Runtime(entry)))
+                for entry in given
             )
             keys = [
-                each if each is runtime else runtime.device.physical.index
-                for each, runtime in zip(given, self.runtimes, strict=True)
+                entry if entry is runtime else runtime.device.physical.index
+                for entry, runtime in zip(given, self.runtimes, strict=True)
             ]
             if not keys or len({*keys}) < len(keys):
                 raise ValueError(f"a group has at least one device, and each once; got {given}")
             for runtime in self.runtimes:
                 runtime.require_open()
-            self._owned = [runtime for each, runtime in zip(given, self.runtimes, strict=True) if each is not runtime]
+            self._owned = [runtime for entry, runtime in zip(given, self.runtimes, strict=True) if entry is not runtime]
             opening.pop_all()
         self._n_measured, self.launched = 0, [0] * len(keys)
         self._weights = normalized([1.0] * len(keys), len(keys))
@@ -322,7 +323,7 @@ class DeviceGroup(Handle):
 
         The others would do their part at once.
         """
-        recording = [each.scheduler.recording() is not None for each in self.runtimes]
+        recording = [runtime.scheduler.recording() is not None for runtime in self.runtimes]
         if any(recording) and not all(recording):
             raise ValueError(
                 f"{what} is recorded on all of its devices or on none; {sum(recording)} of {len(recording)} record a "
@@ -393,8 +394,8 @@ class Balance:
 
 def _usable() -> list[int]:
     with Instance() as instance:  # if there is none, opening the first one raises the reason
-        found = enumerate_devices(instance)
-        usable = [device for device in found if not device.unfit()]
+        physical_devices = enumerate_devices(instance)
+        usable = [device for device in physical_devices if not device.unfit()]
         if usable and all(device.kind == "cpu" for device in usable):
-            cpu_fallback.warn_once(usable[0], found)
+            cpu_fallback.warn_once(usable[0], physical_devices)
         return [device.index for device in usable] or [0]

@@ -78,7 +78,7 @@ class Profile(Trace):
         scheduler = self.runtime.scheduler
         self.runtime.require_open()
         begin_block(self)
-        self._before = {id(each): _count(each) for each in contexts()}
+        self._before = {id(context): _count(context) for context in contexts()}
         with scheduler.device.lock:
             if scheduler.profile is not None:
                 raise ValueError("this runtime is being profiled already; leave that `with runtime.profile()` first")
@@ -131,9 +131,9 @@ class Profile(Trace):
 
     def _elsewhere(self) -> str:
         """Returns a note on the runtimes on which tasks ran meanwhile."""
-        ran = [(each, _count(each) - self._before.get(id(each), 0)) for each in contexts()]
-        found = [f"{n} on {each!r}" for each, n in ran if n > 0 and each is not self.runtime]
-        return f"No task ran on this runtime, but {', '.join(found)}; profile that one" if found else ""
+        ran = [(context, _count(context) - self._before.get(id(context), 0)) for context in contexts()]
+        others = [f"{n} on {context!r}" for context, n in ran if n > 0 and context is not self.runtime]
+        return f"No task ran on this runtime, but {', '.join(others)}; profile that one" if others else ""
 
     def start(self, queue: CommandQueue) -> int:
         """Called by the scheduler before it records a task; returns the time for `stop`."""
@@ -209,4 +209,4 @@ def _read_both(queue: CommandQueue) -> Reading:
             took = time.perf_counter_ns() - before
             if (ticks := pool.read(0, 1)) is not None:
                 tries.append(Reading(ticks[0], before + took // 2, took // 2))
-    return min(tries, key=lambda each: each.error_ns)
+    return min(tries, key=lambda sample: sample.error_ns)

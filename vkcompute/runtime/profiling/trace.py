@@ -90,10 +90,10 @@ class Row:
     gb_per_s: float
 
     @classmethod
-    def of(cls, name: str, track: str, each: Sequence[HostTime | TaskTime]) -> Row:
-        total, nbytes = sum(span.ns for span in each), sum(span.nbytes for span in each)
-        longest, nbytes = max(span.ns for span in each), 0 if name == "launch" else nbytes
-        return cls(name, track, len(each), total / 1e6, total / len(each) / 1e3, longest / 1e3, nbytes / (total or 1))
+    def of(cls, name: str, track: str, spans: Sequence[HostTime | TaskTime]) -> Row:
+        total, nbytes = sum(span.ns for span in spans), sum(span.nbytes for span in spans)
+        longest, nbytes = max(span.ns for span in spans), 0 if name == "launch" else nbytes
+        return cls(name, track, len(spans), total / 1e6, total / len(spans) / 1e3, longest / 1e3, nbytes / (total or 1))
 
     def cells(self) -> tuple[str, ...]:
         """Returns the row as text."""
@@ -130,14 +130,14 @@ class Trace:
 
     def rows(self) -> list[Row]:
         """Returns the rows of the table."""
-        found: list[Row] = []
-        for spans in ([(each.queue, each) for each in self.tasks], [(each.thread, each) for each in self.host]):
+        every: list[Row] = []
+        for spans in ([(task.queue, task) for task in self.tasks], [(span.thread, span) for span in self.host]):
             named: dict[tuple[str, str], list[HostTime | TaskTime]] = defaultdict(list)
-            for track, each in spans:
-                named[each.name, track].append(each)
-            rows = [Row.of(name, track, each) for (name, track), each in named.items()]
-            found += sorted(rows, key=lambda row: -row.total_ms)
-        return found
+            for track, span in spans:
+                named[span.name, track].append(span)
+            rows = [Row.of(name, track, group) for (name, track), group in named.items()]
+            every += sorted(rows, key=lambda row: -row.total_ms)
+        return every
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a trace in Chrome's format, for ui.perfetto.dev; to a file called *.html the page of `html()`.
@@ -163,19 +163,19 @@ class Trace:
         drawn, n_spans, origin = self._drawn(), sum(1 for _ in self._spans()), self._origin()
         by_track: dict[str, list[Any]] = {track: [] for track in drawn}
         for track, spans in drawn.items():
-            for row, each in spans:
-                name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
-                nbytes = 0 if each.name == "launch" else each.nbytes
-                by_track[track].append((name, (each.start_ns - origin) / 1e6, each.ns / 1e6, nbytes, row))
+            for row, span in spans:
+                name = f"{span.name} {span.what}".strip() if isinstance(span, HostTime) else span.name
+                nbytes = 0 if span.name == "launch" else span.nbytes
+                by_track[track].append((name, (span.start_ns - origin) / 1e6, span.ns / 1e6, nbytes, row))
         more = f", the longest {_MOST_DRAWN:,} of {n_spans:,}" if n_spans > _MOST_DRAWN else ""
-        found = {
+        table = {
             "title": f"{self!r}{more}. {self.note}".rstrip(". "),
             "tracks": [*drawn],
             "spans": list(by_track.values()),
             "headings": _HEADINGS,
             "rows": [row.cells() for row in self.rows()],
         }
-        data = json.dumps(found).replace("<", "\\u003c")  # no end tag inside the script
+        data = json.dumps(table).replace("<", "\\u003c")  # no end tag inside the script
         return _PAGE.read_text(encoding="utf-8").replace("/*PROFILE*/null", data)
 
     def _repr_html_(self) -> str:
@@ -226,15 +226,15 @@ class Trace:
     def _bars(self) -> dict[str, dict[str, list[tuple[float, float]]]]:
         """Returns starts and lengths in ms, by name and track; of more than 20 names, the shortest are "others"."""
         total: dict[str, int] = defaultdict(int)
-        for _, each in self._spans():
-            total[each.name] += each.ns
+        for _, span in self._spans():
+            total[span.name] += span.ns
         longest = sorted(total, key=lambda name: -total[name])
         others = longest[_MOST_NAMES - 1 :] if len(longest) > _MOST_NAMES else []
         bars: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
         origin = self._origin()
-        for track, each in self._spans():
-            name = f"{len(others)} others" if each.name in others else each.name
-            bars[name][track].append(((each.start_ns - origin) / 1e6, each.ns / 1e6))
+        for track, span in self._spans():
+            name = f"{len(others)} others" if span.name in others else span.name
+            bars[name][track].append(((span.start_ns - origin) / 1e6, span.ns / 1e6))
         return bars
 
     def _tracks(self) -> list[str]:
@@ -254,18 +254,18 @@ class Trace:
 
         Nested calls are in rows below the call that contains them. A row is used again once it is free.
         """
-        spans = sorted(self._spans(), key=lambda each: -each[1].ns)[:_MOST_DRAWN]
-        found: dict[str, list[tuple[int, HostTime | TaskTime]]] = {track: [] for track in self._tracks()}
-        ends: dict[str, list[int]] = {track: [] for track in found}
-        for track, each in sorted(spans, key=lambda each: (each[1].start_ns, -each[1].stop_ns)):
+        spans = sorted(self._spans(), key=lambda pair: -pair[1].ns)[:_MOST_DRAWN]
+        rows_by_track: dict[str, list[tuple[int, HostTime | TaskTime]]] = {track: [] for track in self._tracks()}
+        ends: dict[str, list[int]] = {track: [] for track in rows_by_track}
+        for track, span in sorted(spans, key=lambda pair: (pair[1].start_ns, -pair[1].stop_ns)):
             rows = ends[track]
-            row = next((at for at, end in enumerate(rows) if end <= each.start_ns), len(rows))
-            rows[row : row + 1] = [each.stop_ns]
-            found[track].append((row, each))
-        return {track: placed for track, placed in found.items() if placed}
+            row = next((at for at, end in enumerate(rows) if end <= span.start_ns), len(rows))
+            rows[row : row + 1] = [span.stop_ns]
+            rows_by_track[track].append((row, span))
+        return {track: placed for track, placed in rows_by_track.items() if placed}
 
     def _origin(self) -> int:
-        return min((each.start_ns for _, each in self._spans()), default=0)
+        return min((span.start_ns for _, span in self._spans()), default=0)
 
     def _events(self, tracks: dict[str, int]) -> Iterator[dict[str, Any]]:
         origin = self._origin()
@@ -273,12 +273,12 @@ class Trace:
         def at(ns: int, track: str) -> dict[str, Any]:
             return {"ts": (ns - origin) / 1e3, "pid": 1, "tid": tracks[track]}  # in us
 
-        for track, each in self._spans():
-            name = f"{each.name} {each.what}".strip() if isinstance(each, HostTime) else each.name
-            detail: dict[str, float] = {"bytes": each.nbytes} if each.nbytes else {}
-            if detail and each.ns and each.name != "launch":
-                detail["GB/s"] = round(each.nbytes / each.ns, 3)
-            yield {"name": name, "ph": "X", **at(each.start_ns, track), "dur": each.ns / 1e3, "args": detail}
+        for track, span in self._spans():
+            name = f"{span.name} {span.what}".strip() if isinstance(span, HostTime) else span.name
+            detail: dict[str, float] = {"bytes": span.nbytes} if span.nbytes else {}
+            if detail and span.ns and span.name != "launch":
+                detail["GB/s"] = round(span.nbytes / span.ns, 3)
+            yield {"name": name, "ph": "X", **at(span.start_ns, track), "dur": span.ns / 1e3, "args": detail}
         for number, task in enumerate(self.tasks):
             flow = {"name": "launch", "cat": "launch", "id": number}
             yield {**flow, "ph": "s", **at(task.enqueued_ns, task.thread)}

@@ -307,12 +307,12 @@ def _store(returned: object, sinks: Sequence[Array]) -> None:
         ValueError: an array has another shape than its sink.
     """
     results = returned if isinstance(returned, (tuple, list)) else (returned,)
-    if not sinks or all(isinstance(each, (Future, NoneType)) for each in results):
+    if not sinks or all(isinstance(result, (Future, NoneType)) for result in results):
         return
-    if all(any(each is sink for sink in sinks) for each in results):
+    if all(any(result is sink for sink in sinks) for result in results):
         return
-    if len(results) != len(sinks) or not all(isinstance(each, (Array, NoneType)) for each in results):
-        got = ", ".join(type(each).__name__ for each in results)
+    if len(results) != len(sinks) or not all(isinstance(result, (Array, NoneType)) for result in results):
+        got = ", ".join(type(result).__name__ for result in results)
         raise TypeError(
             f"work stores its results in the arrays of the sinks and returns None, or returns a device array per sink, "
             f"here {len(sinks)}; got {got}"
