@@ -152,6 +152,10 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names.clear()
 
 
+def test_the_page_on_what_devices_lack() -> None:
+    assert run_blocks(ROOT / "docs/devices.md", {"__name__": "devices.md"}) == 1
+
+
 def test_the_page_on_arrays() -> None:
     names: dict[str, Any] = {"__name__": "arrays.md"}
     assert run_blocks(ROOT / "docs/arrays.md", names) == 9

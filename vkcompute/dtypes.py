@@ -2,12 +2,13 @@
 
 Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
 load, store or compute with elements of the type. Kernels have no complex numbers: they take the parts, as two arrays.
-Every device has kernels with numbers of 8 and 16 bits; without the features for them, these are computed in 32 bits
-(ir/small_types.py).
+Every device has kernels with integers and float16; without the features for them, numbers of 8 and 16 bits are computed
+in 32 bits (ir/small_types.py), and those of 64 bits by pairs of words (ir/wide_types.py); float64 if it is asked for.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class DType:
         numpy: the numpy dtype, native byte order.
         element: numpy's name of the scalar type that a kernel's binding declares for such elements.
         features: Vulkan feature names that a kernel with elements of this type needs.
-        native: further features, without which kernels in Python compute such elements in 32 bits.
+        native: further features, without which kernels in Python compute such elements by words of 32 bits.
     """
 
     name: str
@@ -34,26 +35,43 @@ class DType:
     native: tuple[str, ...] = ()
 
 
-def _row(name: str, *features: str, element: str = "", native: tuple[str, ...] = ()) -> DType:
+def _row(name: str, element: str = "", features: tuple[str, ...] = (), native: tuple[str, ...] = ()) -> DType:
     return DType(name, np.dtype(name), element or name, features, native)
 
 
 _BYTES = "shaderInt8", "storageBuffer8BitAccess"
 _HALVES = "shaderInt16", "storageBuffer16BitAccess"
 
+
+def _emulates_doubles() -> bool:
+    """True if float64 is computed by words where the device lacks it: VKCOMPUTE_FLOAT64=emulate."""
+    setting = os.environ.get("VKCOMPUTE_FLOAT64", "refuse")
+    if setting not in ("emulate", "refuse"):
+        raise ValueError(
+            f"VKCOMPUTE_FLOAT64 is emulate or refuse; got {setting!r}; with emulate, devices without float64 compute "
+            "it by words of 32 bits"
+        )
+    return setting == "emulate"
+
+
+def _double(name: str) -> DType:
+    needed = ("shaderFloat64",)
+    return _row(name, native=needed) if _emulates_doubles() else _row(name, features=needed)
+
+
 TABLE: tuple[DType, ...] = (
     _row("bool", element="uint8"),
     _row("int8", native=_BYTES),
     _row("int16", native=_HALVES),
     _row("int32"),
-    _row("int64", "shaderInt64"),
+    _row("int64", native=("shaderInt64",)),
     _row("uint8", native=_BYTES),
     _row("uint16", native=_HALVES),
     _row("uint32"),
-    _row("uint64", "shaderInt64"),
+    _row("uint64", native=("shaderInt64",)),
     _row("float16", native=("shaderFloat16", "storageBuffer16BitAccess")),
     _row("float32"),
-    _row("float64", "shaderFloat64"),
+    _double("float64"),
 )
 
 
@@ -62,9 +80,17 @@ def of_kernels(features: Mapping[str, bool]) -> list[str]:
     return [row.name for row in TABLE if all(features.get(name) for name in row.features)]
 
 
-COMPLEX: tuple[DType, ...] = (_row("complex64"), _row("complex128", "shaderFloat64"))
+def emulated(features: Mapping[str, bool]) -> list[str]:
+    """The names of the dtypes that kernels compute by others on a device with these features."""
+    return [
+        name for name in of_kernels(features) if not all(features.get(feature) for feature in _BY_NAME[name].native)
+    ]
+
+
+COMPLEX: tuple[DType, ...] = (_row("complex64"), _double("complex128"))
 """Dtypes of arrays, and of no kernel: their elements are pairs of floats."""
 
+_BY_NAME = {row.name: row for row in TABLE}
 BY_NUMPY: dict[np.dtype[np.generic], DType] = {row.numpy: row for row in TABLE}
 _COMPLEX_BY_NUMPY = {row.numpy: row for row in COMPLEX}
 

@@ -9,15 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from runtimes import lacks
 
 import vkcompute as vc
 
 pytest.importorskip("sklearn", "1.8")
 pytest.importorskip("scipy", "1.14")
-
-NEEDS_INT64 = {"StandardScaler", "a pipeline"}
-"""They pass NumPy's int64 to the device."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +27,5 @@ def differences() -> dict[str, str]:
 
 
 def test_results_are_numpys(gpu: vc.Runtime, differences: dict[str, str]) -> None:
-    excused = NEEDS_INT64 if lacks(gpu, "int64") else set()
     assert len(differences) > 25
-    assert {name: what for name, what in differences.items() if what and name not in excused} == {}
-    assert all("lacks shaderInt64" in differences[name] or "Int64 needs" in differences[name] for name in excused)
+    assert {name: what for name, what in differences.items() if what} == {}

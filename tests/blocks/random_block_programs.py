@@ -26,7 +26,7 @@ INTEGERS = "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint
 FLOATS = "float16", "bfloat16", "float32", "float64"
 SMALL = "float16", "bfloat16"
 OUTCOMES = "same", "within bounds", "undecided", "needs more workgroup memory"
-FEATURES = {"int64": ("shaderInt64",), "float64": ("shaderFloat64",)}
+FEATURES = {"float64": ("shaderFloat64",)}
 HEAD = """import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 

@@ -14,12 +14,6 @@ from vkcompute import KernelError, ir, tile
 FAR = 1 << 32
 
 
-@pytest.fixture(autouse=True)
-def _has_int64(machine: vkcompute.Runtime | None) -> None:
-    if machine is not None and "shaderInt64" not in machine.device.features:
-        pytest.skip("the device has no int64")
-
-
 @triton.jit
 def there_and_back(x_ptr, out_ptr, far, N: tl.constexpr):
     at = tl.arange(0, N).to(tl.int64)

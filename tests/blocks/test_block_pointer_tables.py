@@ -108,8 +108,6 @@ BEYOND = [(-5, 0), (0, -5), (40, 3), (3, 40), (-70, 70), (2**31 - 80, 0), (-(2**
 def test_accesses_outside_of_an_array_reach_no_other(
     gpu: vkcompute.Runtime, sizes: tuple[int, ...], first_in: int, first_out: int, *, wide: bool
 ) -> None:
-    if wide and "shaderInt64" not in gpu.device.features:
-        pytest.skip("no int64")
     arrays = [np.arange(1, n + 1, dtype=np.float32) + 1000 * at for at, n in enumerate(sizes)]
     outs = [np.full(n, -at - 1, np.float32) for at, n in enumerate(sizes)]
     found = launched(gpu, moved, (len(sizes),), (arrays, outs, first_in, first_out), N=64, WIDE=wide)
@@ -128,8 +126,6 @@ def far(in_ptrs, out_ptr, step: tl.int64):
 
 
 def test_offsets_of_64_bits_reach_no_other_array(gpu: vkcompute.Runtime) -> None:
-    if "shaderInt64" not in gpu.device.features:
-        pytest.skip("no int64")
     table = triton.PointerTable([gpu.array(np.full(64, at + 1, np.float32)) for at in range(4)])
     for step in (1 << 32, 1 << 31, 1 << 62, 64, -64, (1 << 32) + 64, -(1 << 63)):
         out = gpu.empty(8)

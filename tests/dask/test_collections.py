@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtimes import lacks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -269,8 +268,6 @@ def test_what_has_no_device_form_is_an_error() -> None:
 
 
 def test_variances_of_complex_chunks() -> None:
-    if lacks(vc.default_runtime(), "int64"):
-        pytest.skip("Dask counts in int64")
     z = (np.arange(12, dtype=np.float32).reshape(3, 4) * (1 + 0.5j) - 3j).astype(np.complex64)
     for work in (lambda f: f(z).var(), lambda f: f(z).std(axis=0), lambda f: f(z).moment(3), lambda f: da.nanvar(f(z)),
                  lambda f: da.nanstd(f(z), axis=1)):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random functions of the intermediate form: nested branches and loops that end, on bools and 32-bit integers."""
+"""Random functions of the intermediate form: nested branches and loops that end, on bools and integers."""
 
 from __future__ import annotations
 
@@ -11,35 +11,50 @@ from vkcompute import ir
 N_INVOCATIONS = 16
 SLOTS = 4  # elements of `out` that belong to each invocation
 N_SOURCE = 64
-_KINDS = (ir.INT32, ir.UINT32, ir.BOOL)
+_WORDS = (ir.INT32, ir.UINT32)
+_WIDE = (ir.INT64, ir.UINT64)
 _INTEGER = ("add", "sub", "mul", "min", "max", "and", "or", "xor")
 _OF_WORDS = ("bit_count", "bit_reverse", "find_msb", "find_lsb")
 _NUMBERS = (0, 1, 2, 3, -1, 7, 255, 65536, 2**31 - 1, -(2**31))
+_WIDE_NUMBERS = (*_NUMBERS, 2**31, 2**32, -(2**33), 2**40 - 1, 2**63 - 1, -(2**63))
 
 
 @st.composite
-def functions(draw: st.DrawFn) -> ir.Function:
-    """A function that reads `src` (int32, N_SOURCE) and its own SLOTS elements of `out` (int32), and writes these."""
+def functions(draw: st.DrawFn, *, wide: bool = False) -> ir.Function:
+    """A function that reads `src` (int32, N_SOURCE) and its own SLOTS elements of `out` (int32), and writes these.
+
+    It computes with integers of 32 bits, with `wide` also of 64.
+    """
     function = ir.Function("random", local_size=(draw(st.sampled_from((1, 8))), 1, 1))
     source, out = function.buffer("src", ir.INT32), function.buffer("out", ir.INT32)
     bias = function.push("bias", ir.INT32)
-    _Writer(draw, function, source, out, bias).body()
+    _Writer(draw, function, source, out, bias, (*_WORDS, *_WIDE * wide)).body()
     return function
 
 
 class _Writer:
-    def __init__(self, draw: Any, function: ir.Function, source: ir.Memory, out: ir.Memory, bias: ir.Value) -> None:
+    def __init__(
+        self,
+        draw: Any,
+        function: ir.Function,
+        source: ir.Memory,
+        out: ir.Memory,
+        bias: ir.Value,
+        integers: tuple[ir.Scalar, ...],
+    ) -> None:
         self._draw, self._b = draw, ir.Builder(function)
+        self._integers, self._kinds = integers, (*integers, ir.BOOL)
         self._source, self._out, self._bias = source, out, bias
         self._known = [draw(st.booleans()) for _ in "pq"]
-        self._arrays = [ir.Memory(name, ir.INT32, SLOTS, private=True) for name in "pq"]
+        kinds = ir.INT32, integers[-2]
+        self._arrays = [ir.Memory(name, kind, SLOTS, private=True) for name, kind in zip("pq", kinds, strict=True)]
 
     def body(self) -> None:
         """The whole function."""
         me = self._b.builtin("global_id")
         self._base = self._b.compute("mul", me, self._b.const(SLOTS, ir.UINT32))
         for array in self._arrays:
-            self._b.fill(array, self._b.const(self._one(*_NUMBERS), ir.INT32))
+            self._b.fill(array, self._b.const(self._one(*_NUMBERS), array.element))
         self._statements([self._bias, me], depth=3, loop=None)
 
     def _one(self, *choices: Any) -> Any:
@@ -51,7 +66,8 @@ class _Writer:
         if known and self._draw(st.integers(0, 4)):
             found: ir.Value = self._one(*known)
             return found
-        return self._b.const(self._one(False, True) if kind is ir.BOOL else self._one(*_NUMBERS), kind)
+        numbers = _WIDE_NUMBERS if kind in _WIDE else _NUMBERS
+        return self._b.const(self._one(False, True) if kind is ir.BOOL else self._one(*numbers), kind)
 
     def _statements(self, scope: list[ir.Value], depth: int, loop: ir.Loop | None) -> None:
         """Some statements; what they compute is added to `scope`. They may end the region."""
@@ -69,7 +85,7 @@ class _Writer:
         self._show(scope)
 
     def _computed(self, scope: list[ir.Value]) -> ir.Value:
-        b, kind = self._b, self._one(ir.INT32, ir.UINT32)
+        b, kind = self._b, self._one(*self._integers)
         choice = self._draw(st.integers(0, 8))
         if choice == 8:
             code = self._one("mul_high", *_OF_WORDS)
@@ -78,13 +94,14 @@ class _Writer:
             return b.compute(self._one(*_INTEGER), self._value(scope, kind), self._value(scope, kind))
         if choice == 3:
             return b.compute(self._one("eq", "ne", "lt", "le", "gt", "ge"), *(self._value(scope, kind) for _ in "pq"))
-        if choice == 4:  # a divisor from 1 to 255, a shift from 0 to 31
+        if choice == 4:  # a positive divisor, a shift by less than the bits
             code = self._one("div", "rem", "mod", "shl", "shr")
-            small = b.compute("and", self._value(scope, kind), b.const(31 if code[:2] == "sh" else 255, kind))
+            limit = kind.bits - 1 if code[:2] == "sh" else self._one(255, 2 ** (kind.bits - 2) - 1)
+            small = b.compute("and", self._value(scope, kind), b.const(limit, kind))
             other = small if code[:2] == "sh" else b.compute("or", small, b.const(1, kind))
             return b.compute(code, self._value(scope, kind), other)
         if choice == 5:
-            return b.cast(self._value(scope, self._one(*_KINDS)), self._one(*_KINDS))
+            return b.cast(self._value(scope, self._one(*self._kinds)), self._one(*self._kinds))
         if choice == 6:
             return b.select(self._value(scope, ir.BOOL), self._value(scope, kind), self._value(scope, kind))
         return self._loaded(scope)
@@ -102,9 +119,11 @@ class _Writer:
         """Writes an element of a private array, or all."""
         choice = self._draw(st.integers(0, 5))
         if choice < 2:
-            self._b.store(*self._element(scope), self._value(scope, ir.INT32))
+            array, index = self._element(scope)
+            self._b.store(array, index, self._value(scope, array.element))
         elif choice == 2:
-            self._b.fill(self._element(scope)[0], self._value(scope, ir.INT32))
+            array = self._element(scope)[0]
+            self._b.fill(array, self._value(scope, array.element))
 
     def _element(self, scope: list[ir.Value]) -> tuple[ir.Memory, ir.Value]:
         """An element of a private array; the indices of some arrays are all constants."""
@@ -126,7 +145,7 @@ class _Writer:
         b.store(self._out, slot, mixed)
 
     def _branch(self, scope: list[ir.Value], depth: int, loop: ir.Loop | None) -> list[ir.Value]:
-        kinds = self._draw(st.lists(st.sampled_from(_KINDS), max_size=2))
+        kinds = self._draw(st.lists(st.sampled_from(self._kinds), max_size=2))
         branch = self._b.if_(self._value(scope, ir.BOOL))
         for region in (branch.then, branch.otherwise):
             with region:
@@ -153,7 +172,7 @@ class _Writer:
     def _loop(self, scope: list[ir.Value], depth: int) -> list[ir.Value]:
         """A loop that counts to a small number, carries some values, and may end or start over sooner."""
         b = self._b
-        kinds = self._draw(st.lists(st.sampled_from(_KINDS), max_size=2))
+        kinds = self._draw(st.lists(st.sampled_from(self._kinds), max_size=2))
         limit = b.const(self._draw(st.integers(0, 5)), ir.INT32)
         loop = b.loop(b.const(0, ir.INT32), *[self._value(scope, kind) for kind in kinds])
         with loop.body:

@@ -65,8 +65,11 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
     bound = [gpu.array(each) for each in (*arrays, np.append(np.zeros(n), padding).astype(kind.numpy))]
     for at in ir.in_words(function, target):
         bound[at] = bound[at].view(np.uint32)
+    for at, memory in enumerate(function.buffers):
+        if memory.element.name in target.missing_types and memory.element.bits == 64:  # pairs of words
+            bound[at] = bound[at].view(np.uint32).reshape(-1, 2)
     gpu.kernel(ir.lower(function, target).spirv, name=code)(*bound, grid=-(-n // 64))
-    array = bound[-1].numpy().view(kind.numpy)[:n]
+    array = bound[-1].numpy().view(kind.numpy).reshape(-1)[:n]
     return array.astype(bool) if result.type is ir.BOOL else array
 
 

@@ -146,7 +146,7 @@ def of_many_kinds(x, flags, wide, out, far):
     vc.barrier()
     if flags[i]:
         out[i] = tile[1, 63 - i] + x[-1] + x[far]
-        wide[i] += shifted(x, i)
+        wide[i] += vc.int64(shifted(x, i))
 
 
 @vc.kernel(check_bounds=True)
@@ -159,10 +159,9 @@ def of_a_shared_array(out, k):
 
 def test_shared_arrays_helpers_flags_and_wide_indices(gpu: vc.Runtime) -> None:
     x, odd = np.arange(64, dtype=np.float32), np.arange(64) % 2 == 0
-    has_int64 = "shaderInt64" in gpu.device.features
 
     def run(flags: Any, far: int) -> vc.Array:
-        wide, out = gpu.zeros(64, np.int64 if has_int64 else np.int32), gpu.zeros(64)
+        wide, out = gpu.zeros(64, np.int64), gpu.zeros(64)
         of_many_kinds[1, 64](gpu.array(x), gpu.array(flags), wide, out, far).result()
         return out
 
@@ -173,9 +172,8 @@ def test_shared_arrays_helpers_flags_and_wide_indices(gpu: vc.Runtime) -> None:
     assert "in this call of shifted" in str(told.value)
     with pytest.raises(vc.KernelError, match=r"index -1 is outside of x.* the first of 32 failures"):
         run(odd, -1)
-    if has_int64:
-        with pytest.raises(vc.KernelError, match=r"index 1099511627776 is outside of x"):
-            run(odd, 1 << 40)
+    with pytest.raises(vc.KernelError, match=r"index 1099511627776 is outside of x"):
+        run(odd, 1 << 40)
     with pytest.raises(
         vc.KernelError, match=r"index 8 is outside of tile, whose shape is \(8,\), in inv.* \(5, 0, 0\)"
     ):

@@ -219,7 +219,7 @@ def wide(x, at, out):
 
 @pytest.mark.parametrize("name", [*NARROW, "int32", "uint32"])
 @given(data=st.data())
-def test_results_are_those_of_wide_integers(gpu: vc.Runtime, name: str, data: st.DataObject) -> None:
+def test_results_are_those_of_wide_types(gpu: vc.Runtime, name: str, data: st.DataObject) -> None:
     limits, n = np.iinfo(name), 32
     edges = st.sampled_from([limits.min, -1, 0, 1, 2, 100, limits.max])
     values = st.one_of(edges.filter(lambda v: v >= limits.min), st.integers(int(limits.min), int(limits.max)))

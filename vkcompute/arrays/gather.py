@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, flat, launch, lines_along
-from vkcompute.arrays.ufunc import where
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.library import atomic
@@ -98,8 +97,6 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
         raise ValueError(f"mode is one of {', '.join(_MODES)}; got {mode!r}")
     if indices.size and not n:
         raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {axis} has size 0")
-    if indices.dtype.itemsize == 8 and "shaderInt64" not in indices.runtime.device.features:
-        indices = _narrowed(indices)
     if indices.dtype.kind == "i" and indices.dtype.itemsize < 4:  # which need not hold the length of the axis
         indices = converted(indices, np.int32)
     chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
@@ -120,18 +117,6 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
     if indices.size:
         expect(runtime_of(indices), _FAULT_WORDS, read, run)
     return found
-
-
-def _narrowed(indices: Array) -> Array:
-    """Returns indices of 64 bits as int32, by their words; those beyond stay beyond all axes."""
-    pairs = (indices if indices.contiguous else indices.copy()).reshape(-1).view(np.int32).reshape(-1, 2)
-    low: Any = pairs[:, 0]
-    high: Any = pairs[:, 1]
-    if indices.dtype.kind == "u":
-        fits, beyond = (high == 0) & (low >= 0), np.int32(_MOST)
-    else:
-        fits, beyond = high == (low >> 31), where(high < 0, np.int32(-_MOST - 1), np.int32(_MOST))
-    return where(fits, low, beyond).reshape(indices.shape)
 
 
 @kernel

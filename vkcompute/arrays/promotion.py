@@ -45,8 +45,8 @@ def default_float() -> DType:
 
 
 def default_int(context: Context) -> DType:
-    """Returns the dtype of Python ints and of indices: int64, or int32 where the device lacks shaderInt64."""
-    return np.dtype(np.int64 if "shaderInt64" in context.device.features else np.int32)
+    """Returns the dtype of Python ints and of indices: int64."""
+    return np.dtype(np.int64)
 
 
 def accumulated(context: Context, dtype: DType) -> DType:
@@ -149,9 +149,10 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
     """
     row = lookup(dtype)
     missing = [each for each in row.features if each not in context.device.features]
-    if missing and row.name != "bool":
+    if missing:
         raise MissingFeature(
             f"{what} computes with {row.name}, for which {context.device} lacks {' and '.join(missing)}; convert with "
-            f".astype(), a number of NumPy with float() or int(), or choose another device"
+            f".astype(), a number of NumPy with float() or int(), choose another device, or set "
+            f"VKCOMPUTE_FLOAT64=emulate before Python starts"
         )
     return row.numpy

@@ -254,11 +254,11 @@ class Generator(Variates):
         """Returns Poisson variates, in the default integer.
 
         Raises:
-            ValueError: a mean is negative, NaN, or above 2**40 (2**30 where the device lacks int64).
+            ValueError: a mean is negative, NaN, or above 2**40.
         """
         runtime = self._runtime()
         integer, means = default_int(runtime), np.asarray(_on_host(lam), np.float64)
-        most = 2.0**40 if integer.itemsize == 8 else 2.0**30
+        most = 2.0**40
         if not np.all((means >= 0) & (means <= most)):
             raise ValueError(f"poisson: means are 0 to {most:g}; got {lam}; larger ones are nearly normal")
         wholes = np.floor(means)
@@ -269,11 +269,10 @@ class Generator(Variates):
         """Returns numbers of successes in `n` trials of probability `p`, in the default integer.
 
         Raises:
-            ValueError: a number of trials is negative or above 2**40 (2**30 where the device lacks int64), or a
-                probability is not in [0, 1].
+            ValueError: a number of trials is negative or above 2**40, or a probability is not in [0, 1].
         """
         runtime = self._runtime()
-        integer, most = default_int(runtime), 2**40 if default_int(runtime).itemsize == 8 else 2**30
+        integer, most = default_int(runtime), 2**40
         trials, p = np.broadcast_arrays(np.asarray(_on_host(n)), np.asarray(_on_host(p), np.float64))
         if trials.dtype.kind not in "biu":
             raise TypeError(f"binomial: numbers of trials are integers; got {trials.dtype}")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from vkcompute.ir.function import Constant
-from vkcompute.ir.types import BFLOAT16, BOOL, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BFLOAT16, BOOL, UINT32, Matrix, Type, Vector, element_of, vector
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import (
     MAGIC,
@@ -259,7 +259,7 @@ class Assembler:
         self.decorate(result, Decoration.Binding, binding[1])
         return result
 
-    def parameters(self, members: Sequence[tuple[str, Scalar]]) -> tuple[int, int]:
+    def parameters(self, members: Sequence[tuple[str, Type]]) -> tuple[int, int]:
         """The id and the bytes of a block of parameters, each at the next multiple of its size."""
         block = self.id()
         types = [self.type(kind) for _, kind in members]

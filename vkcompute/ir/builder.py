@@ -266,6 +266,10 @@ class Builder:
             self._append("yield" if self.reachable else "unreachable", anyway=True)
             self._region = before
 
+    def append(self, op: Op) -> Op:
+        """Appends an operation that was made elsewhere, of which the operands are not checked."""
+        return self._add(op)
+
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Value:
         kind = result_type(code, [value.type for value in args], attribute)  # checks operands that folding may remove
         folded = fold(self.function, code, args, attribute, kind)

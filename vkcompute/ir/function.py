@@ -57,13 +57,17 @@ class Result(Value):
 
 
 class Push(Value):
-    """A push constant."""
+    """A push constant.
 
-    __slots__ = ("name",)
+    Attributes:
+        host: the type of the number that the host passes; its own, but for one of 64 bits as a vector of two words.
+    """
 
-    def __init__(self, name: str, kind: Scalar) -> None:
+    __slots__ = ("host", "name")
+
+    def __init__(self, name: str, kind: Type, host: Scalar) -> None:
         super().__init__(kind)
-        self.name = name
+        self.name, self.host = name, host
 
 
 @dataclass(slots=True)
@@ -188,7 +192,7 @@ class Function:
         """Adds the next push constant, of 4 or 8 bytes."""
         if kind.bits < 32:
             raise TypeError(f"push constant {name} has 4 or 8 bytes; got {kind}")
-        self.pushes.append(Push(name, kind))
+        self.pushes.append(Push(name, kind, kind))
         return self.pushes[-1]
 
     def constant(self, value: Any, kind: Scalar) -> Constant:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from vkcompute.ir.assembler import Assembler
 from vkcompute.ir.function import Function, Op, Push
 from vkcompute.ir.memory import Memory
-from vkcompute.ir.types import element_of
 from vkcompute.spirv import enums
 from vkcompute.spirv.interface import (
     Binding,
@@ -91,7 +90,7 @@ def _block(pushes: Sequence[Push]) -> Block | None:
     """The block of the push constants, each at the next multiple of its size."""
     members, offset = [], 0
     for push in pushes:
-        kind = element_of(push.type)
+        kind = push.host
         nbytes = kind.bits // 8
         offset = -(-offset // nbytes) * nbytes
         members.append(Member(push.name, offset, kind.name, (), (), nbytes))

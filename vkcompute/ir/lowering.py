@@ -134,7 +134,7 @@ class _Lowering:
         out, function = self._out, self._function
         if not function.pushes:
             return
-        block, nbytes = out.parameters([(push.name, element_of(push.type)) for push in function.pushes])
+        block, nbytes = out.parameters([(push.name, push.type) for push in function.pushes])
         storage, variable = StorageClass.PushConstant, 0
         if nbytes <= max_push_nbytes:
             variable = out.variable(storage, block, "")

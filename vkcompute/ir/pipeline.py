@@ -22,6 +22,7 @@ from vkcompute.ir.recomputation import prevent_recomputation
 from vkcompute.ir.small_types import widen_small_types
 from vkcompute.ir.target import ANY, Target
 from vkcompute.ir.unrolling import unroll_loops
+from vkcompute.ir.wide_types import split_wide_types
 
 Pass = Callable[[Function], Function]
 """Returns a valid function with the same results: its argument, changed in place, or a new one."""
@@ -57,7 +58,7 @@ def lower(function: Function, target: Target = ANY) -> KernelModule:
     function = expand_bools(legalize(function))
     if not target.divides_exactly:
         function = expand_divisions(function)
-    function = widen_small_types(function, target)
+    function = split_wide_types(widen_small_types(function, target), target)
     if target.recomputes_across_barriers:
         function = prevent_recomputation(function)
     return to_spirv(function, target)

@@ -67,7 +67,7 @@ def in_words(function: Function, target: Target) -> tuple[int, ...]:
 def _has_words(element: Scalar, missing: Sequence[str]) -> bool:
     """True if numbers of a type are accessed by words in buffers; float16 by uint16 where the device has that."""
     names = {"bool": ("uint8",), "float16": ("float16", "uint16")}.get(element.name, (element.name,))
-    return set(names) <= set(missing)
+    return element.bits < 32 and set(names) <= set(missing)
 
 
 class _Widening:

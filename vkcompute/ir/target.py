@@ -17,8 +17,9 @@ class Target:
         max_storage_buffers: the most storage buffers that a kernel may bind; None for no limit.
         cuts_loops: True if the driver ends loops early, and a kernel may need one more buffer to detect that.
         max_texel_buffers: the most buffers that kernels load as texels; 0 where such loads are not the fastest.
-        missing_types: names of the types of 8 and 16 bits that the device cannot store in buffers, or compute with.
-            Kernels compute them in 32 bits, and access them by words (ir/small_types.py).
+        missing_types: names of the types that the device cannot store in buffers, or compute with. Those of 8 and 16
+            bits are computed in 32 bits, and accessed by words (ir/small_types.py). Integers of 64 bits are pairs of
+            words (ir/wide_types.py).
         preserved_floats: widths of floats whose infinities, NaN and signs of zeros the device can be told to keep.
         divides_exactly: True if quotients and square roots of float16 and float32 are rounded to the nearest, where
             neither they nor operands are subnormal. Otherwise they count as estimates (ir/float_division.py).
