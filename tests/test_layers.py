@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
+    ("compiled",),
     ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),
@@ -81,6 +82,11 @@ def test_no_import_goes_up() -> None:
         if FLOOR_OF[unit(i.target)] > FLOOR_OF[unit(i.source)]
     ]
     assert upward == []
+
+
+def test_blocks_are_lowered_without_the_kernels_in_python() -> None:
+    upward = [f"{each.source} imports {each.target}" for each in imports() if unit(each.source) == "tile"]
+    assert [each for each in upward if " jit" in each] == []
 
 
 def test_no_circle_between_modules() -> None:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.jit.compilation.build import DEFAULTS
-from vkcompute.jit.elementwise.block_access import Block
-from vkcompute.jit.elementwise.blocks import block_of, wide
+from vkcompute.compiled.block_access import Block
+from vkcompute.compiled.blocks import block_of, wide
+from vkcompute.compiled.options import DEFAULTS
 from vkcompute.jit.elementwise.dispatch import dispatch
 
 DTYPES = "bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"

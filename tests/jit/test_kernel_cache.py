@@ -13,7 +13,7 @@ import pytest
 from hang_limit import hang_limit_s
 
 from vkcompute import disk
-from vkcompute.jit.compilation import cache
+from vkcompute.compiled import cache
 
 pytestmark = pytest.mark.pure
 
@@ -21,7 +21,7 @@ _PROGRAM = """
     import sys
     import numpy as np
     import vkcompute as vc
-    import vkcompute.jit.launching.launcher as launcher
+    import vkcompute.jit.launcher as launcher
     import helper
 
     real = launcher.specialize
@@ -231,7 +231,7 @@ def test_modules_of_the_compiler_are_not_validated_again(tmp_path: Path) -> None
 UNPARSED = """
 import ast, inspect, sys
 import numpy, vkcompute as vc
-import vkcompute.jit.elementwise.element_launcher, vkcompute.jit.launching.launcher
+import vkcompute.jit.elementwise.element_launcher, vkcompute.jit.launcher
 if sys.argv[1:]:
     ast.parse = inspect.getblock = None
 

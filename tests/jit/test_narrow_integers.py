@@ -12,8 +12,9 @@ from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.compiled.options import CompileOptions
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of
 

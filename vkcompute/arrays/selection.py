@@ -26,7 +26,7 @@ from vkcompute.arrays.lines import (
 from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
+from vkcompute.compiled.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel

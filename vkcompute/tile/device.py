@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from vkcompute.jit.elementwise.blocks import block_of
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.blocks import block_of
+from vkcompute.compiled.target import target_of
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.tile.registers import ADJACENT

@@ -22,31 +22,33 @@ from vkcompute.blocks.launching.build import (
     lowered,
     specialize,
 )
+from vkcompute.blocks.launching.built import is_wide, overlaps_of
 from vkcompute.blocks.launching.composites import Forms, flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.code_version import code_version
+from vkcompute.compiled import report_reader
+from vkcompute.compiled.arguments import group_of, kind_of_array
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.host_arrays import HostArrays, is_host_array
+from vkcompute.compiled.loops import Loops, on_device
+from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.plan import Plan, launch
+from vkcompute.compiled.specialization import TRUTH, VALUE, Specialization
+from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
+from vkcompute.compiled.target import target_of
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function, Split
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.arguments import group_of, kind_of_array
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import lacking_types, located
-from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
+from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.kernel import is_set
-from vkcompute.jit.launching import report_reader
-from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.launcher import pushed
-from vkcompute.jit.launching.loops import Loops, on_device
-from vkcompute.jit.launching.plan import Plan, launch
-from vkcompute.jit.launching.spilling_kernel import SpillingKernel, splits_of
-from vkcompute.jit.launching.target import target_of
+from vkcompute.jit.launcher import pushed
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
@@ -59,7 +61,6 @@ from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
 from vkcompute.tile.overlaps import Overlaps
-from vkcompute.tile.program import is_wide, overlaps_of
 from vkcompute.tile.target import Target
 
 __tracebackhide__ = hides_calls
@@ -249,9 +250,9 @@ class BlockLauncher:
         if key not in self._programs:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
-            functions = [self._definition.function]
+            origin = PythonOrigin([self._definition.function])
             common = "blocks", code_version(*FOLDERS), text, repr(self._parameters.forms)
-            self._programs[key] = Specializations(functions, *common)
+            self._programs[key] = Specializations(origin, *common)
         return self._programs[key]
 
     def _asserts(self) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
-from vkcompute.jit.compilation.build import CompileOptions
+from vkcompute.compiled.arguments import MOST_ELEMENTS
+from vkcompute.compiled.loops import on_device
+from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.plan import launch
+from vkcompute.compiled.target import target_of
 from vkcompute.jit.elementwise.program import Programs
-from vkcompute.jit.launching.loops import on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import broadcast_strides

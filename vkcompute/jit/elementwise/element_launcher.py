@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.compiled.arguments import bound, group_of, refuse_complex
+from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
+from vkcompute.compiled.blocks import fits
+from vkcompute.compiled.host_arrays import HostArrays, is_host_array
+from vkcompute.compiled.plan import Plan, places
+from vkcompute.compiled.specialization import TRUTH, VALUE, Specialization
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.arguments import bound, group_of, refuse_complex
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
-from vkcompute.jit.elementwise.blocks import fits, is_view, mixed_blocks_of
+from vkcompute.jit.elementwise.blocks import is_view, mixed_blocks_of
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, Run, broadcast
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,
@@ -32,9 +35,7 @@ from vkcompute.jit.elementwise.dispatch import (
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
-from vkcompute.jit.launching.plan import Plan, places
+from vkcompute.jit.launcher import is_exact, kind_of, pushed
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.compiled.block_access import Block, BlockAccess
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.specialization import Specialization, iterations_of
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import Specialization, iterations_of
-from vkcompute.jit.elementwise.block_access import Block, BlockAccess
+from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
@@ -54,11 +55,11 @@ class Programs:
 
     Args:
         functions: those from which the programs are made.
-        common: as for `Specializations`.
+        common: texts, as of `Specializations`.
     """
 
     def __init__(self, build: Callable[..., Program], functions: Sequence[FunctionType], *common: str | None) -> None:
-        self._build, self._known = build, Specializations(functions, *common)
+        self._build, self._known = build, Specializations(PythonOrigin(functions), *common)
 
     def find(self, key: tuple[Any, ...]) -> Specialization:
         """Returns the specialization for these arguments of `build`, with the options at the end."""

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of
+from vkcompute.compiled.block_access import SINGLE, Block
+from vkcompute.compiled.plan import Plan, places
 from vkcompute.dtypes import lookup
 from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.blocks import blocks_of
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import (
@@ -34,8 +35,7 @@ from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLaunche
 from vkcompute.jit.elementwise.program import Formula, Programs
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
-from vkcompute.jit.launching.launcher import is_exact
-from vkcompute.jit.launching.plan import Plan, places
+from vkcompute.jit.launcher import is_exact
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupArray

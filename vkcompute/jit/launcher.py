@@ -11,25 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled import report_reader
+from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.host_arrays import HostArrays, is_host_array
+from vkcompute.compiled.loops import Loops, on_device
+from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.plan import launch
+from vkcompute.compiled.specialization import LOWEST, OFFSET, SIZE, SPAN, STRIDE, TRUTH, VALUE, Specialization
+from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
+from vkcompute.compiled.tables import table_on
+from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import BY_NUMPY, conversion
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import CompileOptions, Signature, build, optimized
-from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
+from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN, STRIDE
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.jit.launching import report_reader
-from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.loops import Loops, on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.spilling_kernel import AnyKernel, splits_of
-from vkcompute.jit.launching.tables import table_on
-from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import first_index, needs_strides
 from vkcompute.runtime.launching.launch_config import (
@@ -58,7 +59,7 @@ class Launcher:
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
-        self._specializations = Specializations((definition.function,))
+        self._specializations = Specializations(PythonOrigin((definition.function,)))
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

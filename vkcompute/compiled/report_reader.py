@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from vkcompute import deferred_calls
+from vkcompute.compiled.completion import Words, expect
+from vkcompute.compiled.report import N_FAILED, N_HEADER, Site
+from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.errors import KernelError, warn_caller
-from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
-from vkcompute.jit.launching.completion import Words, expect
-from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.code_version import code_version
-from vkcompute.jit.compilation.build import CompileOptions, optimized
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import VALUE, Specialization, iterations_of
-from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.blocks import fits
-from vkcompute.jit.launching.loops import on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.block_access import Block as Words
+from vkcompute.compiled.blocks import fits
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.loops import on_device
+from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.plan import launch
+from vkcompute.compiled.specialization import VALUE, Specialization, iterations_of
+from vkcompute.compiled.target import target_of
+from vkcompute.jit.compilation.build import optimized
+from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
@@ -64,7 +66,7 @@ class Program:
             raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
         self._build, self._name = build, build.__name__.strip("_")
         folders = Path(__file__).parent, Path(build.__code__.co_filename).parent  # also of the functions that it calls
-        self._found = Specializations([build], "tile", code_version(*folders))
+        self._found = Specializations(PythonOrigin([build]), "tile", code_version(*folders))
 
     def launch(
         self,

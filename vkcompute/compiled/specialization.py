@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import NoneType
-
-import numpy as np
 
 from vkcompute import ir
-from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
-from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
-from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET
-from vkcompute.jit.frontend.report import Site
-from vkcompute.jit.frontend.source import Definition
+from vkcompute.compiled.captured import CapturedGlobal, Table, unchanged
+from vkcompute.compiled.report import Site
 
+LOOP = "this loop"
+"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
 MODEST = 1024
 IterationBounds = tuple[int | None, int | None]
 """Upper bounds of the iterations of an invocation, all loops together, or None if unknown.
@@ -22,7 +17,12 @@ IterationBounds = tuple[int | None, int | None]
 The first holds for all push constants, the second if all of them are less than MODEST.
 """
 NO_IDS = ir.IdAxes()
-VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
+VALUE, TRUTH, SIZE = -3, -2, -1
+"""Sources of a push constant in its argument; those from 0 on are the length of an axis."""
+OFFSET, STRIDE = -4, 64
+"""Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+SPAN, LOWEST = -5, -6
+"""The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
 
 
 @dataclass(frozen=True, eq=False)  # without slots, so that plans may refer to it weakly
@@ -83,47 +83,6 @@ class Specialization:
     def is_current(self) -> bool:
         """True while the captured globals have the values that they had at compile time."""
         return unchanged(self.captured)
-
-
-def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
-    """Compiles a kernel for arguments of these types.
-
-    Raises:
-        KernelError: the function does something that kernels do not support.
-    """
-    try:
-        compiler = build(Compiler, definition, signature, options)
-        ids = compiler.id_axes
-        built, first = optimized(compiler.function, options), compiler.first_assigned
-        scalars = [
-            (n, TRUTH if each in (bool, np.bool_) else VALUE)
-            for n, each in enumerate(signature)
-            if type(each) is not tuple and each is not NoneType
-        ]
-        arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
-        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
-        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
-        if linear is not None and arrays.index(linear) in in_words:
-            linear = None
-        return Specialization(
-            ir.lower(built, options.target),
-            compiler.captured.all(),
-            iterations_of(built),
-            pushes,
-            first,
-            linear,
-            built.local_size,
-            tuple(sorted(ir.float_atomics(built))),
-            tuple(compiler.reports.sites if compiler.reports is not None else ()),
-            tuple(sorted(compiler.limits)),
-            tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
-            in_words,
-            tuple(compiler.tables),
-            ids=ids,
-            array_bindings=built.array_bindings,
-        )
-    except RecursionError:
-        raise definition.source.too_deep() from None
 
 
 def iterations_of(function: ir.Function) -> IterationBounds:

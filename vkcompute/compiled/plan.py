@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from vkcompute.jit.compilation.specialization import Specialization
-from vkcompute.jit.launching.loops import Loops
-from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel
+from vkcompute.compiled.loops import Loops
+from vkcompute.compiled.specialization import Specialization
+from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
