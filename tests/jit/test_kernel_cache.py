@@ -14,6 +14,7 @@ from hang_limit import hang_limit_s
 
 from vkcompute import disk
 from vkcompute.compiled import cache
+from vkcompute.jit.compilation.python_origin import PythonOrigin
 
 pytestmark = pytest.mark.pure
 
@@ -193,7 +194,7 @@ def test_a_damaged_entry_is_compiled_again(program: Program) -> None:
 )
 def test_a_malformed_entry_is_missing(tmp_path: Path, head: bytes) -> None:
     disk.write_cached(tmp_path / "entry", head + b"\nspirv")
-    assert cache._load(tmp_path / "entry", ()) is None
+    assert cache._load(tmp_path / "entry", PythonOrigin(())) is None
 
 
 def test_what_cannot_be_told_apart_is_not_kept(program: Program) -> None:

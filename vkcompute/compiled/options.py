@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.ir.target import ANY
@@ -30,6 +30,10 @@ class CompileOptions(NamedTuple):
     target: ir.Target = ANY
     splits: tuple[ir.Split, ...] = ()
     aliased: bool = False
+
+    def compiled_with(self, **options: Any) -> CompileOptions:
+        """Returns these options with others in place of some."""
+        return self._replace(**options)
 
 
 DEFAULTS = CompileOptions()

@@ -25,7 +25,7 @@ def launch(
     print_limit: int,
     arrays: Sequence[Array],
     run: Callable[[Sequence[Array]], Future],
-    remedy: str = "print less, or raise the limit, by @vc.kernel(print_limit={})",
+    remedy: str,
 ) -> Future:
     """Launches a kernel by `run` on these arrays and a buffer for reports, which is read after completion."""
     largest = max([site.n_words for site in sites if not site.fails], default=0)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from vkcompute import ir
+from vkcompute import ir, tile
 from vkcompute.code_version import code_version
 from vkcompute.compiled.block_access import Block as Words
 from vkcompute.compiled.blocks import fits
-from vkcompute.compiled.cache import Specializations
-from vkcompute.compiled.loops import on_device
+from vkcompute.compiled.launches import Compiled
 from vkcompute.compiled.options import CompileOptions
-from vkcompute.compiled.plan import launch
+from vkcompute.compiled.plan import Plan
 from vkcompute.compiled.specialization import VALUE, Specialization, iterations_of
 from vkcompute.compiled.target import target_of
+from vkcompute.errors import MissingFeature
 from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.runtime.graphs.aliasing import may_overlap
@@ -50,56 +49,34 @@ class Built(NamedTuple):
     iterations: int | None = None
 
 
-class Program:
-    """A block program for each set of constants.
+class BuiltSource:
+    """Block programs that a function builds; a `Source`.
 
-        def build(dtype, block) -> Built: ...
+    Its keys are the constants, the target of blocks, the overlaps of arrays, and `CompileOptions`.
 
-        Program(build).launch(("float32", 64), [x, out], [x.size], (16, 1, 1))
-
-    Args:
-        build: builds the function for constants; it refers to no objects but modules, functions and constants.
+    Attributes:
+        name: of the function.
+        origin: the function, for the cache.
     """
 
-    def __init__(self, build: Callable[..., Built]) -> None:
-        if not isinstance(build, FunctionType):
-            raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
-        self._build, self._name = build, build.__name__.strip("_")
-        folders = Path(__file__).parent, Path(build.__code__.co_filename).parent  # also of the functions that it calls
-        self._found = Specializations(PythonOrigin([build]), "tile", code_version(*folders))
+    def __init__(self, build: FunctionType) -> None:
+        self.name, self.origin = build.__name__.strip("_"), PythonOrigin([build])
+        self._build: Callable[..., Built] = build
 
-    def launch(
-        self,
-        constants: tuple[Hashable, ...],
-        arrays: Sequence[Array],
-        numbers: Sequence[int],
-        grid: tuple[int, int, int],
-    ) -> Future:
-        """Launches the program for constants, with the arrays and push constants in their order."""
-        runtime = runtime_of(arrays[0])
-        place = self, constants, grid, *[each.launch_key for each in arrays]
-        plan = runtime.plans.get(place)
-        if plan is not None and (known := plan.found()) is not None:
-            future: Future | None = plan.launch(_arguments(arrays, numbers, known), None)
-            if future is not None:
-                return future
-        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime)), overlaps_of(arrays)
-        found = self._found.find(key, self._specialized)
-        placed = on_device(runtime, self._name, found, partial(self._function, *key))
-        return launch(place, found, placed, _arguments(arrays, numbers, found), numbers, grid)
+    def lowered(self, constants: tuple[Hashable, ...], target: Target, overlaps: Overlaps = ()) -> Lowered:
+        """Returns the kernel for constants and a target."""
+        return _lowered(self._build(*constants), target, overlaps)
 
-    def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
-        """Returns the kernel for constants and a target, of arrays that have no bytes in common."""
-        return _lowered(self._build(*constants), target)
-
-    def _function(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
+    def function(
+        self, constants: tuple[Hashable, ...], target: Target, overlaps: Overlaps, options: CompileOptions
     ) -> ir.Function:
-        return optimized(_lowered(self._build(*constants), target, overlaps).function, options)
+        """Returns the optimized function that a program is lowered from."""
+        return optimized(self.lowered(constants, target, overlaps).function, options)
 
-    def _specialized(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
+    def specialize(
+        self, constants: tuple[Hashable, ...], target: Target, overlaps: Overlaps, options: CompileOptions
     ) -> Specialization:
+        """Compiles a program."""
         built = self._build(*constants)
         kernel = _lowered(built, target, overlaps)
         function = optimized(kernel.function, options)
@@ -114,6 +91,51 @@ class Program:
             aliases=kernel.aliases,
             in_words=in_words,
         )
+
+    def explained(self, missing: MissingFeature, *key: Any) -> MissingFeature:
+        """Returns the error: the types of these programs are those of their arrays."""
+        return missing
+
+
+class Program:
+    """A block program for each set of constants.
+
+        def build(dtype, block) -> Built: ...
+
+        Program(build).launch(("float32", 64), [x, out], [x.size], (16, 1, 1))
+
+    Args:
+        build: builds the function for constants; it refers to no objects but modules, functions and constants.
+    """
+
+    def __init__(self, build: Callable[..., Built]) -> None:
+        if not isinstance(build, FunctionType):
+            raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
+        self._source = BuiltSource(build)
+        of_calls = Path(build.__code__.co_filename).parent  # of the functions that it calls
+        folders = Path(tile.__file__).parent, Path(__file__).parent, of_calls
+        self._compiled = Compiled(self._source, "tile", code_version(*folders))
+
+    def launch(
+        self,
+        constants: tuple[Hashable, ...],
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        grid: tuple[int, int, int],
+    ) -> Future:
+        """Launches the program for constants, with the arrays and push constants in their order."""
+        runtime, args = runtime_of(arrays[0]), (*arrays, *numbers)
+        key = self, constants, grid, *[each.launch_key for each in arrays]
+        plan: Plan | None = runtime.plans.get(key)
+        if plan is not None and (future := plan.launch(args, None)) is not None:
+            return future
+        options = CompileOptions(target=target_of(runtime))
+        loaded = self._compiled.on(runtime, constants, block_target(runtime), overlaps_of(arrays), options)
+        return loaded.launch(args, numbers, grid, key=key)
+
+    def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
+        """Returns the kernel for constants and a target, of arrays that have no bytes in common."""
+        return self._source.lowered(constants, target)
 
 
 def _lowered(built: Built, target: Target, overlaps: Overlaps = ()) -> Lowered:
@@ -136,11 +158,6 @@ def overlaps_of(arrays: Sequence[Array]) -> Overlaps:
         if maybe or one.overlaps(other):
             found.append((at, other_at, one.launch_key == other.launch_key and not maybe))
     return tuple(found)
-
-
-def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:
-    """Returns what a kernel gets: the arrays, those that are bound once more, and the numbers."""
-    return [*arrays, *[arrays[at] for at in found.aliases], *numbers]
 
 
 def is_wide(array: Array) -> bool:
