@@ -128,6 +128,33 @@ def names_vulkan(node: ast.AST) -> bool:
     return foreign(node) == "vulkan"
 
 
+ASKS_FOR_CPU = {
+    "arrays.block_product": "limits of its blocks",
+    "arrays.lines": "for variance and nn.rows, whose figures are beside their programs",
+    "compat.triton.runtime.driver": "the number of multiprocessors",
+    "dask.cluster": "a choice of devices",
+    "dask.worker": "whether the device's memory is that of the process",
+    "gpu_report.checks.scheduling": "the size of the work",
+    "gpu_report.figures.rates": "the size of the work",
+    "runtime.groups.group": "a choice of devices",
+    "runtime.tuning": "the table of what is faster",
+}
+"""Modules above core/ that test whether a device is a CPU, and for what."""
+
+
+def test_what_is_faster_on_a_cpu_is_in_one_table() -> None:
+    """Names each module that compares a device's kind: a figure that is only faster is a row of `Tuning`."""
+    asking = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Compare)
+        and getattr(node.left, "attr", "") == "kind"
+        and getattr(node.comparators[0], "value", None) == "cpu"
+    }
+    assert {name for name in asking if unit(name) != "core"} <= ASKS_FOR_CPU.keys()
+
+
 def test_vulkan_is_imported_in_one_place() -> None:
     users = {name for name, path in modules().items() if any(names_vulkan(n) for n in ast.walk(tree(path)))}
     assert users <= {BINDING}

@@ -10,6 +10,7 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tuning import tuning_of
 
 
 def blocks_of(
@@ -34,14 +35,13 @@ def mixed_blocks_of(
 ) -> Block:
     """Returns the blocks of a launch for elements, of any arrays.
 
-    On CPUs these are single elements only where all arrays would be accessed singly. A store of an element, and the
-    division that finds its place, take longer there than the rest of most functions.
+    Where the device mixes blocks, these are single elements only if all arrays would be accessed singly.
 
     Args:
         outs: results; none for new ones, which are padded.
     """
     found = SINGLE if any(map(is_view, (*arrays, *outs))) else blocks_of(runtime, masks, lengths, arrays, outs)
-    if found.size > 1 or runtime.device.physical.kind != "cpu":
+    if found.size > 1 or not tuning_of(runtime.device.physical).mixes_blocks:
         return found
     block = block_of(runtime, [array.dtype.itemsize for array in arrays])
     streamed = [*map(all, masks), *[True] * len(outs)]

@@ -43,6 +43,7 @@ from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.tuning import tuning_of
 
 __tracebackhide__ = hides_calls
 
@@ -302,8 +303,8 @@ def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], 
 
 
 def prefers_workgroups(runtime: Runtime) -> bool:
-    """True if workgroups cooperate. On CPUs they do not: barriers are slow, and it takes 2 to 20 times as long."""
-    return runtime.device.physical.kind != "cpu"
+    """True if workgroups cooperate."""
+    return tuning_of(runtime.device.physical).reduces_by_workgroups
 
 
 def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list[int]:
