@@ -35,7 +35,7 @@ from vkcompute.blocks.launching.build import specialize as specialize_block  # n
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.compiled.block_access import SINGLE  # noqa: E402
 from vkcompute.compiled.blocks import wide  # noqa: E402
-from vkcompute.compiled.options import CompileOptions  # noqa: E402
+from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
 from vkcompute.jit.compilation.build import optimized  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402

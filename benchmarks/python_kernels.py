@@ -17,10 +17,9 @@ from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
 from vkcompute.compiled.cache import Specializations
-from vkcompute.compiled.options import CompileOptions
-from vkcompute.compiled.specialization import Specialization
+from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.jit.compilation.build import specialize
-from vkcompute.jit.compilation.python_origin import PythonOrigin
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.frontend.source import definition_of
 
 TITLE = "kernels written in Python"

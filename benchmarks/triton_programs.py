@@ -21,10 +21,9 @@ import vkcompute.compat.triton.language as tl
 from vkcompute.blocks.launching.build import FOLDERS, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.code_version import code_version
 from vkcompute.compiled.cache import Specializations
-from vkcompute.compiled.options import CompileOptions
-from vkcompute.compiled.specialization import Specialization
+from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.compiled.target import target_of
-from vkcompute.jit.compilation.python_origin import PythonOrigin
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.tile.device import block_target
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))

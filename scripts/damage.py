@@ -40,7 +40,7 @@ from vkcompute import disk, dtypes  # noqa: E402
 from vkcompute.cli import table  # noqa: E402
 from vkcompute.compiled import cache  # noqa: E402
 from vkcompute.errors import DataError  # noqa: E402
-from vkcompute.jit.compilation.python_origin import PythonOrigin  # noqa: E402
+from vkcompute.jit.compilation.fingerprint import PythonOrigin  # noqa: E402
 from vkcompute.pipelines.logistic_regression import LogisticRegression  # noqa: E402
 from vkcompute.pipelines.npy_file import NpyFile  # noqa: E402
 

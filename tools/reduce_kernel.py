@@ -30,8 +30,7 @@ from reducer import clone, reduced, size_of  # noqa: E402
 
 from vkcompute import ir  # noqa: E402
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
-from vkcompute.compiled.options import CompileOptions  # noqa: E402
-from vkcompute.compiled.specialization import SIZE  # noqa: E402
+from vkcompute.compiled.specialization import SIZE, CompileOptions  # noqa: E402
 from vkcompute.errors import IrError  # noqa: E402
 from vkcompute.gpu_report.checks.random_kernels import random_of  # noqa: E402
 from vkcompute.gpu_report.random_programs.checks import integer_case  # noqa: E402

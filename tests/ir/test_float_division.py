@@ -14,7 +14,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.compiled.target import target_of
 from vkcompute.ir.float_division import expand_divisions
 from vkcompute.ir.function import Constant, Function, Region, Value, walk

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.compiled.block_access import Block
 from vkcompute.compiled.blocks import block_of, wide
-from vkcompute.compiled.options import DEFAULTS
+from vkcompute.compiled.specialization import DEFAULTS
 from vkcompute.jit.elementwise.dispatch import dispatch
 
 DTYPES = "bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"

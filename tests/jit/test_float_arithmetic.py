@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.jit.compilation.build import specialize
 from vkcompute.jit.frontend.source import definition_of
 from vkcompute.spirv import opcodes as spv

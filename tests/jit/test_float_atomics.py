@@ -11,7 +11,7 @@ from host import SimulatedRuntime
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.compilation.build import build, specialize
 from vkcompute.jit.frontend.compiler import Compiler

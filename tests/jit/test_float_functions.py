@@ -14,7 +14,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir.function import NO_CONTRACTION, walk
 from vkcompute.jit.compilation.build import specialize
 from vkcompute.jit.frontend.source import definition_of

@@ -14,7 +14,7 @@ from hang_limit import hang_limit_s
 
 from vkcompute import disk
 from vkcompute.compiled import cache
-from vkcompute.jit.compilation.python_origin import PythonOrigin
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 
 pytestmark = pytest.mark.pure
 

@@ -21,7 +21,7 @@ from oracle import check, module
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled import loops
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.core.quirks import quirks_of
 from vkcompute.gpu_report.random_programs.kernels import N, Program
 from vkcompute.jit.compilation.build import build, optimized

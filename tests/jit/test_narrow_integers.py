@@ -12,7 +12,7 @@ from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler

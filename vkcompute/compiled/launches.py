@@ -110,30 +110,42 @@ class Loaded(NamedTuple):
             tables: bound behind the arrays.
             hosts: NumPy arrays among the arguments, whose results are copied back.
         """
-        found, kernel, _ = self
+        aliases, sites = self.specialization.aliases, self.specialization.sites
         if hosts is not None:
-            hosts.check(kernel, found.aliases)
-        at_arrays = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
-        bound_at = [*at_arrays, *[at_arrays[index] for index in found.aliases]]
-        arrays = [*[args[at] for at in bound_at], *tables]
-        made = None
-        if key is not None and at_arrays and not (tables or found.sites or hosts is not None):
+            hosts.check(self.kernel, aliases)
+        arrays_at = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
+        if numbers_at is None:
+            numbers_at = [at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None]
+        order = Order([*arrays_at, *[arrays_at[index] for index in aliases]], numbers_at, prepare)
+        arrays = [*[args[at] for at in order.arrays], *tables]
+        if key is not None and arrays_at and not (tables or sites or hosts is not None):
             made = self._repeatable(arrays, pushes, grid)
-        if key is not None and made is not None:
-            if numbers_at is None:
-                numbers_at = [at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None]
-            order = Order(bound_at, numbers_at, prepare)
-            kernel.runtime.plans[key] = Plan(found, order, args, pushes[len(numbers_at) :], made, self.loops)
-            command, writes, reads, keep = made
-            return kernel.runtime.scheduler.dispatch(command, writes, reads, queue, keep)
+            if made is not None:
+                return self._kept(key, order, args, pushes, made, queue)
         run = partial(self._run, pushes, grid, queue)
-        if found.sites:
-            future = report_reader.launch(kernel, found.sites, prints.limit, arrays, run, prints.remedy)
+        if sites:
+            future = report_reader.launch(self.kernel, sites, prints.limit, arrays, run, prints.remedy)
         else:
             future = run(arrays)
         if hosts is not None:
-            hosts.read(kernel, found.aliases)
+            hosts.read(self.kernel, aliases)
         return future
+
+    def _kept(
+        self,
+        key: tuple[Any, ...],
+        order: Order,
+        args: Sequence[Any],
+        pushes: Sequence[Any],
+        made: Launch,
+        queue: int | str | None,
+    ) -> Future:
+        """Dispatches a launch, and keeps its plan."""
+        runtime = runtime_of(self.kernel)
+        extents = pushes[len(order.numbers) :]
+        runtime.plans[key] = Plan(self.specialization, order, args, extents, made, self.loops)
+        command, writes, reads, keep = made
+        return runtime.scheduler.dispatch(command, writes, reads, queue, keep)
 
     def _repeatable(self, arrays: Sequence[Array], pushes: Sequence[Any], grid: Sequence[int] | None) -> Launch | None:
         """Prepares a launch that a plan repeats; None if none can."""
@@ -175,15 +187,15 @@ class Compiled:
         Raises:
             MissingFeature: the device lacks something else.
         """
-        found = self.specialized(*key)
-        if not runtime.device.features.issuperset(found.features):
+        specialization = self.specialized(*key)
+        if not runtime.device.features.issuperset(specialization.features):
             key = *key[:-1], key[-1].compiled_with(emulate_atomics=True)
-            found = self.specialized(*key)
+            specialization = self.specialized(*key)
         try:
-            kernel, loops = on_device(runtime, self._source.name, found, partial(self._source.function, *key))
+            kernel, loops = on_device(runtime, self._source.name, specialization, partial(self._source.function, *key))
         except MissingFeature as missing:
             raise self._source.explained(missing, *key) from None
-        return Loaded(found, kernel, loops)
+        return Loaded(specialization, kernel, loops)
 
 
 def runtime_among(args: Sequence[Any]) -> Runtime:

@@ -1,12 +1,14 @@
-"""Specializations: kernels compiled to SPIR-V for the types of their arguments."""
+"""Specializations: kernels compiled to SPIR-V for the types of their arguments, with certain options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.compiled.captured import CapturedGlobal, Table, unchanged
 from vkcompute.compiled.report import Site
+from vkcompute.ir.target import ANY
 
 LOOP = "this loop"
 """Message of the error that is the `loc` of a loop; a user of the location replaces it."""
@@ -23,6 +25,37 @@ OFFSET, STRIDE = -4, 64
 """Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
 SPAN, LOWEST = -5, -6
 """The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
+
+
+class CompileOptions(NamedTuple):
+    """Options of a kernel's compilation.
+
+    Attributes:
+        local_size: invocations per workgroup; None for the default of the first array that is assigned to.
+        grid_wrapped: True if workgroups along x continue along y.
+        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
+        check_bounds: True to compare indices with the shape.
+        fast_math: True to use the device's own functions of floats where it has them.
+        target: of the module.
+        splits: the arrays that take several bindings.
+        aliased: True if an array may have bytes in common with another that is written.
+    """
+
+    local_size: tuple[int, int, int] | None = None
+    grid_wrapped: bool = False
+    emulate_atomics: bool = False
+    check_bounds: bool = False
+    fast_math: bool = False
+    target: ir.Target = ANY
+    splits: tuple[ir.Split, ...] = ()
+    aliased: bool = False
+
+    def compiled_with(self, **options: Any) -> CompileOptions:
+        """Returns these options with others in place of some."""
+        return self._replace(**options)
+
+
+DEFAULTS = CompileOptions()
 
 
 @dataclass(frozen=True, eq=False)  # without slots, so that plans may refer to it weakly

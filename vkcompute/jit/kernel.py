@@ -105,7 +105,7 @@ class PythonKernel(PythonLaunchable):
 
     @cached_property
     def _launcher(self) -> Launcher:
-        from vkcompute.compiled.options import CompileOptions
+        from vkcompute.compiled.specialization import CompileOptions
         from vkcompute.jit.launcher import Launcher  # not at import: it loads the driver
 
         options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
@@ -132,7 +132,7 @@ class PythonKernel(PythonLaunchable):
 
         The last one is empty if it needs no such feature. Raises as `spirv`.
         """
-        from vkcompute.compiled.options import CompileOptions
+        from vkcompute.compiled.specialization import CompileOptions
         from vkcompute.jit.compilation.annotations import annotated_signature
         from vkcompute.jit.compilation.build import specialize
 

@@ -22,8 +22,7 @@ from vkcompute.compiled.launches import (
     pushed,
     runtime_among,
 )
-from vkcompute.compiled.options import CompileOptions
-from vkcompute.compiled.specialization import Specialization
+from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
 from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
@@ -32,8 +31,8 @@ from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.runtime.graphs.aliasing import may_overlap

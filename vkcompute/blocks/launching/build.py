@@ -12,8 +12,7 @@ from vkcompute import ir, tile
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
 from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
-from vkcompute.compiled.options import CompileOptions
-from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, Specialization, iterations_of
+from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push

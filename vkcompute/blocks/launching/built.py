@@ -13,13 +13,12 @@ from vkcompute.code_version import code_version
 from vkcompute.compiled.block_access import Block as Words
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.launches import Compiled
-from vkcompute.compiled.options import CompileOptions
 from vkcompute.compiled.plan import Plan
-from vkcompute.compiled.specialization import VALUE, Specialization, iterations_of
+from vkcompute.compiled.specialization import VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.compiled.target import target_of
 from vkcompute.errors import MissingFeature
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.compilation.python_origin import PythonOrigin
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
@@ -125,7 +124,7 @@ class Program:
     ) -> Future:
         """Launches the program for constants, with the arrays and push constants in their order."""
         runtime, args = runtime_of(arrays[0]), (*arrays, *numbers)
-        key = self, constants, grid, *[each.launch_key for each in arrays]
+        key = self, constants, grid, *[array.launch_key for array in arrays]
         plan: Plan | None = runtime.plans.get(key)
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future

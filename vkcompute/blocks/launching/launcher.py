@@ -38,9 +38,8 @@ from vkcompute.compiled.launches import (
     pushed,
     runtime_among,
 )
-from vkcompute.compiled.options import CompileOptions
 from vkcompute.compiled.plan import Plan
-from vkcompute.compiled.specialization import TRUTH, VALUE, Specialization
+from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
 from vkcompute.compiled.target import target_of
 from vkcompute.errors import MissingFeature, hides_calls
@@ -48,8 +47,8 @@ from vkcompute.ir import Function, Split
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.compilation import fingerprint
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.missing_types import lacking_types, located
-from vkcompute.jit.compilation.python_origin import PythonOrigin
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.kernel import is_set
 from vkcompute.runtime.bounded_cache import BoundedCache

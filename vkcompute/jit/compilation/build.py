@@ -9,9 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.compiled.options import DEFAULTS, CompileOptions
 from vkcompute.compiled.report import Reports
-from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, Specialization, iterations_of
+from vkcompute.compiled.specialization import (
+    DEFAULTS,
+    OFFSET,
+    TRUTH,
+    VALUE,
+    CompileOptions,
+    Specialization,
+    iterations_of,
+)
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.frontend.compiler import Compiler

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compiled.options import DEFAULTS, CompileOptions
+from vkcompute.compiled.specialization import DEFAULTS, CompileOptions
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.ir import Constant, Function, Scalar
 from vkcompute.jit.compilation.build import Signature, build

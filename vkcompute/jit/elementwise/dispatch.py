@@ -8,7 +8,7 @@ from typing import Any
 
 from vkcompute.compiled.arguments import MOST_ELEMENTS
 from vkcompute.compiled.launches import Compiled, in_rows, most_groups
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.compiled.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array

@@ -17,7 +17,7 @@ from vkcompute.errors import KernelError, MissingFeature, hides_calls
 from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
-from vkcompute.jit.compilation.python_origin import PythonOrigin
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkcompute import dtypes, locks
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.compiled.options import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError, hides_calls
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
