@@ -16,9 +16,10 @@ from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import Specialization, specialize
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.specialization import CompileOptions, Specialization
+from vkcompute.jit.compilation.build import specialize
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.frontend.source import definition_of
 
 TITLE = "kernels written in Python"
@@ -67,7 +68,7 @@ def _from_the_disk() -> Specialization:
     """Defines the kernel and finds it as a new process does, once per kernel; its file is read once for all of them."""
     function = FunctionType(_KICK.__code__, _KICK.__globals__, _KICK.__name__)
     vc.kernel(function)
-    return Specializations((function,)).find(_KICK_FOR, partial(specialize, definition_of(function)))
+    return Specializations(PythonOrigin((function,))).find(_KICK_FOR, partial(specialize, definition_of(function)))
 
 
 def _words(make: Callable[[], Specialization]) -> HostArray:

@@ -20,10 +20,10 @@ import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute.blocks.launching.build import FOLDERS, ArrayType, BlockOptions, IntType, specialize
 from vkcompute.code_version import code_version
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import Specialization
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.cache import Specializations
+from vkcompute.compiled.specialization import CompileOptions, Specialization
+from vkcompute.compiled.target import target_of
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.tile.device import block_target
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -106,7 +106,7 @@ def _from_the_disk(
     function = FunctionType(given.__code__, given.__globals__, given.__name__)
     triton.jit(function)
     values, kinds = _numbered(signature, constants)
-    known = Specializations([function], "blocks", code_version(*FOLDERS), repr(sorted(values.items())))
+    known = Specializations(PythonOrigin([function]), "blocks", code_version(*FOLDERS), repr(sorted(values.items())))
     key = tuple(kinds.items()), _options(runtime)
     return known.find(key, lambda *_: _compiled(runtime, program, signature, constants))
 

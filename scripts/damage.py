@@ -38,8 +38,9 @@ import numpy as np  # noqa: E402
 
 from vkcompute import disk, dtypes  # noqa: E402
 from vkcompute.cli import table  # noqa: E402
+from vkcompute.compiled import cache  # noqa: E402
 from vkcompute.errors import DataError  # noqa: E402
-from vkcompute.jit.compilation import cache  # noqa: E402
+from vkcompute.jit.compilation.fingerprint import PythonOrigin  # noqa: E402
 from vkcompute.pipelines.logistic_regression import LogisticRegression  # noqa: E402
 from vkcompute.pipelines.npy_file import NpyFile  # noqa: E402
 
@@ -252,7 +253,7 @@ def _read_cache(path: Path, rng: random.Random, content: bytes) -> None:
             raise Wrong(repr(found))
     else:
         path.write_bytes(disk._header(content[nbytes:]) + content[nbytes:])
-        found = cache._load(path, ())
+        found = cache._load(path, PythonOrigin(()))
     if found is None:
         raise DataError(f"{path} is missing")
 

@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
+    ("compiled",),
     ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),
@@ -83,6 +84,11 @@ def test_no_import_goes_up() -> None:
     assert upward == []
 
 
+def test_blocks_are_lowered_without_the_kernels_in_python() -> None:
+    upward = [f"{each.source} imports {each.target}" for each in imports() if unit(each.source) == "tile"]
+    assert [each for each in upward if " jit" in each] == []
+
+
 def test_no_circle_between_modules() -> None:
     assert circle(graph((i.source, i.target) for i in imports())) == []
 
@@ -120,6 +126,33 @@ def names_vulkan(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name.split(".")[0] == "vulkan" for alias in node.names)
     return foreign(node) == "vulkan"
+
+
+ASKS_FOR_CPU = {
+    "arrays.block_product": "limits of its blocks",
+    "arrays.lines": "for variance and nn.rows, whose figures are beside their programs",
+    "compat.triton.runtime.driver": "the number of multiprocessors",
+    "dask.cluster": "a choice of devices",
+    "dask.worker": "whether the device's memory is that of the process",
+    "gpu_report.checks.scheduling": "the size of the work",
+    "gpu_report.figures.rates": "the size of the work",
+    "runtime.groups.group": "a choice of devices",
+    "runtime.tuning": "the table of what is faster",
+}
+"""Modules above core/ that test whether a device is a CPU, and for what."""
+
+
+def test_what_is_faster_on_a_cpu_is_in_one_table() -> None:
+    """Names each module that compares a device's kind: a figure that is only faster is a row of `Tuning`."""
+    asking = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Compare)
+        and getattr(node.left, "attr", "") == "kind"
+        and getattr(node.comparators[0], "value", None) == "cpu"
+    }
+    assert {name for name in asking if unit(name) != "core"} <= ASKS_FOR_CPU.keys()
 
 
 def test_vulkan_is_imported_in_one_place() -> None:

@@ -196,6 +196,7 @@ FOLDERS = (
     ROOT,
     ROOT / "vkcompute",
     ROOT / "vkcompute/jit/frontend",
+    ROOT / "vkcompute/compiled",
     ROOT / "vkcompute/tile",
     ROOT / "vkcompute/arrays",
     ROOT / "vkcompute/nn",

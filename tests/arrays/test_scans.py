@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.arrays import block_scan, scans
 from vkcompute.arrays.scans import OPERATIONS, cumulative
+from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
 _ACCUMULATE = {
     "sum": np.add,
@@ -56,10 +57,10 @@ def test_extremes_of_floats_propagate_nan(gpu: vc.Runtime, data: Any, seed: int,
     np.testing.assert_array_equal(found, _ACCUMULATE[operation].accumulate(x, 0))
 
 
-@pytest.mark.parametrize("part", [scans._CPU_PART, scans._GPU_PART])
+@pytest.mark.parametrize("part", [ON_CPU.scan_part, ON_GPU.scan_part])
 @pytest.mark.parametrize("n", [1, 8, 9, 31, 32, 33, 255, 256, 257, 1025, 65_536, 65_537])
 def test_sizes_where_parts_begin(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, part: int) -> None:
-    monkeypatch.setattr(scans, "_CPU_PART", part)
+    monkeypatch.setattr(scans, "tuning_of", lambda device: ON_CPU._replace(scan_part=part))
     x = np.random.default_rng(n).integers(0, 2**32, (2, n, 2), np.uint32)
     found = cumulative(gpu.array(x), "sum", 1, np.uint32).numpy()
     np.testing.assert_array_equal(found, np.cumsum(x, 1, np.uint32))
@@ -73,7 +74,7 @@ def test_sums_of_floats_have_the_error_of_blocked_sums(gpu: vc.Runtime, dtype: s
     exact = np.cumsum(x, dtype=np.float64 if dtype != "float64" else np.longdouble)
     found = cumulative(gpu.array(x), "sum", 0)
     assert found.dtype == dtype
-    bound = 1 if dtype == "float16" else 3 * scans._CPU_PART  # float16 is summed in float32, and rounded once
+    bound = 1 if dtype == "float16" else 3 * ON_CPU.scan_part  # float16 is summed in float32, and rounded once
     np.testing.assert_allclose(found.numpy(), exact, rtol=bound * np.finfo(dtype).eps)
     again = cumulative(gpu.array(x), "sum", 0)
     np.testing.assert_array_equal(found.numpy(), again.numpy())

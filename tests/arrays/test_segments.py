@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute.arrays import indexing, segments
 from vkcompute.arrays.segments import bincount
+from vkcompute.runtime.tuning import ON_CPU
 
 
 @given(data=st.data(), seed=seeds())
@@ -36,7 +37,7 @@ def test_additions(gpu: vc.Runtime, data: Any, seed: int) -> None:
 @pytest.mark.parametrize("n_bins", [1, 3, 1000])
 def test_sums_of_floats(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n_bins: int, part: int) -> None:
     """Runs within a part, across two parts, and over many."""
-    monkeypatch.setattr(segments, "_CPU_PART", part)
+    monkeypatch.setattr(segments, "tuning_of", lambda device: ON_CPU._replace(segment_part=part))
     rng = np.random.default_rng(n_bins)
     at, new = rng.integers(0, n_bins, 20_000).astype(np.int32), rng.random(20_000, np.float32)
     array = gpu.zeros(n_bins)

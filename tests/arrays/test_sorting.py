@@ -15,6 +15,7 @@ import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays import block_sorting, radix
 from vkcompute.arrays.sorting import argsort, lexsort, sort, topk, unique
+from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
 _ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
 
@@ -47,7 +48,7 @@ def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], s
 @pytest.mark.parametrize("parts", ["of a GPU", "short", "long"])
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 1023, 1024, 1025, 5000])
 def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, parts: str) -> None:
-    monkeypatch.setattr(radix, "is_cpu", lambda runtime: parts != "of a GPU")
+    monkeypatch.setattr(radix, "tuning_of", lambda device: ON_GPU if parts == "of a GPU" else ON_CPU)
     monkeypatch.setattr(radix, "_MOST_MERGED", 0)
     monkeypatch.setattr(radix, "_LONGEST_MERGED", 64)
     monkeypatch.setattr(radix, "part_length", lambda n, longest: longest if parts == "long" else 32)

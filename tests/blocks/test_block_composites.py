@@ -120,7 +120,7 @@ def test_arrays_of_a_tuple_that_overlap(gpu: vkcompute.Runtime, first: int, seco
 
 
 def test_an_empty_grid_needs_no_other_runtime(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.current_runtime", pytest.fail)
+    monkeypatch.setattr("vkcompute.compiled.launches.current_runtime", pytest.fail)
     assert exchanged[(0,)]((gpu.zeros(N), gpu.zeros(N)), (1, 2), BLOCK=16).done()
 
 

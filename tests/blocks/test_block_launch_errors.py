@@ -103,7 +103,7 @@ def test_an_empty_grid_has_completed(machine: vkcompute.Runtime | None, grid: An
 
 
 def test_an_empty_grid_without_device_arrays(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.current_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.compiled.launches.current_runtime", lambda: gpu)
     scaled[(0,)](X, 8, 2.0, BLOCK=8).result()
     first_of[(0,)](triton.reinterpret(gpu.array(X), tl.int32), (1,)).result()
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from vkcompute import ir, tile
 from vkcompute.ir.function import walk
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
 from vkcompute.tile.layout import Layout, blocked, broadcast_bits, permuted_bits, without_axis
-from vkcompute.tile.workgroup_memory import WorkgroupMemory
+from vkcompute.tile.workgroup_memory import LoweringError, WorkgroupMemory
 
 pytestmark = pytest.mark.pure
 
@@ -133,7 +132,7 @@ def test_an_exchange_that_does_not_fit() -> None:
         memory.free()
         assert memory.array(ir.UINT32, 512).first == 0
         assert memory.array(ir.UINT32, 256).first == 512
-        with pytest.raises(UnsupportedError, match=f"exchanges 2048 bytes .* {left} of 4096 bytes .* smaller blocks"):
+        with pytest.raises(LoweringError, match=f"exchanges 2048 bytes .* {left} of 4096 bytes .* smaller blocks"):
             memory.array(ir.UINT32, 512)
 
 

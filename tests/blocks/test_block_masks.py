@@ -13,7 +13,7 @@ import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import tile
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, specialize
-from vkcompute.jit.compilation.build import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.module import Module
 

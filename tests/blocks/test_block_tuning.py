@@ -104,7 +104,7 @@ def test_choices_are_kept_on_disk_by_size(gpu: vkcompute.Runtime, tmp_path: Path
 def test_choices_for_numpy_arrays_are_kept_on_disk(gpu: vkcompute.Runtime, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("vkcompute.runtime.runtime.current_runtime", lambda: gpu)
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.current_runtime", lambda: gpu)
+    monkeypatch.setattr("vkcompute.compiled.launches.current_runtime", lambda: gpu)
     x, measured = np.ones(64, np.float32), list[str]()
     for _ in range(2):
         with pytest.warns(vkcompute.HostCopyWarning):

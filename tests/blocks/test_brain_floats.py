@@ -11,7 +11,7 @@ import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, tile
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, specialize
-from vkcompute.jit.compilation.build import CompileOptions
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Capability
 from vkcompute.spirv.module import Module

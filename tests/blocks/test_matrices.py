@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import ir, tile
+from vkcompute.compiled.target import target_of
 from vkcompute.ir import FLOAT16, FLOAT32, INT32, Value
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import INT8
-from vkcompute.jit.launching.target import target_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Capability
 from vkcompute.spirv.module import Module

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import vkcompute as vc
+from vkcompute.compiled.blocks import _accesses
 from vkcompute.core import host_cpu
 from vkcompute.core.host_cpu import fails_store_forwarding
 from vkcompute.core.quirks import quirks_of
-from vkcompute.jit.elementwise.blocks import _accesses
 
 XEON = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu sse2 avx2 avx512f\n\n"
 

@@ -109,7 +109,8 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     """What `range` compiles to is bounded by what the launch knows, ids included, also where loops are nested."""
     from types import FunctionType
 
-    from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+    from vkcompute.compiled.specialization import CompileOptions
+    from vkcompute.jit.compilation.build import build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
     from vkcompute.jit.frontend.source import definition_of
 
@@ -136,7 +137,8 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
 def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
     from types import FunctionType
 
-    from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+    from vkcompute.compiled.specialization import CompileOptions
+    from vkcompute.jit.compilation.build import build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
     from vkcompute.jit.frontend.source import definition_of
 

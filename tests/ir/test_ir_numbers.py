@@ -10,7 +10,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.target import target_of
 
 NUMBERS = [kind for kind in ir.SCALARS.values() if kind is not ir.BOOL]
 Array = np.ndarray[Any, Any]

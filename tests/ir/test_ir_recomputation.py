@@ -9,11 +9,11 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import BY_NUMPY
 from vkcompute.ir.function import walk
 from vkcompute.ir.recomputation import prevent_recomputation
 from vkcompute.ir.types import SCALARS
-from vkcompute.jit.launching.target import target_of
 
 N = 64
 

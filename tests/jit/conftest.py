@@ -14,7 +14,7 @@ from validator import objection
 
 import vkcompute
 from vkcompute import ir
-from vkcompute.jit.compilation import plain_data
+from vkcompute.compiled import plain_data
 from vkcompute.jit.kernel import PythonKernel
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.jit.launching import target
+from vkcompute.compiled import target
 from vkcompute.runtime.launching.launch_config import DEFAULT
 from vkcompute.spirv import opcodes
 from vkcompute.spirv.enums import Decoration

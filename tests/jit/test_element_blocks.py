@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.jit.compilation.build import DEFAULTS
-from vkcompute.jit.elementwise.block_access import Block
-from vkcompute.jit.elementwise.blocks import block_of, wide
+from vkcompute.compiled.block_access import Block
+from vkcompute.compiled.blocks import block_of, wide
+from vkcompute.compiled.specialization import DEFAULTS
 from vkcompute.jit.elementwise.dispatch import dispatch
 
 DTYPES = "bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
@@ -206,9 +206,9 @@ def test_an_invocation_on_a_cpu_computes_several_elements_of_a_view(
         pytest.skip("the device is no CPU")
     sizes = []
 
-    def observed(name: str, programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
-        sizes.append(programs.find((*key, DEFAULTS)).block)
-        dispatch(name, programs, key, *rest)
+    def observed(programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
+        sizes.append(programs.specialized(*key, DEFAULTS).block)
+        dispatch(programs, key, *rest)
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
     x = gpu.array(np.arange(99, dtype=np.float32).reshape(9, 11))
@@ -242,9 +242,9 @@ def test_no_block_exceeds_a_result_that_is_wider_than_the_arguments(
     monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: wide(itemsizes))
     sizes = []
 
-    def observed(name: str, programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
-        sizes.append(programs.find((*key, DEFAULTS)).block)
-        dispatch(name, programs, key, *rest)
+    def observed(programs: Any, key: tuple[Any, ...], *rest: Any) -> None:
+        sizes.append(programs.specialized(*key, DEFAULTS).block)
+        dispatch(programs, key, *rest)
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
     x = np.arange(n, dtype=np.uint8)

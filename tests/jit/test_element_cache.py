@@ -16,13 +16,13 @@ _PROGRAM = """
     import numpy as np
     import vkcompute as vc
     import helper
-    from vkcompute.jit.elementwise.program import Programs
+    from vkcompute.jit.elementwise.program import ProgramSource
 
-    real = Programs._compiled
+    real = ProgramSource.specialize
     def counted(*args):
         print("compiled")
         return real(*args)
-    Programs._compiled = counted
+    ProgramSource.specialize = counted
 
     FACTOR = 3
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.compilation.specialization import specialize
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.jit.compilation.build import specialize
 from vkcompute.jit.frontend.source import definition_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Decoration

@@ -11,9 +11,9 @@ from host import SimulatedRuntime
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import MissingFeature
-from vkcompute.jit.compilation.build import CompileOptions, build
-from vkcompute.jit.compilation.specialization import specialize
+from vkcompute.jit.compilation.build import build, specialize
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of
 

@@ -13,7 +13,8 @@ import pytest
 from hang_limit import hang_limit_s
 
 from vkcompute import disk
-from vkcompute.jit.compilation import cache
+from vkcompute.compiled import cache
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 
 pytestmark = pytest.mark.pure
 
@@ -21,7 +22,7 @@ _PROGRAM = """
     import sys
     import numpy as np
     import vkcompute as vc
-    import vkcompute.jit.launching.launcher as launcher
+    import vkcompute.jit.launcher as launcher
     import helper
 
     real = launcher.specialize
@@ -193,7 +194,7 @@ def test_a_damaged_entry_is_compiled_again(program: Program) -> None:
 )
 def test_a_malformed_entry_is_missing(tmp_path: Path, head: bytes) -> None:
     disk.write_cached(tmp_path / "entry", head + b"\nspirv")
-    assert cache._load(tmp_path / "entry", ()) is None
+    assert cache._load(tmp_path / "entry", PythonOrigin(())) is None
 
 
 def test_what_cannot_be_told_apart_is_not_kept(program: Program) -> None:
@@ -231,7 +232,7 @@ def test_modules_of_the_compiler_are_not_validated_again(tmp_path: Path) -> None
 UNPARSED = """
 import ast, inspect, sys
 import numpy, vkcompute as vc
-import vkcompute.jit.elementwise.element_launcher, vkcompute.jit.launching.launcher
+import vkcompute.jit.elementwise.element_launcher, vkcompute.jit.launcher
 if sys.argv[1:]:
     ast.parse = inspect.getblock = None
 

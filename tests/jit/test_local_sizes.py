@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
-from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of
 

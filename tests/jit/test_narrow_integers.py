@@ -11,8 +11,9 @@ from oracle import check, module
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import CompileOptions, build, optimized
+from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import definition_of
 

@@ -399,7 +399,7 @@ def test_what_was_kept_on_disk_prints_the_same(run_python: Callable[..., Any], t
     )
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import vkcompute as vc\nfrom loud import loud\nfrom vkcompute.jit.launching import launcher\n"
+        "import vkcompute as vc\nfrom loud import loud\nfrom vkcompute.jit import launcher\n"
         "made = None\n"
         "with vc.Runtime() as gpu:\n"
         "    error = loud[3, 1](gpu.full(2, 1.5)).exception()\n"

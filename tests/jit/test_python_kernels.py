@@ -303,7 +303,7 @@ def test_closures(gpu: vc.Runtime) -> None:
 
 @pytest.mark.device_only
 def test_the_same_types_are_compiled_once(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vkcompute.jit.launching.launcher as home
+    import vkcompute.jit.launcher as home
 
     calls: list[Any] = []
     real = home.specialize

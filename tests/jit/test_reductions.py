@@ -15,10 +15,10 @@ from hypothesis.extra import numpy as hnp
 from runtimes import lacks
 
 import vkcompute as vc
+from vkcompute.compiled.blocks import wide
 from vkcompute.ir import FLOAT32
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.elementwise.blocks import wide
 from vkcompute.jit.elementwise.formula import function_of
 from vkcompute.jit.elementwise.stages import Stage, stage_program
 

@@ -209,7 +209,7 @@ class TestElements:
 @pytest.mark.device_only
 def test_changing_constants_do_not_accumulate_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vkcompute.runtime.memory.context._MAX_KERNELS", 4)
-    monkeypatch.setattr("vkcompute.jit.compilation.cache._MAX_PER_KEY", 2)
+    monkeypatch.setattr("vkcompute.compiled.cache._MAX_PER_KEY", 2)
     before = live_counts().get("ComputePipeline", 0)
     with vc.Runtime() as runtime:
         x, out = runtime.array(np.ones(4, np.float32)), runtime.zeros(4)

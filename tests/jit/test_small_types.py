@@ -16,7 +16,7 @@ from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.jit.launching import target
+from vkcompute.compiled import target
 
 HostArray = np.ndarray[Any, Any]
 ALL = "int8", "int16", "uint8", "uint16", "float16"

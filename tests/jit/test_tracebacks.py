@@ -65,7 +65,7 @@ def test_errors_of_the_package_itself_keep_all_calls(gpu: vc.Runtime, monkeypatc
     with pytest.raises(TypeError) as told:
         listed(x, 3)
     assert {each.filename for each in traceback.extract_tb(told.value.__traceback__)} == {__file__}
-    monkeypatch.setattr("vkcompute.jit.launching.launcher.target_of", None)
+    monkeypatch.setattr("vkcompute.jit.launcher.target_of", None)
     with pytest.raises(TypeError, match="not callable") as fault:
         listed(x)
     assert len(traceback.extract_tb(fault.value.__traceback__)) > 2

@@ -192,7 +192,7 @@ def locked(total, lock, rounds):
 
 @pytest.mark.device_only
 def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
-    from vkcompute.jit.compilation.specialization import specialize
+    from vkcompute.jit.compilation.build import specialize
     from vkcompute.jit.frontend.source import definition_of
 
     def only(x):

@@ -15,13 +15,13 @@ from vkcompute import ir
 from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, repeated, rounded, scaled, span
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.arrays.ufunc import assign
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 

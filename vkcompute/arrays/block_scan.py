@@ -12,12 +12,12 @@ from vkcompute import ir
 from vkcompute.arrays.block_offsets import is_too_large, span
 from vkcompute.arrays.lines import Lines
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Memory, Value
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 PART = 2048

@@ -8,10 +8,10 @@ from __future__ import annotations
 from vkcompute import ir
 from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, rounded, scaled, span
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.blocks.launching.built import Built, Program
 from vkcompute.ir import INT32, UINT32, Value
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.builder import Builder
-from vkcompute.tile.program import Built, Program
 
 _BLOCK, _MOST = 256, 4096
 """Elements that a program sorts, in parts; and the most, where the grid is too small for all rows.

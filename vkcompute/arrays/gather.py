@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, flat, launch, lines_along
+from vkcompute.compiled.completion import Words, expect
 from vkcompute.jit.kernel import kernel
-from vkcompute.jit.launching.completion import Words, expect
 from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary

@@ -19,6 +19,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.tuning import tuning_of
 
 Axis = int | tuple[int, ...] | None
 LOCAL_SIZE = 64
@@ -107,10 +108,11 @@ def converted(x: Array, dtype: npt.DTypeLike) -> Array:
 
 def copy_into(source: Array, out: Array) -> None:
     """Copies elements to an array or a view of the same shape, converted to its dtype."""
+    by_blocks = tuning_of(out.runtime.device.physical).transposes_by_blocks
     if out.dtype.kind == "c" and out.size:
         _identity(source.real, out=out.real)
         _identity(source.imag, out=out.imag)
-    elif out.size and not (is_cpu(out.runtime) and copy_transposed(source, out)):
+    elif out.size and not (by_blocks and copy_transposed(source, out)):
         _identity(source, out=out)
 
 
@@ -142,7 +144,7 @@ def is_cpu(runtime: Context) -> bool:
 
 
 def part_length(n: int, longest: int) -> int:
-    """Returns the number of elements that an invocation on a CPU takes of `n`: few enough that all lanes have work."""
+    """Returns the number of elements that an invocation takes of `n`: few enough that all lanes of a CPU have work."""
     return min(longest, max(_SHORTEST_PART, n // _CPU_PARTS))
 
 

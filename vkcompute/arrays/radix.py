@@ -13,7 +13,7 @@ import numpy as np
 
 from vkcompute.arrays.block_sorting import sort_parts
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, converted, count_up, flat, is_cpu, launch, part_length
+from vkcompute.arrays.lines import Lines, converted, count_up, flat, launch, part_length
 from vkcompute.arrays.scans import cumulative
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -21,6 +21,7 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.tuning import tuning_of
 
 BLOCK = 64
 """Elements that are sorted by ranks."""
@@ -316,7 +317,8 @@ class _Layout(NamedTuple):
 
 def _digits(runtime: Context, n_rows: int, n: int) -> tuple[_Layout, int]:
     """Returns the parts of rows, and the bits of a digit."""
-    length, digit_bits = (part_length(n_rows * n, 1024), 8) if is_cpu(runtime) else (32, 4)
+    tuning = tuning_of(runtime.device.physical)
+    length, digit_bits = part_length(n_rows * n, tuning.radix_part), tuning.digit_bits
     n_parts = -(-n // length)
     return _Layout(n_rows * n_parts, n, n_parts, length, 1 << digit_bits), digit_bits
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, lazy
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, is_cpu, reduced_axes
+from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, reduced_axes
 from vkcompute.arrays.promotion import (
     BOOL,
     accumulated,
@@ -35,6 +35,7 @@ from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import memory_of, recording_graph, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.tuning import tuning_of
 
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
 
@@ -452,7 +453,8 @@ def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
 def _counting(array: Array, axis: int, n: int) -> Array:
     """Returns 0 to n - 1 along an axis."""
     runtime = runtime_of(array)
-    found = runtime.array(np.arange(n, dtype=np.int32)) if is_cpu(runtime) else count_up(runtime, n)
+    on_host = tuning_of(runtime.device.physical).counts_on_host
+    found = runtime.array(np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
     return found.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import block_scan
-from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, is_cpu, launch, lines_along, part_length
+from vkcompute.arrays.lines import Lines, axis_of, contiguous, converted, launch, lines_along, part_length
 from vkcompute.arrays.promotion import accumulated, wide_float
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
@@ -24,8 +24,8 @@ from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.tuning import tuning_of
 
-_CPU_PART, _GPU_PART = 256, 32
 """Elements of a part."""
 _STEP = 8
 """Elements that are combined per iteration."""
@@ -179,4 +179,5 @@ def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0)
 
 def _part_length(x: Array, lines: Lines) -> int:
     """Returns the elements that an invocation scans."""
-    return part_length(lines.n_rows * lines.n * lines.n_columns, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
+    longest = tuning_of(x.runtime.device.physical).scan_part
+    return part_length(lines.n_rows * lines.n * lines.n_columns, longest)

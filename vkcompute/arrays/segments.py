@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays.gather import gather
-from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, is_cpu, launch, part_length
+from vkcompute.arrays.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.radix import Word, sort_rows
 from vkcompute.jit.elementwise.reduction import reduce
@@ -21,8 +21,8 @@ from vkcompute.jit.library import atomic
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.tuning import tuning_of
 
-_CPU_PART, _GPU_PART = 256, 32
 """Values that an invocation sums."""
 
 _largest = reduce("max(a, b)", 0)
@@ -106,7 +106,7 @@ def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
 
 def _add_sorted(x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
     """Adds the values in this order, in which their keys are sorted."""
-    length = part_length(keys.size, _CPU_PART) if is_cpu(x.runtime) else _GPU_PART
+    length = part_length(keys.size, tuning_of(x.runtime.device.physical).segment_part)
     n_parts = -(-keys.size // length)
     is_last = n_parts == 1
     n_lines = lines.n_rows * lines.n_columns

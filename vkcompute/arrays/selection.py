@@ -18,7 +18,6 @@ from vkcompute.arrays.lines import (
     copy_into,
     count_up,
     flat,
-    is_cpu,
     launch,
     lines_along,
     part_length,
@@ -26,16 +25,15 @@ from vkcompute.arrays.lines import (
 from vkcompute.arrays.promotion import default_int
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.search import searchsorted
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
+from vkcompute.compiled.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.tuning import tuning_of
 
-_CPU_PART, _GPU_PART = 1024, 32
-"""Elements of a part, which one invocation selects from."""
 _STEP = 4
 """Elements that are selected per iteration."""
 
@@ -110,7 +108,8 @@ class Selected:
 
     def __init__(self, mask: Array) -> None:
         self._mask, self.count = flat(mask), 0
-        self._length = part_length(mask.size, _CPU_PART) if is_cpu(mask.runtime) else _GPU_PART
+        tuning = tuning_of(mask.runtime.device.physical)
+        self._length, self._kernels = part_length(mask.size, tuning.selection_part), _kernels(tuning.stores_unselected)
         self._n_parts = -(-mask.size // self._length)
         if mask.size:
             counts = temporary(mask.runtime, self._n_parts, np.int32)
@@ -123,7 +122,7 @@ class Selected:
         out = empty_result(self._mask.runtime, self.count, np.int32)
         if self.count:
             args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
-            launch(_kernels(is_cpu(out.runtime)).indices, self._n_parts, *args)
+            launch(self._kernels.indices, self._n_parts, *args)
         return out
 
     def elements(self, x: Array) -> Array:
@@ -135,7 +134,7 @@ class Selected:
         if n_words > 1:
             return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
         args = self._mask, self._starts, source, target, self._n_parts, x.size, self._length
-        launch(_kernels(is_cpu(out.runtime)).elements, self._n_parts, *args)
+        launch(self._kernels.elements, self._n_parts, *args)
         return out
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from vkcompute import ir
 from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, repeated, scaled, span
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.builder import Builder
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _ROWS, _COLUMNS = 64, 16

@@ -23,6 +23,7 @@ from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, astype, part, written
 from vkcompute.arrays.ufunc import where as where_
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -30,7 +31,6 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _LENGTHS_ON_CPU, _LENGTHS_ON_GPU = (1024, 512), (4096, 2048, 1024, 512)

@@ -15,7 +15,7 @@ from vkcompute.blocks.launching.build import DIVISOR, ArrayType, BlockOptions, I
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.blocks.launching.tuning import Autotuner
-from vkcompute.jit.compilation.build import DEFAULTS as COMPILATION
+from vkcompute.compiled.specialization import DEFAULTS as COMPILATION
 from vkcompute.runtime.launching.radv import Shader
 from vkcompute.tile.target import Target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from vkcompute import deferred_calls
 from vkcompute.core.lifetime import live
@@ -13,6 +13,17 @@ from vkcompute.core.memory import PLACE_BITS, Allocation, Block, MemoryPool
 
 _PRUNE_AFTER = 64
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
+
+
+class Reader(Protocol):
+    """A user of the content of a buffer, which is called back before that changes."""
+
+    @property
+    def is_done(self) -> bool:
+        """True if it no longer needs the content."""
+
+    def before_overwriting(self) -> None:
+        """Launches what reads the content."""
 
 
 class Buffer:
@@ -32,7 +43,7 @@ class Buffer:
         nbytes: its size, a multiple of `PADDING`.
         address: the host address of byte 0, or 0 if it is not host-visible.
         history: the scheduler's access history of the buffer, or None.
-        readers: weak references to arrays that are still to be computed from the buffer, by their own ids.
+        readers: those that still need the content, by their own ids.
     """
 
     __slots__ = (
@@ -72,32 +83,33 @@ class Buffer:
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         visible = self.block.address and (use not in ("device", "fixed") or pool.unified)
         self.address = self.block.address + self.offset if visible else 0
-        self.readers: dict[int, Any] = {}
+        self.readers: dict[int, Reader] = {}
         if deferred_calls.waiting:  # a warning that buffers move to the host
             deferred_calls.run()
 
-    def add_reader(self, reader: Any) -> None:
-        """Registers an array that `reader()` gives, to be computed before the buffer is overwritten."""
+    def add_reader(self, reader: Reader) -> None:
+        """Registers a reader, which is called back before the buffer is overwritten."""
         if len(self.readers) % _PRUNE_AFTER == _PRUNE_AFTER - 1:
-            self._drop_computed()
+            self._drop_done()
         self.readers[id(reader)] = reader
 
     def compute_readers(self) -> None:
-        """Computes the arrays that read the buffer; its content may then change.
+        """Calls back the readers; the content may then change.
 
-        Those of other recordings are left: they are to read what the buffer holds when the graph runs. What overwrites
-        the buffer calls this with the device's lock, and keeps it until the write is ordered before later reads.
+        Some may stay, as those of other recordings, which are to read what the buffer holds when the graph runs. What
+        overwrites the buffer calls this with the device's lock, and keeps it until the write is ordered before later
+        reads.
         """
         before: list[int] = []
         while self.readers and (keys := list(self.readers)) != before:
             for reader in reversed(list(self.readers.values())):
-                compute(reader)
-            self._drop_computed()
+                reader.before_overwriting()
+            self._drop_done()
             before = keys
 
-    def _drop_computed(self) -> None:
+    def _drop_done(self) -> None:
         for key, reader in list(self.readers.items()):
-            if (array := reader()) is None or not array.is_pending:
+            if reader.is_done:
                 self.readers.pop(key, None)  # no other reader has the key, as long as there is this one
 
     def close(self) -> None:
@@ -136,25 +148,8 @@ class Buffer:
             self.close()
 
 
-def compute(reader: Any) -> None:
-    """Computes the array that `reader()` gives, after those that need it: it may be computed with them.
-
-    Does nothing for one that another thread's recording is to compute.
-    """
-    array = reader()
-    expression = None if array is None else array.expression
-    if array is None or expression is None or array.is_of_other_recording:
-        return
-    del array
-    for each in reversed(expression.readers):
-        compute(each)
-    array = reader()
-    if array is not None:
-        array.compute()
-
-
 def compute_readers(ranges: Iterable[tuple[Buffer, int, int]]) -> None:
-    """Computes the arrays that read the buffers of these ranges, which are to be overwritten."""
+    """Calls back the readers of the buffers of these ranges, which are to be overwritten."""
     for each in ranges:
         if each[0].readers:
             each[0].compute_readers()

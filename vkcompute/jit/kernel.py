@@ -22,7 +22,7 @@ from vkcompute.runtime.launching.launch_config import (
 )
 
 if TYPE_CHECKING:
-    from vkcompute.jit.launching.launcher import Launcher
+    from vkcompute.jit.launcher import Launcher
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -105,8 +105,8 @@ class PythonKernel(PythonLaunchable):
 
     @cached_property
     def _launcher(self) -> Launcher:
-        from vkcompute.jit.compilation.build import CompileOptions
-        from vkcompute.jit.launching.launcher import Launcher  # not at import: it loads the driver
+        from vkcompute.compiled.specialization import CompileOptions
+        from vkcompute.jit.launcher import Launcher  # not at import: it loads the driver
 
         options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
         return Launcher(self._definition, self._signature, options, self._print_limit)
@@ -132,9 +132,9 @@ class PythonKernel(PythonLaunchable):
 
         The last one is empty if it needs no such feature. Raises as `spirv`.
         """
+        from vkcompute.compiled.specialization import CompileOptions
         from vkcompute.jit.compilation.annotations import annotated_signature
-        from vkcompute.jit.compilation.build import CompileOptions
-        from vkcompute.jit.compilation.specialization import specialize
+        from vkcompute.jit.compilation.build import specialize
 
         signature = annotated_signature(self._definition.function)
         options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)

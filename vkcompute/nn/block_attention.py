@@ -18,6 +18,7 @@ from vkcompute.arrays.block_offsets import grid, is_too_large, offsets, scaled, 
 from vkcompute.arrays.block_product import multiplies_halves
 from vkcompute.arrays.manipulation import broadcast_to
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Memory, Value
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
@@ -25,7 +26,6 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
 from vkcompute.tile.device import block_target
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _MOST_SIZE = 128  # elements of a query, and of a value

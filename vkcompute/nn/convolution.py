@@ -19,11 +19,11 @@ from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working, zeros
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import assign
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.nn.linear import activated, finished, known, wide
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 Pair = int | tuple[int, int]

@@ -12,12 +12,12 @@ from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import apply
+from vkcompute.blocks.launching.built import Built, Program
 from vkcompute.ir import INT32, Value
 from vkcompute.nn.activations import ACTIVATIONS, of_elements
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.builder import Builder
-from vkcompute.tile.program import Built, Program
 
 _CODES = {
     "add": "add", "multiply": "mul", "divide": "div", "negative": "neg", "exp": "exp", "expm1": "expm1", "erfc": "erfc",

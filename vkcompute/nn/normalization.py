@@ -22,11 +22,11 @@ from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.variance import moments
+from vkcompute.blocks.launching.built import Program
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.program import Program
 
 
 def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:

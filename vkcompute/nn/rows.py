@@ -22,12 +22,12 @@ from vkcompute.arrays.block_offsets import LARGEST
 from vkcompute.arrays.lines import is_cpu, lines_along
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.arrays.ufunc import astype
+from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.builder import Builder
-from vkcompute.tile.program import Built, Program, is_wide
 from vkcompute.tile.registers import ADJACENT
 
 LONGEST = 4096  # elements of a line that fit in the registers of a workgroup

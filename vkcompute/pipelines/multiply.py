@@ -16,9 +16,9 @@ from vkcompute import dtypes
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.promotion import common, kind_of
 from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.compiled.blocks import block_of
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of
-from vkcompute.jit.elementwise.blocks import block_of
 from vkcompute.pipelines.npy_file import NpyFile
 from vkcompute.pipelines.product_stream import Operand, Progress, Target, product_shape, stream, stream_broadcast
 from vkcompute.runtime.graphs.graph import recording_graph

@@ -40,6 +40,7 @@ from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.residency import MemoryInfo
 from vkcompute.runtime.streams import stream as streaming
+from vkcompute.runtime.tuning import tuning_of
 
 _ALL = 1 << 30, 1 << 30  # queues
 _parent = 0  # the process that forked this one with a device open
@@ -344,7 +345,7 @@ def _queue_counts(given: Any) -> tuple[int, int]:
 
 def _limit_s(given: float | str | None, physical: PhysicalDevice) -> float | None:
     if given == "auto":
-        return None if physical.kind == "cpu" else 0.5
+        return tuning_of(physical).submit_limit_s
     if given is not None and (isinstance(given, str) or not given > 0):
         raise ValueError(f'submit_limit_s is a positive number of seconds, "auto" or None; got {given!r}')
     return given

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
+from vkcompute.compiled.block_access import Block as Words
+from vkcompute.compiled.block_access import BlockAccess
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
-from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.contiguity import Offsets
 from vkcompute.tile.exchange import Exchange, first_element, owner, where
 from vkcompute.tile.layout import Layout

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from vkcompute.jit.elementwise.blocks import block_of
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.blocks import block_of
+from vkcompute.compiled.target import target_of
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.target import MatrixShape, Target
 
@@ -16,8 +17,6 @@ _FEATURES = "cooperativeMatrix", "vulkanMemoryModel"
 _LAYOUT = "workgroupMemoryExplicitLayout"
 _OVERLAY_FEATURES = _LAYOUT, f"{_LAYOUT}8BitAccess", f"{_LAYOUT}16BitAccess"
 _BRAIN_FEATURES = "shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"
-_OWN_ON_CPU = 128  # softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe, and 26 ms with 32
-_SUMS_ON_CPU = 128  # a product of 1024^3 takes 100 ms of CPU time on lavapipe, and 150 ms with 64
 
 
 def block_target(runtime: Runtime) -> Target:
@@ -27,7 +26,7 @@ def block_target(runtime: Runtime) -> Target:
 
 def _target(runtime: Runtime) -> Target:
     physical = runtime.device.physical
-    limits, is_cpu, words = physical.limits, physical.kind == "cpu", block_of(runtime, [4])
+    limits, tuning, words = physical.limits, tuning_of(physical), block_of(runtime, [4])
     can_shuffle = "shuffle" in physical.subgroup_operations and runtime.device.has_one_subgroup_size
     most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
     return Target(
@@ -37,10 +36,10 @@ def _target(runtime: Runtime) -> Target:
         runtime.device.features.issuperset(_OVERLAY_FEATURES),
         words.texels,
         words.word,
-        _OWN_ON_CPU if is_cpu else Target().own_elements,
-        _SUMS_ON_CPU if is_cpu else Target().sums,
-        stages=not is_cpu,
-        matrices=() if is_cpu else matrices_of(runtime),
+        tuning.own_elements,
+        tuning.sums,
+        stages=tuning.stages,
+        matrices=matrices_of(runtime) if tuning.takes_matrices else (),
     )
 
 

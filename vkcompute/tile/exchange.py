@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
+from vkcompute.compiled.block_access import Block as Words
+from vkcompute.compiled.block_access import BlockAccess
 from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.elementwise.block_access import Block as Words
-from vkcompute.jit.elementwise.block_access import BlockAccess
 from vkcompute.tile.layout import Layout, log2
 from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory

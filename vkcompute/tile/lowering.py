@@ -8,11 +8,10 @@ from functools import cache, partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
+from vkcompute.compiled.report import Reports, Site
 from vkcompute.ir import FLOAT32, INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.report import Reports, Site
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Divisors, Offsets
 from vkcompute.tile.exchange import Exchange, owner, where
@@ -26,7 +25,7 @@ from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_checks
 from vkcompute.tile.target import Target
 from vkcompute.tile.types import BFLOAT16, Block, shape_of
-from vkcompute.tile.workgroup_memory import WorkgroupMemory
+from vkcompute.tile.workgroup_memory import LoweringError, WorkgroupMemory
 
 _RUN = 8  # elements of the inner axis that a product loads together
 _STAGED_RUN = ADJACENT  # with 8, AMD's compiler for navi21 needs 216 registers in place of 152
@@ -214,7 +213,7 @@ class _Lowering:
         try:
             with self._b.at(op.loc):
                 self._operation(op, owner)
-        except UnsupportedError as error:
+        except LoweringError as error:
             error.place = error.place or op.loc
             raise
 

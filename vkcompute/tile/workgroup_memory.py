@@ -9,9 +9,18 @@ from typing import NamedTuple
 from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import Type, vector
-from vkcompute.jit.frontend.source import UnsupportedError
 
 _ALIGNMENT = 16  # bytes, of each span; Vulkan requires it of the rows of cooperative matrices
+
+
+class LoweringError(Exception):
+    """An operation needs more than the device has.
+
+    Attributes:
+        place: the location of the operation; its text is an error with "\\0" for the message.
+    """
+
+    place: object = None
 
 
 class Span(NamedTuple):
@@ -69,7 +78,7 @@ class WorkgroupMemory:
         """Returns memory for `n` numbers or vectors.
 
         Raises:
-            UnsupportedError: too little memory is left.
+            LoweringError: too little memory is left.
         """
         kind = element if lanes == 1 else vector(element, lanes)
         size, key = kind.bits // 8, None if self._overlays else kind
@@ -79,7 +88,7 @@ class WorkgroupMemory:
         others = sum(length * each.type.bits // 8 for each, length in lengths.items() if each is not memory)
         end, left = start + n * size, self._nbytes - others - start
         if n * size > left:
-            raise UnsupportedError(
+            raise LoweringError(
                 f"this exchanges {n * size} bytes between the invocations, and {max(left, 0)} of {self._nbytes} bytes "
                 "of workgroup memory are left; use smaller blocks"
             )

@@ -35,14 +35,15 @@ from vkcompute.blocks.compiler.types import (
     Pointer,
     PointerType,
 )
+from vkcompute.compiled.arguments import suggestion
+from vkcompute.compiled.captured import PLAIN
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.captured import suggestion
 from vkcompute.jit.frontend.desugaring import BUILTIN
 from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
-from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static, made_tuple
+from vkcompute.jit.frontend.values import Number, is_named, is_static, made_tuple
 
 
 class Method:

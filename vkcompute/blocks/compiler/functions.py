@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vkcompute.compiled.arguments import bind
 from vkcompute.errors import IrError, KernelError
-from vkcompute.jit.frontend.binding import bind
 from vkcompute.jit.frontend.source import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}

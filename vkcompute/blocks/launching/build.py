@@ -12,12 +12,11 @@ from vkcompute import ir, tile
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
 from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
+from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
-from vkcompute.jit.compilation.build import CompileOptions, optimized
-from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization, iterations_of
-from vkcompute.jit.frontend.memory import OFFSET
+from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
@@ -25,6 +24,7 @@ from vkcompute.tile.brain_floats import widen
 from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
+from vkcompute.tile.workgroup_memory import LoweringError
 
 DIVISOR = 16
 """The divisor of ints that programs are specialized for, as in Triton."""
@@ -246,7 +246,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             aliased=aliased,
             asserts=options.asserts,
         )
-    except UnsupportedError as error:
+    except LoweringError as error:
         if error.place is not None:
             raise KernelError(str(error.place).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None

@@ -18,7 +18,7 @@ from vkcompute.jit.frontend.source import definition_of
 
 if TYPE_CHECKING:
     from vkcompute.blocks.launching.launcher import BlockLauncher
-    from vkcompute.jit.launching.spilling_kernel import SpillingKernel
+    from vkcompute.compiled.spilling_kernel import SpillingKernel
     from vkcompute.jit.simulator.launch import Done
     from vkcompute.runtime.launching.kernel import Kernel
 

@@ -19,6 +19,11 @@ class TensorWrapper:
     def __init__(self, base: Any, dtype: Dtype) -> None:
         self.base, self.dtype, self.shape = base, dtype, base.shape
 
+    @property
+    def runtime(self) -> Any:
+        """The runtime of the array; arrays of the host have none."""
+        return self.base.runtime
+
     def __repr__(self) -> str:
         return f"TensorWrapper[{self.dtype}]({self.base!r})"
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.compiled.report import Reports
+from vkcompute.compiled.specialization import (
+    DEFAULTS,
+    OFFSET,
+    TRUTH,
+    VALUE,
+    CompileOptions,
+    Specialization,
+    iterations_of,
+)
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
-from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET, WHERE
-from vkcompute.jit.frontend.report import Reports
+from vkcompute.jit.frontend.memory import WHERE
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -31,33 +39,6 @@ NoneType.
 
 _LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
 """Number of axes -> default local size along these."""
-
-
-class CompileOptions(NamedTuple):
-    """Options of a kernel's compilation.
-
-    Attributes:
-        local_size: invocations per workgroup; None for the default of the first array that is assigned to.
-        grid_wrapped: True if workgroups along x continue along y.
-        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
-        check_bounds: True to compare indices with the shape.
-        fast_math: True to use the device's own functions of floats where it has them.
-        target: of the module.
-        splits: the arrays that take several bindings.
-        aliased: True if an array may have bytes in common with another that is written.
-    """
-
-    local_size: tuple[int, int, int] | None = None
-    grid_wrapped: bool = False
-    emulate_atomics: bool = False
-    check_bounds: bool = False
-    fast_math: bool = False
-    target: ir.Target = ANY
-    splits: tuple[ir.Split, ...] = ()
-    aliased: bool = False
-
-
-DEFAULTS = CompileOptions()
 
 
 def build(
@@ -166,3 +147,44 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayV
     target = BOOL if given is bool else SCALARS[np.dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)
+
+
+def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
+    """Compiles a kernel for arguments of these types.
+
+    Raises:
+        KernelError: the function does something that kernels do not support.
+    """
+    try:
+        compiler = build(Compiler, definition, signature, options)
+        ids = compiler.id_axes
+        built, first = optimized(compiler.function, options), compiler.first_assigned
+        scalars = [
+            (n, TRUTH if each in (bool, np.bool_) else VALUE)
+            for n, each in enumerate(signature)
+            if type(each) is not tuple and each is not NoneType
+        ]
+        arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
+        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
+        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
+        if linear is not None and arrays.index(linear) in in_words:
+            linear = None
+        return Specialization(
+            ir.lower(built, options.target),
+            compiler.captured.all(),
+            iterations_of(built),
+            pushes,
+            first,
+            linear,
+            built.local_size,
+            tuple(sorted(ir.float_atomics(built))),
+            tuple(compiler.reports.sites if compiler.reports is not None else ()),
+            tuple(sorted(compiler.limits)),
+            tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
+            in_words,
+            tuple(compiler.tables),
+            ids=ids,
+            array_bindings=built.array_bindings,
+        )
+    except RecursionError:
+        raise definition.source.too_deep() from None

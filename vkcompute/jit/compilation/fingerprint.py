@@ -1,25 +1,33 @@
 """Fingerprints: texts of functions and constants that are equal in two processes only if their meaning is.
 
 A fingerprint is None where equality cannot be known; what depends on it is not cached on disk.
+`PythonOrigin` gives the cache those of a program.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from vkcompute import ir, spirv
+from vkcompute import compiled, ir, spirv
 from vkcompute.code_version import code_version
+from vkcompute.compiled.captured import PLAIN, CapturedGlobal, plain_text
+from vkcompute.jit.frontend.captured import lookup_in, with_functions
 from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
-from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
+from vkcompute.jit.frontend.values import is_named
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = Path(ir.__file__).parent, Path(spirv.__file__).parent, Path(__file__).parents[1]
+_FOLDERS = *[Path(package.__path__[0]) for package in (ir, spirv, compiled)], Path(__file__).parents[1]
+
+_Owner = tuple[str, Any]
+"""("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
 
 
 def value(found: Any) -> str | None:
@@ -73,5 +81,71 @@ def _text(found: FunctionType) -> str | None:
 
 
 def compiler() -> str | None:
-    """Returns the fingerprint of the installed compiler: of ir/, spirv/ and jit/; None for a package in an archive."""
+    """Returns the fingerprint of the installed compiler, that is of four folders; None for a package in an archive."""
     return code_version(*_FOLDERS)
+
+
+class PythonOrigin:
+    """Functions from which programs are compiled; an `Origin`.
+
+    Attributes:
+        name: that of the first function, for messages.
+    """
+
+    def __init__(self, functions: Sequence[FunctionType]) -> None:
+        self._functions = functions
+        self.name: str = functions[0].__name__ if functions else "a function of arrays"
+
+    def text(self) -> str | None:
+        """Returns the fingerprints of the compiler and of the functions; None if one has none."""
+        texts = [compiler(), *map(function, self._functions)]
+        return None if None in texts else "\0".join(map(str, texts))
+
+    def stored(self, captured: Iterable[CapturedGlobal]) -> list[tuple[Any, ...]] | None:
+        """Describes captured globals by owner, name and fingerprint; None if one lacks one of them."""
+        described = [
+            (self._owner(owner), name, value(constant))
+            for _, name, constant, owner in captured
+            if not isinstance(owner, FunctionType)  # the value of a function has its code and its defaults
+        ]
+        return None if any(None in row for row in described) else described
+
+    def looked_up(self, stored: Iterable[tuple[Any, ...]]) -> tuple[CapturedGlobal, ...] | None:
+        """Finds stored globals again; None if one has another fingerprint now."""
+        captured = []
+        for described in stored:
+            again = self._again(*described)
+            if again is None:
+                return None
+            captured.append(again)
+        return with_functions(captured)
+
+    def _owner(self, owner: Any) -> _Owner | None:
+        """Describes an owner so that another process finds it; None if that is not possible."""
+        if isinstance(owner, dict):
+            name = str(owner.get("__name__"))
+            return ("globals", name) if vars(sys.modules.get(name, ModuleType(""))) is owner else None
+        if isinstance(owner, ModuleType):
+            return ("attributes", owner.__name__) if sys.modules.get(owner.__name__) is owner else None
+        for at in range(len(self._functions)):
+            for n, cell in enumerate(self._cells(at)):
+                if cell is owner:
+                    return "cell", (at, n)
+        return None
+
+    def _cells(self, at: int) -> Sequence[Any]:
+        return self._functions[at].__closure__ or ()
+
+    def _again(self, described: _Owner, name: str, text: str) -> CapturedGlobal | None:
+        """Looks up a stored global; None if its value has another text now."""
+        kind, which = described
+        owner: Any = self._cells(which[0])[which[1]] if kind == "cell" else sys.modules.get(which)
+        if owner is None:
+            return None
+        owner = vars(owner) if kind == "globals" else owner
+        lookup = lookup_in(owner, item=kind == "globals")
+        try:
+            constant = lookup(name)
+        except (AttributeError, ValueError):
+            return None
+        return CapturedGlobal(lookup, name, constant, owner) if value(constant) == text else None

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS
-from vkcompute.jit.compilation.build import CompileOptions
-from vkcompute.jit.elementwise.program import Programs
-from vkcompute.jit.launching.loops import on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.target import target_of
+from vkcompute.compiled.arguments import MOST_ELEMENTS
+from vkcompute.compiled.launches import Compiled, in_rows, most_groups
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.compiled.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import broadcast_strides
@@ -22,8 +20,7 @@ _STEP = 1 << 18  # windows start at multiples of it: a multiple of each stage's 
 
 
 def dispatch(
-    name: str,
-    programs: Programs,
+    programs: Compiled,
     key: tuple[Any, ...],
     args: Sequence[Any],
     pushes: Sequence[Any],
@@ -34,15 +31,12 @@ def dispatch(
 
     Args:
         key: of the program, except its last part, the options.
-        args, pushes, plan_key: as for `launch`; the last of the arguments is an array.
+        args, pushes, plan_key: as for `Loaded.launch`; the last of the arguments is an array.
     """
     runtime = runtime_of(args[-1])
-    most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
-    n_rows = -(-n_groups // most)
-    key = *key, options_on(runtime)._replace(grid_wrapped=n_rows > 1)
-    found = programs.find(key)
-    placed = on_device(runtime, name, found, lambda: programs.function(key))
-    launch(plan_key, found, placed, args, pushes, (-(-n_groups // n_rows), n_rows, 1))
+    most = most_groups(runtime)
+    options = options_on(runtime)._replace(grid_wrapped=n_groups > most)
+    programs.on(runtime, *key, options).launch(args, pushes, (*in_rows(n_groups, most), 1), key=plan_key)
 
 
 def options_on(runtime: Runtime) -> CompileOptions:

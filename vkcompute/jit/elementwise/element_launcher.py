@@ -11,13 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.compiled.arguments import bound, group_of, refuse_complex
+from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
+from vkcompute.compiled.blocks import fits
+from vkcompute.compiled.host_arrays import HostArrays, is_host_array
+from vkcompute.compiled.launches import Compiled, pushed
+from vkcompute.compiled.plan import Plan, places
+from vkcompute.compiled.specialization import TRUTH, VALUE, Specialization
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.arguments import bound, group_of, refuse_complex
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
-from vkcompute.jit.elementwise.blocks import fits, is_view, mixed_blocks_of
+from vkcompute.jit.elementwise.blocks import is_view, mixed_blocks_of
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, Run, broadcast
 from vkcompute.jit.elementwise.dispatch import (
     axis_to_halve,
@@ -29,12 +33,10 @@ from vkcompute.jit.elementwise.dispatch import (
     window,
     windows,
 )
-from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, Programs, cost, result
+from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, ProgramSource, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.launcher import is_exact, kind_of, pushed
-from vkcompute.jit.launching.plan import Plan, places
+from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
@@ -256,7 +258,8 @@ class ElementLauncher:
 
     def __init__(self, formula: Formula) -> None:
         self._arguments = Arguments(formula, formula.name)
-        self._programs = Programs(partial(element_program, formula), formula.functions, "elements", formula.text)
+        source = ProgramSource(formula.name, partial(element_program, formula), formula.functions)
+        self._programs = Compiled(source, "elements", formula.text)
         self._results_key = object()
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
@@ -279,7 +282,7 @@ class ElementLauncher:
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(arrays)]
         block = mixed_blocks_of(runtime, masks, broadcast.lengths, arrays, given)
-        found = self._programs.find((signature, masks, (), (), block, options_on(runtime)))
+        found = self._programs.specialized(signature, masks, (), (), block, options_on(runtime))
         wanted: tuple[str, ...] = ()
         if out is not None:
             wanted = self._checked(outs, broadcast.shape, found.dtypes)
@@ -353,8 +356,8 @@ class ElementLauncher:
             return
         n, bound, pushes = broadcast.size, [*arrays, *outs], values(args)
         extents = [*broadcast.lengths[1:], *(layouts(bound, broadcast.strides) if broadcast.strides else ())]
-        name, key = self._arguments.name, (signature, masks, wanted, views if any(views) else (), block)
-        per_group = LOCAL_SIZE * self._programs.find((*key, options_on(runtime_of(bound[0])))).block
+        key = signature, masks, wanted, views if any(views) else (), block
+        per_group = LOCAL_SIZE * self._programs.specialized(*key, options_on(runtime_of(bound[0]))).block
         seen = windows(n, bound)
         if len(seen) == 1 and (axis := axis_to_halve(broadcast.shape, bound)) is not None:
             for half in halves(broadcast.shape[axis]):
@@ -366,12 +369,12 @@ class ElementLauncher:
         if len(seen) == 1 and is_exact(args, signature):
             every, n_groups = (*args, *outs), -(-n // per_group)
             plan_key = self._arguments.plan_key, *places(every)
-            dispatch(name, self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
+            dispatch(self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
             return
         for start, stop in seen:
             within = [window(each, start, stop, n) for each in bound]
             n_groups = -(-(stop - start) // per_group)
-            dispatch(name, self._programs, key, within, [*pushes, *extents, stop - start], n_groups)
+            dispatch(self._programs, key, within, [*pushes, *extents, stop - start], n_groups)
 
     def _sharded(self, args: tuple[Any, ...], out: Any) -> Any:
         """Launches the function on each device of a group."""

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.errors import KernelError, hides_calls
+from vkcompute.compiled.block_access import Block, BlockAccess
+from vkcompute.compiled.specialization import Specialization, iterations_of
+from vkcompute.errors import KernelError, MissingFeature, hides_calls
 from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import Specialization, iterations_of
-from vkcompute.jit.elementwise.block_access import Block, BlockAccess
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
@@ -49,26 +49,29 @@ class Program(NamedTuple):
     strided: tuple[tuple[int, int], ...] = ()
 
 
-class Programs:
-    """Programs by the arguments of `build` and whether the grid is wrapped, compiled.
+class ProgramSource:
+    """Programs of a function of elements or of a reduction; a `Source`.
 
-    Args:
-        functions: those from which the programs are made.
-        common: as for `Specializations`.
+    Its keys are the arguments of `build`, and `CompileOptions`.
+
+    Attributes:
+        name: for messages and profiles.
+        origin: the functions from which the programs are made.
     """
 
-    def __init__(self, build: Callable[..., Program], functions: Sequence[FunctionType], *common: str | None) -> None:
-        self._build, self._known = build, Specializations(functions, *common)
+    def __init__(self, name: str, build: Callable[..., Program], functions: Sequence[FunctionType]) -> None:
+        self.name, self._build, self.origin = name, build, PythonOrigin(functions)
 
-    def find(self, key: tuple[Any, ...]) -> Specialization:
-        """Returns the specialization for these arguments of `build`, with the options at the end."""
-        return self._known.find(key, self._compiled)
-
-    def function(self, key: tuple[Any, ...]) -> ir.Function:
-        """Returns the function from which a specialization was lowered."""
+    def function(self, *key: Any) -> ir.Function:
+        """Returns the optimized function that a program is lowered from."""
         return optimized(self._build(*key[:-1]).compiler.function, key[-1])
 
-    def _compiled(self, *key: Any) -> Specialization:
+    def explained(self, missing: MissingFeature, *key: Any) -> MissingFeature:
+        """Returns the error: the types of a function of elements are those of its arguments."""
+        return missing
+
+    def specialize(self, *key: Any) -> Specialization:
+        """Compiles a program."""
         program, options = self._build(*key[:-1]), key[-1]
         function = optimized(program.compiler.function, options)
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change

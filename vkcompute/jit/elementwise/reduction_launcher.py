@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of
+from vkcompute.compiled.block_access import SINGLE, Block
+from vkcompute.compiled.launches import Compiled
+from vkcompute.compiled.plan import Plan, places
 from vkcompute.dtypes import lookup
 from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.arguments import MOST_ELEMENTS, group_of
 from vkcompute.jit.compilation.build import Signature, real_of
-from vkcompute.jit.elementwise.block_access import SINGLE, Block
 from vkcompute.jit.elementwise.blocks import blocks_of
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.dispatch import (
@@ -31,17 +33,17 @@ from vkcompute.jit.elementwise.dispatch import (
     windows,
 )
 from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLauncher, check_out, layouts, values
-from vkcompute.jit.elementwise.program import Formula, Programs
+from vkcompute.jit.elementwise.program import Formula, ProgramSource
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
-from vkcompute.jit.launching.launcher import is_exact
-from vkcompute.jit.launching.plan import Plan, places
+from vkcompute.jit.launcher import is_exact
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.groups.group import GroupArray
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.tuning import tuning_of
 
 __tracebackhide__ = hides_calls
 
@@ -73,18 +75,18 @@ class ReduceLauncher:
         self._combine, self._initial, self._commutes = combine, initial, commutes
         self._arguments = Arguments(each or IDENTITY, combine.name)
         mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
-        self._labels = f"reduce: {combine.name}{mapped}", f"reduce: {combine.name}, of parts"
-        self._later = self._programs(IDENTITY)
-        self._first = self._programs(each) if each else self._later
+        whole = f"reduce: {combine.name}{mapped}"
+        self._later = self._programs(f"reduce: {combine.name}, of parts" if each else whole, IDENTITY)
+        self._first = self._programs(whole, each) if each else self._later
         self._copying = ElementLauncher(IDENTITY)
         self._repetitions = object()
 
-    def _programs(self, each: Formula) -> Programs:
+    def _programs(self, name: str, each: Formula) -> Compiled:
         """Returns the programs of the stages that apply this formula to the elements first."""
         build = partial(stage_program, self._combine, self._initial, each)
         functions = [*self._combine.functions, *each.functions]
         texts = self._combine.text, each.text, fingerprint.value(self._initial)
-        return Programs(build, functions, "reduction", *texts)
+        return Compiled(ProgramSource(name, build, functions), "reduction", *texts)
 
     def __call__(
         self,
@@ -114,7 +116,7 @@ class ReduceLauncher:
         key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
         block = _block(signature, masks, lengths, arrays)
         form = planned[0].form(block, lengths[1:], last=final and len(planned) == 1)
-        found = self._first.find((*key, form, None, options_on(runtime))).dtypes[0]
+        found = self._first.specialized(*key, form, None, options_on(runtime)).dtypes[0]
         if out is None:
             out = runtime.empty(left, found)
         else:
@@ -259,7 +261,7 @@ class ReduceLauncher:
     def _stage(
         self,
         stage: Stage,
-        programs: Programs,
+        programs: Compiled,
         key: tuple[Any, ...],
         last: bool,
         wanted: str | None,
@@ -282,11 +284,9 @@ class ReduceLauncher:
             plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
             if plan is None or plan.launch(bound, None) is None:
-                n_groups, sizes = seen.in_blocks(programs.find((*of_window, options_on(runtime_of(part)))).block)
+                n_groups, sizes = seen.in_blocks(programs.specialized(*of_window, options_on(runtime_of(part))).block)
                 pushes = [*values(args), *lengths, *sizes]
-                dispatch(
-                    self._labels[programs is not self._first], programs, of_window, bound, pushes, n_groups, plan_key
-                )
+                dispatch(programs, of_window, bound, pushes, n_groups, plan_key)
         return None if len(several) > 1 else plans.get(plan_key)
 
 
@@ -303,8 +303,8 @@ def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], 
 
 
 def prefers_workgroups(runtime: Runtime) -> bool:
-    """True if workgroups cooperate. On CPUs they do not: barriers are slow, and it takes 2 to 20 times as long."""
-    return runtime.device.physical.kind != "cpu"
+    """True if workgroups cooperate."""
+    return tuning_of(runtime.device.physical).reduces_by_workgroups
 
 
 def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list[int]:

@@ -13,9 +13,9 @@ from functools import cache, partial, reduce
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
+from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
-from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler

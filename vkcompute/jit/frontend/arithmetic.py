@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.captured import PLAIN
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
@@ -19,7 +20,6 @@ from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, i
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
-    PLAIN,
     ArrayValue,
     Kind,
     Number,

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vkcompute import dtypes
+from vkcompute.compiled.arguments import suggestion
+from vkcompute.compiled.captured import CapturedGlobal, Table
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.values import same
 
 _STABLE = ("vkcompute", "numpy", "math")  # packages whose names mean the same while they are installed
-
-
-class CapturedGlobal(NamedTuple):
-    """A constant or function from outside of a kernel.
-
-    Attributes:
-        lookup: finds it again by its name.
-        name: the name.
-        found: its value when the kernel was compiled.
-        owner: the namespace, cell or object that has it.
-    """
-
-    lookup: Callable[[str], Any]
-    name: str
-    found: Any
-    owner: Any
-
-
-class Table:
-    """A NumPy array from outside of a kernel, as it was when the kernel was compiled.
-
-    Attributes:
-        array: a copy.
-    """
-
-    def __init__(self, found: np.ndarray[Any, Any], lookup: Callable[[Any], Any]) -> None:
-        self.array = np.array(found, order="C")
-        self._lookup, self._bytes = lookup, self.array.tobytes()
-
-    def look_up(self, key: Any) -> Any:
-        """Returns this table while the array has the same elements, and what is found in its place otherwise."""
-        found = self._lookup(key)
-        if type(found) is not np.ndarray or (found.dtype, found.shape) != (self.array.dtype, self.array.shape):
-            return found
-        return self if found.tobytes() == self._bytes else found
 
 
 class Captured:
@@ -125,27 +90,8 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         yield value
 
 
-def unchanged(captured: Iterable[CapturedGlobal]) -> bool:
-    """True if all captured globals still have the value that they had at compile time."""
-    try:
-        return all(same(lookup(name), found) for lookup, name, found, _ in captured)
-    except (AttributeError, KeyError, ValueError):
-        return False
-
-
 def lookup_in(owner: Any, *, item: bool) -> Callable[[Any], Any]:
     """Returns a function that looks up an attribute, or an `item` of a dict (None where a plain dict lacks it)."""
     if not item:
         return partial(getattr, owner)
     return owner.get if type(owner) is dict else owner.__getitem__
-
-
-def suggestion(name: str, known: Collection[str]) -> str:
-    """Returns "; did you mean …?" with the known name most like an unknown one, or "" if none is close."""
-    if name == "sub" and "compare_exchange" in known:  # vc.atomic
-        return "; write atomic.add of a negative number"
-    namespace, _, rest = name.partition("_")  # as in vc.atomic_add
-    if rest and namespace in known:
-        return f"; did you mean {namespace}.{rest}?"
-    near = ["add"] if name == "sum" and "add" in known else difflib.get_close_matches(name, sorted(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -12,9 +12,9 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from vkcompute.compiled.arguments import bind
 from vkcompute.errors import KernelError
 from vkcompute.ir import Constant
-from vkcompute.jit.frontend.binding import bind
 from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, LoopEdges
 from vkcompute.jit.frontend.expressions import Expressions

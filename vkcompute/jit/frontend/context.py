@@ -10,18 +10,15 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.compiled.captured import Table
+from vkcompute.compiled.report import Reports
 from vkcompute.errors import IrError, KernelError
 from vkcompute.ir import Scalar, Value
-from vkcompute.jit.frontend.captured import Captured, Table
-from vkcompute.jit.frontend.report import Reports
+from vkcompute.jit.frontend.captured import Captured
 from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
 from vkcompute.jit.frontend.values import ArrayValue
 
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
-
-
-LOOP = "this loop"
-"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
 
 
 @dataclass(slots=True)

@@ -14,9 +14,10 @@ from functools import reduce
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.compiled.captured import same
+from vkcompute.compiled.specialization import LOOP
 from vkcompute.ir import BOOL, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.builder import Mark
-from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.private import PrivateArrays
 from vkcompute.jit.frontend.source import UnsupportedError, names_in
 from vkcompute.jit.frontend.values import (
@@ -27,7 +28,6 @@ from vkcompute.jit.frontend.values import (
     is_python,
     is_static,
     kind_of,
-    same,
     started,
     stored,
     unpacked,

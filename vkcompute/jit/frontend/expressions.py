@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.arguments import suggestion
+from vkcompute.compiled.captured import PLAIN, Table
 from vkcompute.ir import BOOL, SCALARS, Value
-from vkcompute.jit.frontend.captured import Table, suggestion
 from vkcompute.jit.frontend.control import ControlFlow
 from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
@@ -33,7 +34,6 @@ from vkcompute.jit.frontend.source import (
 )
 from vkcompute.jit.frontend.syntax import SIGNS, UNSUPPORTED, is_cheap
 from vkcompute.jit.frontend.values import (
-    PLAIN,
     ArrayValue,
     Kind,
     Number,

@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.report import Site, escaped
+from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.report import Site, escaped
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
-OFFSET, STRIDE = -4, 64
-"""Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
 WHERE = "\0"
 """The message of the error that is kept with an access to workgroup memory, for its location in the source."""
-SPAN, LOWEST = -5, -6
-"""The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
 
 
 class MemoryAccess(Arithmetic):

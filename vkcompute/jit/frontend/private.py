@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from vkcompute.compiled.specialization import LOOP
 from vkcompute.ir import INT32, Memory, Scalar, Value
-from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.memory import MemoryAccess
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Row, describe, kind_of, started, stored

@@ -39,13 +39,7 @@ class NoSourceError(KernelError):
 
 
 class UnsupportedError(Exception):
-    """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location.
-
-    Attributes:
-        place: of the operation, if it is found after the front end; its text is an error with "\\0" for the message.
-    """
-
-    place: object = None
+    """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UI
 from vkcompute.jit.frontend.source import UnsupportedError
 
 _SWIZZLES = "xyzw", "rgba"
-PLAIN = int, float, str, np.generic, type(None)
 """Types of constants that are equal where their texts (`plain_text`) are."""
 
 
@@ -276,24 +275,6 @@ def unpacked(kind: Any, values: Iterator[Value]) -> Any:
 def is_static(value: Any) -> bool:
     """True if no part of the value is computed on the device."""
     return all(map(is_static, value)) if isinstance(value, tuple) else not isinstance(value, Number)
-
-
-def same(one: Any, other: Any) -> bool:
-    """True if two objects are the same constant: 1 differs from 1.0 and True, and nan equals nan."""
-    if one is other or type(one) is not type(other):
-        return one is other
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, PLAIN) and plain_text(one) == plain_text(other)
-
-
-def plain_text(constant: Any) -> str:
-    """Returns the type name and value of a constant of PLAIN, independent of the `repr` of user-defined subclasses."""
-    name = type(constant).__name__
-    if isinstance(constant, np.generic):
-        return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
-    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
-    return f"{name} {base.__repr__(constant)}"
 
 
 def swizzled(vector: Vector, name: str) -> Any:

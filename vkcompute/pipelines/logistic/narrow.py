@@ -16,14 +16,13 @@ from vkcompute.pipelines.logistic.settings import Settings
 from vkcompute.pipelines.logistic.step import (
     MAX_ITERATIONS,
     RowKernels,
-    is_cpu,
     plan_step,
-    row_lanes,
     saturating_groups,
 )
 from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tuning import tuning_of
 
 _MAX_STEPS = 64
 MAX_FEATURES = 32
@@ -38,7 +37,7 @@ class NarrowStep:
     def __init__(
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
-        n_features, n_lanes = model.n_features, row_lanes(runtime)
+        n_features, n_lanes = model.n_features, tuning_of(runtime.device.physical).row_lanes
         self.plan = plan_step(
             chunks, settings, n_lanes=n_lanes, n_groups=saturating_groups(runtime), tile_iterations=2 + 2 * n_features
         )
@@ -69,8 +68,8 @@ class NarrowStep:
 
 def max_sequence_rows(runtime: Runtime, n_features: int) -> int:
     """The largest batch for `SequenceStep`; with more rows, leaving the rest of the device idle costs too much."""
-    # On lavapipe a launch costs as much as some 30,000 multiplications by weights, and each row as much as four more.
-    return (1 << 16) // (n_features + 4) if is_cpu(runtime) else 2048
+    tuning = tuning_of(runtime.device.physical)
+    return tuning.sequence_products // (n_features + 4) if tuning.sequence_products else tuning.sequence_rows
 
 
 class SequenceStep:
@@ -80,7 +79,7 @@ class SequenceStep:
         self, runtime: Runtime, chunks: list[Chunk], model: Model, settings: Settings, owner: ExitStack
     ) -> None:
         n_features = model.n_features
-        n_lanes = 8 if settings.batch_size <= 8 * TILE_ROWS else row_lanes(runtime)
+        n_lanes = 8 if settings.batch_size <= 8 * TILE_ROWS else tuning_of(runtime.device.physical).row_lanes
         # Loops over the features, where not unrolled: two for each tile, and six more.
         of_tile, besides = 2 + 2 * n_features, 6 * n_features + 8
         self.plan = plan_step(chunks, settings, n_lanes=n_lanes, n_groups=1, tile_iterations=of_tile)

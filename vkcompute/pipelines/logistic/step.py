@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from vkcompute.pipelines.logistic.table import TILE_ROWS, Chunk
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.tuning import tuning_of
 
 ORDERED_ROWS = 1 << 24
 """Rows of an epoch whose order is on the device at a time."""
@@ -78,20 +78,9 @@ class Step(Protocol):
         """Launches steps on all rows, or on the next batches, whose row indices are in `order`."""
 
 
-def is_cpu(runtime: Runtime) -> bool:
-    """True if the device is the host's CPU: it runs few invocations at a time, and barriers among many are slow."""
-    return runtime.device.physical.kind == "cpu"
-
-
-def row_lanes(runtime: Runtime) -> int:
-    """Local size of the kernels that reduce over rows: 8 or 64 (shaders/include/logistic_columns.glsl)."""
-    return 8 if is_cpu(runtime) else 64
-
-
 def saturating_groups(runtime: Runtime) -> int:
     """Workgroups that keep the whole device busy; more of them only add partial sums."""
-    # A CPU runs one workgroup per core at a time; several per core even out cores that are interrupted.
-    return 8 * (os.cpu_count() or 1) if is_cpu(runtime) else 1024
+    return tuning_of(runtime.device.physical).busy_groups
 
 
 def plan_step(

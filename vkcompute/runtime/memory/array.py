@@ -29,6 +29,7 @@ from vkcompute.runtime.memory.host_data import HostArray, broadcast, bytes_of, c
 from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view, join_views
 from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.tuning import tuning_of
 
 if TYPE_CHECKING:
     from vkcompute.runtime.memory.mathematics import Mathematics
@@ -40,10 +41,10 @@ else:
         __slots__ = ()
 
 
-_FEW_RUNS_ON_CPU, _FEW_RUNS_ON_GPU, _MOST_RUNS = 64, 16, 16_384
-"""Runs of bytes in a view up to which it is copied by regions, and beyond which a kernel copies it.
+_MOST_RUNS = 16_384
+"""Runs of bytes in a view beyond which a kernel copies it.
 
-Between these, a kernel copies short runs: an H200 takes 1.7 us per region, for others see `Quirks.region_elements`.
+Up to `Tuning.few_runs` it is copied by regions. Between these, a kernel copies short runs (`Quirks.region_elements`).
 """
 
 
@@ -730,7 +731,7 @@ def _suits_kernel(array: Array, *strides: layout.Shape) -> bool:
     """True if a kernel copies elements of an array's shape, between memory with these strides, faster than regions."""
     physical, itemsize = array.runtime.device.physical, array.dtype.itemsize
     n_runs = max(layout.n_runs(array.shape, each, itemsize) for each in strides)
-    if n_runs <= (_FEW_RUNS_ON_CPU if physical.kind == "cpu" else _FEW_RUNS_ON_GPU):
+    if n_runs <= tuning_of(physical).few_runs:
         return False
     return n_runs > _MOST_RUNS or array.size < n_runs * quirks_of(physical).region_elements
 

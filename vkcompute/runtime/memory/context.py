@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
-from vkcompute.core.buffer import compute
 from vkcompute.core.device import Device
 from vkcompute.core.lifetime import Handle
 from vkcompute.errors import again
 from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.memory.reader import Reader
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.scheduler import Scheduler
 
@@ -42,7 +42,7 @@ class Context(Handle):
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
         self.types: dict[Hashable, Any] = {}
-        self.pending: dict[int, weakref.ref[Any]] = {}
+        self.pending: dict[int, Reader] = {}
 
     def require_open(self) -> None:
         """Checks that the runtime can be used.
@@ -64,12 +64,12 @@ class Context(Handle):
         if recorded and self.scheduler.recordings and (recorder := self.scheduler.recording()) is not None:
             recorder.own(array)  # before other threads can see the array: they leave it to the recording
         key = id(array)
-        self.pending[key] = weakref.ref(array, partial(self.pending.pop, key))
+        self.pending[key] = Reader(array, partial(self.pending.pop, key))
 
     def compute_pending(self) -> None:
         """Computes all arrays that are still to be computed."""
         for reference in reversed(list(self.pending.values())):
-            compute(reference)
+            reference.compute()
 
     def flush(self) -> None:
         """Submits the work that has been launched; does not wait for it."""

@@ -13,10 +13,11 @@ import numpy as np
 from vkcompute import deferred_calls
 from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
-from vkcompute.core.buffer import Buffer, compute
+from vkcompute.core.buffer import Buffer
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
+from vkcompute.runtime.memory.reader import Reader
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.future import Future
@@ -56,10 +57,10 @@ class Expression(Protocol):
     """The work that computes an array when somebody needs its memory.
 
     Attributes:
-        readers: weak references to the arrays that are to be computed from the array.
+        readers: the arrays that are to be computed from the array.
     """
 
-    readers: list[Any]
+    readers: list[Reader]
 
     def compute(self, array: Any) -> StridedView:
         """Returns new memory with the elements of `array`, which holds the expression. Requires the device's lock."""
@@ -297,7 +298,7 @@ class StridedView:
         with self.runtime.scheduler.device.lock:  # another thread may be about to compute it
             expression = self._expression
             for each in reversed([] if expression is None or self._is_left else expression.readers):
-                compute(each)
+                each.compute()
             self._clear()
 
     @property
@@ -310,10 +311,10 @@ class StridedView:
         self.launch_key = self.span = None
 
 
-def _inherit(buffer: Buffer, readers: list[Any]) -> None:
+def _inherit(buffer: Buffer, readers: list[Reader]) -> None:
     """Registers the arrays that are to be computed from a buffer."""
     for reader in readers:
-        if (array := reader()) is not None and array.is_pending:
+        if not reader.is_done:
             buffer.add_reader(reader)
 
 

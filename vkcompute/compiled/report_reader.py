@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from vkcompute import deferred_calls
+from vkcompute.compiled.completion import Words, expect
+from vkcompute.compiled.report import N_FAILED, N_HEADER, Site
+from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.errors import KernelError, warn_caller
-from vkcompute.jit.frontend.report import N_FAILED, N_HEADER, Site
-from vkcompute.jit.launching.completion import Words, expect
-from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
@@ -25,7 +25,7 @@ def launch(
     print_limit: int,
     arrays: Sequence[Array],
     run: Callable[[Sequence[Array]], Future],
-    remedy: str = "print less, or raise the limit, by @vc.kernel(print_limit={})",
+    remedy: str,
 ) -> Future:
     """Launches a kernel by `run` on these arrays and a buffer for reports, which is read after completion."""
     largest = max([site.n_words for site in sites if not site.fails], default=0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from inspect import BoundArguments
 from inspect import Signature as Parameters
 from numbers import Number
 from typing import Any
@@ -10,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.jit.frontend.binding import bind
 
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _WIDE = "uint32", "int64", "uint64"
@@ -90,3 +91,51 @@ def remedy(arg: Any, name: str, otherwise: str = _CAPTURE) -> str:
     if isinstance(arg, Number) and hasattr(arg, "__float__"):  # Fraction, Decimal, numpy's longdouble
         return f"; pass float({name})"
     return f"; {otherwise}"
+
+
+def bind(
+    signature: Parameters, args: Sequence[Any], named: Mapping[str, Any], options: Sequence[str] = ()
+) -> BoundArguments:
+    """Binds arguments to parameters.
+
+    Args:
+        options: names of further keywords of the call, for suggestions.
+
+    Raises:
+        TypeError: they do not fit. The message names all missing arguments, or the nearest name to an unknown one.
+    """
+    try:
+        return signature.bind(*args, **named)
+    except TypeError as error:
+        raise TypeError(_misfit(signature, args, named, options, str(error))) from None
+
+
+def _misfit(
+    signature: Parameters, args: Sequence[Any], named: Mapping[str, Any], options: Sequence[str], error: str
+) -> str:
+    parameters = signature.parameters
+    takes = f"it takes {', '.join(parameters) or 'nothing'}"
+    unknown = next((name for name in named if name not in parameters), None)
+    if unknown is not None:  # bind names missing arguments first
+        near = suggestion(unknown, [*parameters, *options])
+        return f"got an unexpected keyword argument {unknown!r}{near}; {takes}"
+    if "too many" in error:
+        return f"{error}; {takes}; got {len(args)}"
+    if "missing" not in error:
+        return error
+    given = signature.bind_partial(*args, **named).arguments
+    missing = [repr(name) for name, each in parameters.items() if name not in given and each.default is each.empty]
+    if len(missing) == 1:
+        return f"missing a required argument: {missing[0]}"
+    return f"missing {len(missing)} required arguments: {', '.join(missing)}"
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Returns "; did you mean …?" with the known name most like an unknown one, or "" if none is close."""
+    if name == "sub" and "compare_exchange" in known:  # vc.atomic
+        return "; write atomic.add of a negative number"
+    namespace, _, rest = name.partition("_")  # as in vc.atomic_add
+    if rest and namespace in known:
+        return f"; did you mean {namespace}.{rest}?"
+    near = ["add"] if name == "sum" and "add" in known else difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.compiled.spilling_kernel import AnyKernel
 from vkcompute.errors import HostCopyWarning, warn_caller
-from vkcompute.jit.launching.spilling_kernel import AnyKernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import address, shares_elements, shares_memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from inspect import Signature as Parameters
 from itertools import combinations
 from types import MappingProxyType, NoneType
@@ -11,27 +10,33 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
+from vkcompute.compiled.host_arrays import is_host_array
+from vkcompute.compiled.launches import (
+    Compiled,
+    Loaded,
+    Prints,
+    hosts_among,
+    in_rows,
+    most_groups,
+    pushed,
+    runtime_among,
+)
+from vkcompute.compiled.specialization import CompileOptions, Specialization
+from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
+from vkcompute.compiled.tables import table_on
+from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import BY_NUMPY, conversion
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.jit.compilation.build import CompileOptions, Signature, build, optimized
-from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
+from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN, STRIDE
 from vkcompute.jit.frontend.source import Definition
-from vkcompute.jit.launching import report_reader
-from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
-from vkcompute.jit.launching.loops import Loops, on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.spilling_kernel import AnyKernel, splits_of
-from vkcompute.jit.launching.tables import table_on
-from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.aliasing import may_overlap
-from vkcompute.runtime.launching.arguments import first_index, needs_strides
+from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.launch_config import (
     ONE_INVOCATION,
     LaunchConfig,
@@ -41,11 +46,37 @@ from vkcompute.runtime.launching.launch_config import (
     grid_over,
 )
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
-from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
+_MORE_PRINTS = "print less, or raise the limit, by @vc.kernel(print_limit={})"
+
 __tracebackhide__ = hides_calls
+
+
+class KernelSource:
+    """A kernel in Python; a `Source`, whose keys are a signature and `CompileOptions`.
+
+    Attributes:
+        name: of the function.
+        origin: the function, for the cache.
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition, self.name = definition, definition.function.__name__
+        self.origin = PythonOrigin((definition.function,))
+
+    def specialize(self, signature: Signature, options: CompileOptions) -> Specialization:
+        """Compiles the kernel for arguments of these types."""
+        return specialize(self._definition, signature, options)
+
+    def function(self, signature: Signature, options: CompileOptions) -> Function:
+        """Returns the optimized function that the kernel is lowered from."""
+        return optimized(build(Compiler, self._definition, signature, options).function, options)
+
+    def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
+        """Adds the first use of a missing type to an error."""
+        return explained(missing, self._definition, signature, options)
 
 
 class Launcher:
@@ -58,7 +89,7 @@ class Launcher:
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
-        self._specializations = Specializations((definition.function,))
+        self._compiled = Compiled(KernelSource(definition))
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -79,12 +110,7 @@ class Launcher:
             raise TypeError(f"{self._name} is compiled for each device of a group; pass the shards of one, x.shards[0]")
         args, signature = self._typed(args)
         config = declared(self._name, config, self._options.local_size)
-        return self._on_grid(signature, config, args, self._runtime(args))[1]
-
-    def _runtime(self, args: tuple[Any, ...]) -> Runtime:
-        """Returns the runtime of the arrays among the arguments; without an array, the default one."""
-        arrays = [arg for arg in args if type(arg) is Array]
-        return runtime_of(arrays[0]) if arrays else current_runtime()
+        return self._on_grid(signature, config, args, runtime_among(args))[0].kernel
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
@@ -94,58 +120,40 @@ class Launcher:
             return group.kernel(lambda *here: self(config, here, {}))(*args)
         config = declared(self._name, config, self._options.local_size)
         self._array_at = next((at for at, arg in enumerate(args) if type(arg) is Array), 0)
-        runtime = self._runtime(args)
-        hosts = HostArrays(self._name, runtime, args) if any(map(is_host_array, args)) else None
+        runtime = runtime_among(args)
+        hosts = hosts_among(self._name, runtime, args)
         given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
-        arrays = [arg for arg in args if type(arg) is Array]
-        found, kernel, loops, grid = self._on_grid(signature, config, args, runtime)
-        if hosts is not None:
-            hosts.check(kernel)
-        pushes = [
-            args[at] if what == VALUE else args[at].size if what == SIZE else pushed(args[at], what)
-            for at, what in found.pushes
-        ]
-        tables = [table_on(runtime, each) for each in found.tables]
-        if found.sites:
-            run = partial(self._reporting, kernel, loops, pushes, grid, config.queue)
-            future = report_reader.launch(kernel, found.sites, self._print_limit, [*arrays, *tables], run)
-        else:
-            exact = arrays and hosts is None and not tables and is_exact(given, signature, self._annotations)
-            kept = key if exact else None
-            future = launch(kept, found, (kernel, loops), [*args, *tables], pushes, grid, config.queue)
-        if hosts is not None:
-            hosts.read(kernel)
-        return future
+        loaded, grid = self._on_grid(signature, config, args, runtime)
+        pushes = [pushed(args[at], what) for at, what in loaded.specialization.pushes]
+        tables = [table_on(runtime, table) for table in loaded.specialization.tables]
+        kept = key if is_exact(given, signature, self._annotations) else None
+        prints = Prints(self._print_limit, _MORE_PRINTS)
+        return loaded.launch(args, pushes, grid, config.queue, key=kept, tables=tables, hosts=hosts, prints=prints)
 
     def _on_grid(
-        self,
-        signature: Signature,
-        config: LaunchConfig,
-        args: tuple[Any, ...],
-        runtime: Runtime,
-    ) -> tuple[Specialization, AnyKernel, Loops | None, Sizes | None]:
-        """Returns the specialization and its grid, wrapped if it has more workgroups along x than the device allows.
+        self, signature: Signature, config: LaunchConfig, args: tuple[Any, ...], runtime: Runtime
+    ) -> tuple[Loaded, Sizes | None]:
+        """Returns the program and its grid, wrapped if it has more workgroups along x than the device allows.
 
         A grid of None is computed by the kernel.
         """
-        most = runtime.device.physical.limits["maxComputeWorkGroupCount"][0]
+        most = most_groups(runtime)
         options = self._options._replace(
             local_size=config.local_size, target=target_of(runtime), splits=splits_of(runtime, args)
         )
-        found, kernel, loops = self._specialization(signature, options, runtime)
-        demand_axes(self._name, config, found.ids)
-        if config.groups is config.local_size is None and not found.ids.in_group:
+        loaded = self._compiled.on(runtime, signature, options)
+        ids = loaded.specialization.ids
+        demand_axes(self._name, config, ids)
+        if config.groups is config.local_size is None and not ids.in_group:
             options = options._replace(local_size=ONE_INVOCATION)
-            found, kernel, loops = self._specialization(signature, options, runtime)
-        if _may_overlap(kernel, args):
+            loaded = self._compiled.on(runtime, signature, options)
+        if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
-            found, kernel, loops = self._specialization(signature, options, runtime)
-        grid = config.groups or self._grid(found, args, most)
+            loaded = self._compiled.on(runtime, signature, options)
+        grid = config.groups or self._grid(loaded.specialization, args, most)
         if grid is None or any(n != 1 for n in grid[1:]) or grid[0] <= most:
-            return found, kernel, loops, grid
-        found, kernel, loops = self._specialization(signature, options._replace(grid_wrapped=True), runtime)
-        n_rows = -(-grid[0] // most)
-        return found, kernel, loops, (-(-grid[0] // n_rows), n_rows)
+            return loaded, grid
+        return self._compiled.on(runtime, signature, options._replace(grid_wrapped=True)), in_rows(grid[0], most)
 
     def _grid(self, found: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
         """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""
@@ -160,20 +168,6 @@ class Launcher:
         shape = args[found.first].shape if found.first is not None else None
         return grid_over(self._name, shape, found.local_size, found.ids)
 
-    def _reporting(
-        self,
-        kernel: AnyKernel,
-        loops: Loops | None,
-        pushes: list[Any],
-        grid: Any,
-        queue: int | str | None,
-        arrays: Sequence[Array],
-    ) -> Future:
-        """Launches with the buffer for reports as the last array."""
-        if loops is None:
-            return kernel(*arrays, *pushes, grid=grid, queue=queue)
-        return loops.launch(arrays, pushes, kernel.grid(arrays, grid), queue)
-
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """Converts annotated arguments, and returns them with their signature."""
         values = [arg.value if type(arg) is Parameter else arg for arg in args]
@@ -184,25 +178,6 @@ class Launcher:
             for value, name in zip(values, self._parameters.parameters, strict=True)
         ]
         return tuple(given), tuple(kinds)
-
-    def _specialization(
-        self, signature: Signature, options: CompileOptions, runtime: Runtime
-    ) -> tuple[Specialization, AnyKernel, Loops | None]:
-        """Returns a specialization that the device supports, its kernel on the device, and its loops."""
-        for emulate_atomics in (False, True):
-            options = options._replace(emulate_atomics=emulate_atomics)
-            found = self._specializations.find((signature, options), partial(specialize, self._definition))
-            if runtime.device.features.issuperset(found.features):
-                break
-
-        def make() -> Function:
-            return optimized(build(Compiler, self._definition, signature, options).function, options)
-
-        try:
-            placed = on_device(runtime, self._name, found, make)
-        except MissingFeature as missing:
-            raise explained(missing, self._definition, signature, options) from None
-        return (found, *placed)
 
 
 def _may_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
@@ -250,17 +225,3 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
             instead += f", or pass the number, as {name or 'x'}.item()"
     place = name and f" for {name}"
     raise TypeError(f"{caller} takes device arrays and numbers; got {got}{place}{instead}")
-
-
-def pushed(arg: Any, what: int) -> Any:
-    """Returns the push constant for an argument, or for a length or the layout of it."""
-    if what == VALUE or type(arg) is Parameter:
-        return arg
-    if what == TRUTH:
-        return bool(arg)
-    if what == OFFSET:
-        return first_index(arg)
-    if what in (SPAN, LOWEST):
-        _, low, high = arg.span
-        return (high - low if what == SPAN else low - arg.offset) // arg.dtype.itemsize
-    return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // arg.dtype.itemsize & 0xFFFFFFFF

@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.compiled import completion
+from vkcompute.compiled.specialization import LOOP, MODEST, IterationBounds, Specialization
+from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel, is_spilled
+from vkcompute.compiled.target import target_of
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
 from vkcompute.ir.function import Op
 from vkcompute.ir.intervals import Interval
-from vkcompute.jit.compilation.specialization import MODEST, IterationBounds, Specialization
-from vkcompute.jit.frontend.context import LOOP
-from vkcompute.jit.launching import completion
-from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel, is_spilled
-from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.program import Program

@@ -1,20 +1,17 @@
-"""Specializations: kernels compiled to SPIR-V for the types of their arguments."""
+"""Specializations: kernels compiled to SPIR-V for the types of their arguments, with certain options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import NoneType
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from vkcompute import ir
-from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
-from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
-from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET
-from vkcompute.jit.frontend.report import Site
-from vkcompute.jit.frontend.source import Definition
+from vkcompute.compiled.captured import CapturedGlobal, Table, unchanged
+from vkcompute.compiled.report import Site
+from vkcompute.ir.target import ANY
 
+LOOP = "this loop"
+"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
 MODEST = 1024
 IterationBounds = tuple[int | None, int | None]
 """Upper bounds of the iterations of an invocation, all loops together, or None if unknown.
@@ -22,7 +19,43 @@ IterationBounds = tuple[int | None, int | None]
 The first holds for all push constants, the second if all of them are less than MODEST.
 """
 NO_IDS = ir.IdAxes()
-VALUE, TRUTH, SIZE = -3, -2, -1  # source of a push constant in its argument; others are the length of an axis
+VALUE, TRUTH, SIZE = -3, -2, -1
+"""Sources of a push constant in its argument; those from 0 on are the length of an axis."""
+OFFSET, STRIDE = -4, 64
+"""Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+SPAN, LOWEST = -5, -6
+"""The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
+
+
+class CompileOptions(NamedTuple):
+    """Options of a kernel's compilation.
+
+    Attributes:
+        local_size: invocations per workgroup; None for the default of the first array that is assigned to.
+        grid_wrapped: True if workgroups along x continue along y.
+        emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
+        check_bounds: True to compare indices with the shape.
+        fast_math: True to use the device's own functions of floats where it has them.
+        target: of the module.
+        splits: the arrays that take several bindings.
+        aliased: True if an array may have bytes in common with another that is written.
+    """
+
+    local_size: tuple[int, int, int] | None = None
+    grid_wrapped: bool = False
+    emulate_atomics: bool = False
+    check_bounds: bool = False
+    fast_math: bool = False
+    target: ir.Target = ANY
+    splits: tuple[ir.Split, ...] = ()
+    aliased: bool = False
+
+    def compiled_with(self, **options: Any) -> CompileOptions:
+        """Returns these options with others in place of some."""
+        return self._replace(**options)
+
+
+DEFAULTS = CompileOptions()
 
 
 @dataclass(frozen=True, eq=False)  # without slots, so that plans may refer to it weakly
@@ -83,47 +116,6 @@ class Specialization:
     def is_current(self) -> bool:
         """True while the captured globals have the values that they had at compile time."""
         return unchanged(self.captured)
-
-
-def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
-    """Compiles a kernel for arguments of these types.
-
-    Raises:
-        KernelError: the function does something that kernels do not support.
-    """
-    try:
-        compiler = build(Compiler, definition, signature, options)
-        ids = compiler.id_axes
-        built, first = optimized(compiler.function, options), compiler.first_assigned
-        scalars = [
-            (n, TRUTH if each in (bool, np.bool_) else VALUE)
-            for n, each in enumerate(signature)
-            if type(each) is not tuple and each is not NoneType
-        ]
-        arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
-        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
-        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
-        if linear is not None and arrays.index(linear) in in_words:
-            linear = None
-        return Specialization(
-            ir.lower(built, options.target),
-            compiler.captured.all(),
-            iterations_of(built),
-            pushes,
-            first,
-            linear,
-            built.local_size,
-            tuple(sorted(ir.float_atomics(built))),
-            tuple(compiler.reports.sites if compiler.reports is not None else ()),
-            tuple(sorted(compiler.limits)),
-            tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
-            in_words,
-            tuple(compiler.tables),
-            ids=ids,
-            array_bindings=built.array_bindings,
-        )
-    except RecursionError:
-        raise definition.source.too_deep() from None
 
 
 def iterations_of(function: ir.Function) -> IterationBounds:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from vkcompute.compiled.report import Site
 from vkcompute.ir import ArrayBindings, IdAxes, Pack
-from vkcompute.jit.frontend.report import Site
 from vkcompute.spirv import interface
 
 _CLASSES: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Reports: records that invocations leave for the host, in a buffer that is bound after the arrays.
 
 A report either prints a text or fails the launch with a KernelError. The host reads the buffer when the launch has
-completed (`jit/launching/report_reader.py`).
+completed (`report_reader.py`).
 
 The buffer starts as zeros. A header of `N_HEADER` words is followed by `N_FAILED` words of failures and then by the
 printed records. A record is the number of its site (from 1), the global invocation ID along x, y and z, and the values

@@ -6,15 +6,27 @@ import struct
 import weakref
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from vkcompute.jit.compilation.specialization import Specialization
-from vkcompute.jit.launching.loops import Loops
-from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel
+from vkcompute.compiled.loops import Loops
+from vkcompute.compiled.specialization import Specialization
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
 from vkcompute.runtime.scheduling.future import Future
+
+
+class Order(NamedTuple):
+    """The parts of a call's arguments.
+
+    Attributes:
+        arrays: positions of the arrays in the order of the bindings; of some, more than once.
+        numbers: positions of the numbers in the order of the push constants.
+        prepare: returns the arguments with these positions for those of a call; None if they are the same.
+    """
+
+    arrays: Sequence[int]
+    numbers: Sequence[int]
+    prepare: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
 class Plan:
@@ -28,7 +40,7 @@ class Plan:
     """
 
     __slots__ = (
-        "__weakref__",
+        "_arrays",
         "_binds_more",
         "_binds_twice",
         "_command",
@@ -38,6 +50,7 @@ class Plan:
         "_harmless",
         "_kernel",
         "_pack",
+        "_prepare",
         "_reads_at",
         "_sets",
         "_values",
@@ -47,19 +60,25 @@ class Plan:
     )  # fmt: skip
 
     def __init__(
-        self, found: Specialization, args: Sequence[Any], extents: Sequence[int], launch: Launch, loops: Loops | None
+        self,
+        found: Specialization,
+        order: Order,
+        args: Sequence[Any],
+        extents: Sequence[int],
+        launch: Launch,
+        loops: Loops | None,
     ) -> None:
         command, _, _, (kernel, self._sets, self._cost, _) = launch
         *self._command, _, _, self._grid = command
         self._kernel, self._pack = weakref.ref(kernel), kernel.push.packer or bytes
-        arrays = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
+        arrays, self._prepare = order.arrays, order.prepare
         self._writes_at, self._reads_at = (
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
         n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
-        self._values = _picker([at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None])
+        self._arrays, self._values = _picker(arrays), _picker(order.numbers)
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -74,6 +93,8 @@ class Plan:
                     return None
         except (AttributeError, KeyError, ValueError):  # deleted: compiling again says so
             return None
+        if self._prepare is not None:
+            args = self._prepare(args)
         values = [*self._values(args), *self._extents]
         if self._harmless is not None and not ((harmless := self._harmless()) and harmless(values, self._grid)):
             return None
@@ -81,11 +102,12 @@ class Plan:
             push = self._pack(*values)
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
+        bound = self._arrays(args) if self._binds_more or self._binds_twice else ()
         if self._binds_more:
-            writes, reads = kernel.ranges_among(args)
+            writes, reads = kernel.ranges(bound)
         else:
             writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        keep = kernel, self._sets, self._cost, args if self._binds_twice else ()
+        keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
         return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
 
 
@@ -94,41 +116,7 @@ def places(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([arg.launch_key if type(arg) is Array else type(arg) for arg in args])
 
 
-def _picker(at: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def _picker(at: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Returns a function that picks these arguments; a slice if they are adjacent, which is faster."""
     first, stop = (at[0], at[-1] + 1) if at else (0, 0)
-    if len(at) == stop - first:
-        return itemgetter(slice(first, stop))
-    return lambda args: [args[each] for each in at]
-
-
-def launch(
-    key: tuple[Any, ...] | None,
-    found: Specialization,
-    placed: tuple[AnyKernel, Loops | None],
-    args: Sequence[Any],
-    pushes: Sequence[Any],
-    grid: Sequence[int] | None,
-    queue: int | str | None = None,
-) -> Future:
-    """Launches a specialization on the device, and keeps a plan for repetitions.
-
-    Args:
-        key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
-        placed: its kernel and loops.
-        args: its arrays and numbers, and None for what is left out.
-        pushes: the numbers, and further push constants, which are the same in repetitions.
-    """
-    kernel, loops = placed
-    arrays = [arg for arg in args if isinstance(arg, Array)]
-    if loops is not None:
-        grid = kernel.grid(arrays, grid)
-        if not loops.harmless(pushes, grid):
-            return loops.launch(arrays, pushes, grid, queue)
-    runtime = runtime_of(kernel)
-    if key is None or runtime.scheduler.recordings or isinstance(kernel, SpillingKernel):
-        return kernel(*arrays, *pushes, grid=grid, queue=queue)
-    command, writes, reads, keep = made = kernel.launch((*arrays, *pushes), {}, grid)
-    n_numbers = sum(not isinstance(arg, Array) and arg is not None for arg in args)
-    runtime.plans[key] = Plan(found, args, pushes[n_numbers:], made, loops)
-    return runtime.scheduler.dispatch(command, writes, reads, queue, keep)
+    return itemgetter(slice(first, stop)) if [*at] == [*range(first, stop)] else itemgetter(*at)

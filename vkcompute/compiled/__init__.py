@@ -1,0 +1,1 @@
+"""Specializations, their caches, plans, launches and reports: the parts that all compiled programs share."""

@@ -1,0 +1,71 @@
+"""Constants from outside of a program, which its code depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PLAIN = int, float, str, np.generic, type(None)
+
+
+class CapturedGlobal(NamedTuple):
+    """A constant or function from outside of a kernel.
+
+    Attributes:
+        lookup: finds it again by its name.
+        name: the name.
+        found: its value when the kernel was compiled.
+        owner: the namespace, cell or object that has it.
+    """
+
+    lookup: Callable[[str], Any]
+    name: str
+    found: Any
+    owner: Any
+
+
+class Table:
+    """A NumPy array from outside of a kernel, as it was when the kernel was compiled.
+
+    Attributes:
+        array: a copy.
+    """
+
+    def __init__(self, found: np.ndarray[Any, Any], lookup: Callable[[Any], Any]) -> None:
+        self.array = np.array(found, order="C")
+        self._lookup, self._bytes = lookup, self.array.tobytes()
+
+    def look_up(self, key: Any) -> Any:
+        """Returns this table while the array has the same elements, and what is found in its place otherwise."""
+        found = self._lookup(key)
+        if type(found) is not np.ndarray or (found.dtype, found.shape) != (self.array.dtype, self.array.shape):
+            return found
+        return self if found.tobytes() == self._bytes else found
+
+
+def unchanged(captured: Iterable[CapturedGlobal]) -> bool:
+    """True if all captured globals still have the value that they had at compile time."""
+    try:
+        return all(same(lookup(name), found) for lookup, name, found, _ in captured)
+    except (AttributeError, KeyError, ValueError):
+        return False
+
+
+def same(one: Any, other: Any) -> bool:
+    """True if two objects are the same constant: 1 differs from 1.0 and True, and nan equals nan."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, PLAIN) and plain_text(one) == plain_text(other)
+
+
+def plain_text(constant: Any) -> str:
+    """Returns the type name and value of a constant of PLAIN, independent of the `repr` of user-defined subclasses."""
+    name = type(constant).__name__
+    if isinstance(constant, np.generic):
+        return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
+    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
+    return f"{name} {base.__repr__(constant)}"

@@ -1,0 +1,236 @@
+"""Launches of compiled programs: a specialization for the key, loaded on a device, launched on arrays and numbers.
+
+A launcher of any language looks up the plan of a call (`plan.py`). Without one, it derives the key of a specialization
+from the arguments, gets the loaded program by `Compiled.on`, and calls `Loaded.launch`, which keeps a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from vkcompute import ir
+from vkcompute.compiled import report_reader
+from vkcompute.compiled.cache import Origin, Specializations
+from vkcompute.compiled.host_arrays import HostArrays, is_host_array
+from vkcompute.compiled.loops import Loops, on_device
+from vkcompute.compiled.plan import Order, Plan
+from vkcompute.compiled.specialization import (
+    LOWEST,
+    OFFSET,
+    SIZE,
+    SPAN,
+    STRIDE,
+    TRUTH,
+    VALUE,
+    Specialization,
+)
+from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.launching.arguments import first_index
+from vkcompute.runtime.launching.kernel import Launch
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
+from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.placeholders import Parameter
+
+_MOST_PRINTS = 1 << 16
+
+
+class Source(Protocol):
+    """A program as its language compiles it.
+
+    A key has the parts on which one specialization depends. The last part is the options: `CompileOptions`, or others
+    with a method `compiled_with`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the program, for messages and profiles."""
+
+    @property
+    def origin(self) -> Origin:
+        """The functions or texts of the program, for the cache."""
+
+    def specialize(self, *key: Any) -> Specialization:
+        """Compiles the program for a key."""
+
+    def function(self, *key: Any) -> ir.Function:
+        """Returns the optimized function that the specialization for a key is lowered from."""
+
+    def explained(self, missing: MissingFeature, *key: Any) -> MissingFeature:
+        """Adds the location of the first use to the error for a type that the device lacks."""
+
+
+class Prints(NamedTuple):
+    """The prints of a launch that are kept.
+
+    Attributes:
+        limit: at least so many.
+        remedy: the remedy for lost ones, with {} for the limit that keeps them.
+    """
+
+    limit: int = _MOST_PRINTS
+    remedy: str = "print fewer elements, by a mask"
+
+
+PRINTS = Prints()
+
+
+class Loaded(NamedTuple):
+    """A specialization on a device; `loops` are None where the device never cuts them."""
+
+    specialization: Specialization
+    kernel: AnyKernel
+    loops: Loops | None
+
+    def launch(
+        self,
+        args: Sequence[Any],
+        pushes: Sequence[Any],
+        grid: Sequence[int] | None,
+        queue: int | str | None = None,
+        *,
+        key: tuple[Any, ...] | None = None,
+        numbers_at: Sequence[int] | None = None,
+        prepare: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
+        tables: Sequence[Array] = (),
+        hosts: HostArrays | None = None,
+        prints: Prints = PRINTS,
+    ) -> Future:
+        """Launches the program, and keeps a plan for repetitions.
+
+        Args:
+            args: arrays in the order of the bindings, among numbers and None.
+            pushes: the push constants: the numbers, then others, which are the same in repetitions.
+            key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
+            numbers_at: positions of the numbers; by default those of all arguments but arrays and None.
+            prepare: returns `args` for the arguments of a repetition; None for the same.
+            tables: bound behind the arrays.
+            hosts: NumPy arrays among the arguments, whose results are copied back.
+        """
+        aliases, sites = self.specialization.aliases, self.specialization.sites
+        if hosts is not None:
+            hosts.check(self.kernel, aliases)
+        arrays_at = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
+        if numbers_at is None:
+            numbers_at = [at for at, arg in enumerate(args) if not isinstance(arg, Array) and arg is not None]
+        order = Order([*arrays_at, *[arrays_at[index] for index in aliases]], numbers_at, prepare)
+        arrays = [*[args[at] for at in order.arrays], *tables]
+        if key is not None and arrays_at and not (tables or sites or hosts is not None):
+            made = self._repeatable(arrays, pushes, grid)
+            if made is not None:
+                return self._kept(key, order, args, pushes, made, queue)
+        run = partial(self._run, pushes, grid, queue)
+        if sites:
+            future = report_reader.launch(self.kernel, sites, prints.limit, arrays, run, prints.remedy)
+        else:
+            future = run(arrays)
+        if hosts is not None:
+            hosts.read(self.kernel, aliases)
+        return future
+
+    def _kept(
+        self,
+        key: tuple[Any, ...],
+        order: Order,
+        args: Sequence[Any],
+        pushes: Sequence[Any],
+        made: Launch,
+        queue: int | str | None,
+    ) -> Future:
+        """Dispatches a launch, and keeps its plan."""
+        runtime = runtime_of(self.kernel)
+        extents = pushes[len(order.numbers) :]
+        runtime.plans[key] = Plan(self.specialization, order, args, extents, made, self.loops)
+        command, writes, reads, keep = made
+        return runtime.scheduler.dispatch(command, writes, reads, queue, keep)
+
+    def _repeatable(self, arrays: Sequence[Array], pushes: Sequence[Any], grid: Sequence[int] | None) -> Launch | None:
+        """Prepares a launch that a plan repeats; None if none can."""
+        kernel, loops = self.kernel, self.loops
+        if isinstance(kernel, SpillingKernel) or kernel.runtime.scheduler.recordings:
+            return None
+        if loops is not None:
+            grid = kernel.grid(arrays, grid)
+            if not loops.harmless(pushes, grid):
+                return None
+        return kernel.launch((*arrays, *pushes), {}, grid)
+
+    def _run(
+        self, pushes: Sequence[Any], grid: Sequence[int] | None, queue: int | str | None, arrays: Sequence[Array]
+    ) -> Future:
+        """Launches without a plan."""
+        if self.loops is None:
+            return self.kernel(*arrays, *pushes, grid=grid, queue=queue)
+        return self.loops.launch(arrays, pushes, self.kernel.grid(arrays, grid), queue)
+
+
+class Compiled:
+    """A program that is compiled on demand.
+
+    Args:
+        common: texts of everything else on which all specializations depend; None for one without a text.
+    """
+
+    def __init__(self, source: Source, *common: str | None) -> None:
+        self._source, self._specializations = source, Specializations(source.origin, *common)
+
+    def specialized(self, *key: Any) -> Specialization:
+        """Returns the specialization for a key."""
+        return self._specializations.find(key, self._source.specialize)
+
+    def on(self, runtime: Runtime, *key: Any) -> Loaded:
+        """Returns the program for a key on a device. Atomic operations that the device lacks are emulated.
+
+        Raises:
+            MissingFeature: the device lacks something else.
+        """
+        specialization = self.specialized(*key)
+        if not runtime.device.features.issuperset(specialization.features):
+            key = *key[:-1], key[-1].compiled_with(emulate_atomics=True)
+            specialization = self.specialized(*key)
+        try:
+            kernel, loops = on_device(runtime, self._source.name, specialization, partial(self._source.function, *key))
+        except MissingFeature as missing:
+            raise self._source.explained(missing, *key) from None
+        return Loaded(specialization, kernel, loops)
+
+
+def runtime_among(args: Sequence[Any]) -> Runtime:
+    """Returns the runtime of the first array among arguments; without an array, the default one."""
+    array = next((arg for arg in args if isinstance(arg, Array)), None)
+    return current_runtime() if array is None else runtime_of(array)
+
+
+def hosts_among(name: str, runtime: Runtime, args: Sequence[Any]) -> HostArrays | None:
+    """Returns the NumPy arrays among the arguments of a launch, copied to the device; None if there are none."""
+    return HostArrays(name, runtime, args) if any(map(is_host_array, args)) else None
+
+
+def most_groups(runtime: Runtime) -> int:
+    """Returns the most workgroups along x that a device launches."""
+    return int(runtime.device.physical.limits["maxComputeWorkGroupCount"][0])
+
+
+def in_rows(n_groups: int, most: int) -> tuple[int, int]:
+    """Returns a grid of rows of at most so many workgroups, for a program whose grid is wrapped."""
+    n_rows = -(-n_groups // most)
+    return -(-n_groups // n_rows), n_rows
+
+
+def pushed(arg: Any, what: int) -> Any:
+    """Returns the push constant for an argument, for a length, or for a part of the layout."""
+    if what == VALUE or type(arg) is Parameter:
+        return arg
+    if what == TRUTH:
+        return bool(arg)
+    if what == SIZE:
+        return arg.size
+    if what == OFFSET:
+        return first_index(arg)
+    if what in (SPAN, LOWEST):
+        _, low, high = arg.span
+        return (high - low if what == SPAN else low - arg.offset) // arg.dtype.itemsize
+    return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // arg.dtype.itemsize & 0xFFFFFFFF

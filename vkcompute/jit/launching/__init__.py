@@ -1,1 +1,0 @@
-"""Launches of kernels on a device, and what they report to the host."""

@@ -1,0 +1,91 @@
+"""Tuning: what is only faster on a kind of device, in one table with the measurements.
+
+Results are the same with the figures of any other kind. What a driver does wrongly, or lacks, is in `core/quirks.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from vkcompute.core.physical import PhysicalDevice
+
+
+class Tuning(NamedTuple):
+    """The figures of a kind of device. A CPU runs few invocations, each with much work, and its barriers are slow.
+
+    Attributes:
+        few_runs: runs of bytes of a view up to which it is copied by regions. An H200 takes 1.7 us per region; see also
+            `Quirks.region_elements`.
+        scan_part, segment_part, selection_part, radix_part: the most elements that an invocation takes.
+        digit_bits: of a digit of a radix sort.
+        counts_on_host: 0 to n - 1 are made by NumPy and uploaded, rather than by a kernel.
+        stores_unselected: an element that a mask does not select stores the last selected one again: no branch.
+        transposes_by_blocks: copies of transposed views are a block program.
+        reduces_by_workgroups: invocations of a workgroup reduce together. On lavapipe that takes 2 to 20 times as long.
+        mixes_blocks: elements are computed in blocks also where some arrays are accessed singly. A store of an element,
+            and the division that finds its place, take longer on a CPU than the rest of most functions.
+        own_elements: elements of a block that an invocation holds before a block program takes another subgroup.
+            Softmax of 4096 x 1024 takes 11 ms of CPU time on lavapipe with 128, and 26 ms with 32.
+        sums: sums of a product that an invocation holds. A product of 1024^3 takes 100 ms of CPU time on lavapipe with
+            128, and 150 ms with 64.
+        stages: operands of products pass through workgroup memory, which is no faster than the caches of a CPU.
+        takes_matrices: products use cooperative matrices.
+        row_lanes: local size of the shaders that reduce over rows (shaders/include/logistic_columns.glsl).
+        busy_groups: workgroups that keep the whole device busy. A CPU runs one per core at a time; several per core
+            even out cores that are interrupted.
+        submit_limit_s: the default of `Runtime`. Desktops kill work that occupies their GPU for seconds.
+        sequence_rows: the largest batch of which one workgroup makes several steps of training.
+        sequence_products: the same in multiplications, where rows alone do not tell; 0 elsewhere. On lavapipe a launch
+            costs as much as some 30,000 multiplications by weights, and each row as much as four more.
+    """
+
+    few_runs: int = 16
+    scan_part: int = 32
+    segment_part: int = 32
+    selection_part: int = 32
+    radix_part: int = 32
+    digit_bits: int = 4
+    counts_on_host: bool = False
+    stores_unselected: bool = False
+    transposes_by_blocks: bool = False
+    reduces_by_workgroups: bool = True
+    mixes_blocks: bool = False
+    own_elements: int = 1
+    sums: int = 64
+    stages: bool = True
+    takes_matrices: bool = True
+    row_lanes: int = 64
+    busy_groups: int = 1024
+    submit_limit_s: float | None = 0.5
+    sequence_rows: int = 2048
+    sequence_products: int = 0
+
+
+ON_GPU = Tuning()
+ON_CPU = Tuning(
+    few_runs=64,
+    scan_part=256,
+    segment_part=256,
+    selection_part=1024,
+    radix_part=1024,
+    digit_bits=8,
+    counts_on_host=True,
+    stores_unselected=True,
+    transposes_by_blocks=True,
+    reduces_by_workgroups=False,
+    mixes_blocks=True,
+    own_elements=128,
+    sums=128,
+    stages=False,
+    takes_matrices=False,
+    row_lanes=8,
+    busy_groups=8 * (os.cpu_count() or 1),
+    submit_limit_s=None,
+    sequence_products=1 << 16,
+)
+
+
+def tuning_of(device: PhysicalDevice) -> Tuning:
+    """Returns the figures of the kind of a device."""
+    return ON_CPU if device.kind == "cpu" else ON_GPU
