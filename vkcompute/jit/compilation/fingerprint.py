@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import ir, spirv
+from vkcompute import ir, operations, spirv
 from vkcompute.code_version import code_version
 from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = Path(ir.__file__).parent, Path(spirv.__file__).parent, Path(__file__).parents[1]
+_FOLDERS = *[Path(each.__file__ or "").parent for each in (ir, spirv, operations)], Path(__file__).parents[1]
 
 
 def value(found: Any) -> str | None:
