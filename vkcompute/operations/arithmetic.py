@@ -18,8 +18,8 @@ def _unless_zero(definition: Any) -> Any:
 
     def guarded(f: Any, x: Any, y: Any) -> Any:
         zero = f.number(0, y.kind)
-        found = definition(f, x, y)
-        return f.choose(f.op("eq", y, zero), zero, found)
+        result = definition(f, x, y)
+        return f.choose(f.op("eq", y, zero), zero, result)
 
     return guarded
 
@@ -36,10 +36,10 @@ def _integer_power(f: Any, x: Any, y: Any) -> Any:
 
 def _signed_power(f: Any, x: Any, y: Any) -> Any:
     """The power; with a negative exponent it is rounded to zero: 0, or a power of 1 or -1."""
-    found, zero, one, minus = _integer_power(f, x, y), *[f.number(n, x.kind) for n in (0, 1, -1)]
+    result, zero, one, minus = _integer_power(f, x, y), *[f.number(n, x.kind) for n in (0, 1, -1)]
     is_odd = (y & one) != zero
     of_minus = f.where(x == minus, f.where(is_odd, minus, one), zero)
-    return f.where(y < zero, f.where(x == one, one, of_minus), found)
+    return f.where(y < zero, f.where(x == one, one, of_minus), result)
 
 
 def _itself(f: Any, x: Any) -> Any:
@@ -107,7 +107,7 @@ define(
 )  # fmt: skip
 define(
     "power", 2, "counted", "x1 ** x2", {"i": _signed_power, "u": _integer_power, "f": "pow", "c": of_complex.power},
-    sign="**", aliases=("pow",), blocks=("pow",),
+    sign="**", aliases=("pow",), blocks=("pow",), most_ulp=2,
 )  # fmt: skip
 define("negative", 1, "numbers", "-x", {"if": "neg", "u": _negative, "c": of_complex.negative}, sign="-", cost=1)
 define("positive", 1, "positive", "x", {}, sign="+")

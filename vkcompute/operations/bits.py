@@ -73,29 +73,29 @@ def _of_sizes(definition: Callable[..., Any]) -> Callable[..., Any]:
     def function(f: Any, *operands: Any) -> Any:
         kind = operands[0].kind
         unsigned = SCALARS[f"uint{kind.bits}"]
-        return f.to(f.call(definition, *[f.to(abs(each), unsigned) for each in operands]), kind)
+        return f.to(f.call(definition, *[f.to(abs(operand), unsigned) for operand in operands]), kind)
 
     return function
 
 
 def _ranked(largest: bool) -> Callable[..., Any]:
-    """Returns a function of a number and its place: both as uint64, the least for the first NaN or extreme.
+    """Returns a function of a number and its index: both as uint64, the least for the first NaN or extreme.
 
     The number has 32 bits. Floats rank as integers do whose bits below the sign are inverted for negative ones; 0 and
     -0 are equal.
     """
 
-    def rank(f: Any, x: Any, place: Any) -> Any:
-        kind, found = x.kind.kind, f.bits(x)
-        sign, ones, zero = [f.number(each, UINT32) for each in (1 << 31, -1, 0)]
+    def rank(f: Any, x: Any, index: Any) -> Any:
+        kind, key = x.kind.kind, f.bits(x)
+        sign, ones, zero = [f.number(number, UINT32) for number in (1 << 31, -1, 0)]
         if kind == "f":
-            found = f.choose(f.op("eq", found, sign), zero, found)
-            found = f.op("xor", found, f.choose(f.op("ge", found, sign), ones, sign))
+            key = f.choose(f.op("eq", key, sign), zero, key)
+            key = f.op("xor", key, f.choose(f.op("ge", key, sign), ones, sign))
         elif kind == "i":
-            found = f.op("xor", found, sign)
-        found = f.op("xor", found, ones) if largest else found
-        found = f.choose(f.op("ne", x, x), zero, found) if kind == "f" else found
-        return f.op("or", f.op("shl", f.to(found, UINT64), 32), f.to(f.bits(place), UINT64))
+            key = f.op("xor", key, sign)
+        key = f.op("xor", key, ones) if largest else key
+        key = f.choose(f.op("ne", x, x), zero, key) if kind == "f" else key
+        return f.op("or", f.op("shl", f.to(key, UINT64), 32), f.to(f.bits(index), UINT64))
 
     return rank
 
@@ -123,8 +123,8 @@ define(
 )  # fmt: skip
 define("lcm", 2, "integers", "the least common multiple", {"iu": _of_sizes(loops.lcm)}, commutative=True)
 define(
-    "first smallest", 2, "place", "the rank of x1 and its place x2", {"iuf": _ranked(largest=False)}, public="",
+    "first smallest", 2, "index", "the rank of x1 and its index x2", {"iuf": _ranked(largest=False)}, public="",
 )  # fmt: skip
 define(
-    "first largest", 2, "place", "the rank of x1 and its place x2", {"iuf": _ranked(largest=True)}, public="",
+    "first largest", 2, "index", "the rank of x1 and its index x2", {"iuf": _ranked(largest=True)}, public="",
 )  # fmt: skip

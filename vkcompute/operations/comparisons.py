@@ -18,14 +18,14 @@ def _by_value(code: str) -> Callable[..., Any]:
     turned = {"lt": False, "le": False, "gt": True, "ge": True}.get(code, below)  # 0 `code` -1
 
     def compare(f: Any, x: Any, y: Any) -> Any:
-        signed = [each for each in (x, y) if each.kind.kind == "i"]
+        signed = [operand for operand in (x, y) if operand.kind.kind == "i"]
         wide = max((x.kind, y.kind), key=lambda kind: kind.bits)
         if len(signed) != 1 or signed[0].kind.bits > min(x.kind.bits, y.kind.bits):
             return f.op(code, f.to(x, wide), f.to(y, wide))
         (negative,) = signed
         target = y.kind if negative is x else x.kind
-        found = f.op(code, f.to(x, target), f.to(y, target))
-        return f.choose(f.op("lt", negative, 0), f.number(below if negative is x else turned, found.kind), found)
+        result = f.op(code, f.to(x, target), f.to(y, target))
+        return f.choose(f.op("lt", negative, 0), f.number(below if negative is x else turned, result.kind), result)
 
     return compare
 

@@ -412,24 +412,24 @@ def arctan(f: Any, x: Any) -> Any:
 
 def power(f: Any, x: Any, y: Any) -> Any:
     """x ** y: products for whole numbers below 100, else exp(y * log(x))."""
-    found = exp(f, multiply(f, y, log(f, x)))
+    result = exp(f, multiply(f, y, log(f, x)))
     n = abs(y[0])
     is_whole = (y[1] == 0) & (n < 100) & (f.trunc(n) == n)
     product = _product(f, x, f.to(f.where(is_whole, n, 0), INT32))
-    one, zero = [f.number(each, n.kind) for each in (1, 0)]
+    one, zero = [f.number(number, n.kind) for number in (1, 0)]
     product = _either(f, y[0] < 0, divide(f, (one, zero), product), product)
-    found = _either(f, is_whole, product, found)
+    result = _either(f, is_whole, product, result)
     nothing = f.where(y[0] > 0, zero, f.number(math.nan, n.kind)) * abs(x[0] * 0 + 1)
     of_zero = (x[0] == 0) & (x[1] == 0) & ((y[0] != 0) | (y[1] != 0))
-    return _either(f, of_zero, (nothing, nothing), found)
+    return _either(f, of_zero, (nothing, nothing), result)
 
 
 def _product(f: Any, base: Any, n: Any) -> Any:
     """base ** n of a whole number below 128."""
-    found: Any = tuple([f.number(each, base[0].kind) for each in (1, 0)])
+    result: Any = tuple([f.number(number, base[0].kind) for number in (1, 0)])
     lowest = n & -n  # a product with 1 would make NaN of infinite parts
     for k in (1, 2, 4, 8, 16, 32, 64):
-        larger = _either(f, lowest == k, base, multiply(f, found, base))
-        found = _either(f, (n & k) != 0, larger, found)
+        larger = _either(f, lowest == k, base, multiply(f, result, base))
+        result = _either(f, (n & k) != 0, larger, result)
         base = square(f, base)
-    return found
+    return result

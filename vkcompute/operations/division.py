@@ -16,8 +16,8 @@ def quotient(f: Any, x: Any, y: Any) -> Any:
     if x.kind.kind == "u":
         return f.op("div", x, y)
     safe = divisor(f, y)
-    found = _rounded_down(f, x, safe)
-    return found if safe is y else f.choose(f.op("ne", safe, y), f.op("neg", x), found)
+    result = _rounded_down(f, x, safe)
+    return result if safe is y else f.choose(f.op("ne", safe, y), f.op("neg", x), result)
 
 
 def remainder(f: Any, x: Any, y: Any) -> Any:
@@ -53,11 +53,11 @@ def _quotient_by(f: Any, x: Any, n: int) -> Any:
     """x // n of a positive constant. A shift to the right rounds down; a division rounds to zero."""
     if n & (n - 1) == 0:
         return f.op("shr", x, n.bit_length() - 1)
-    found = f.op("div", x, n)
+    result = f.op("div", x, n)
     if x.kind.kind == "u":
-        return found
-    below = f.op("lt", f.op("sub", x, f.op("mul", found, n)), 0)
-    return f.op("sub", found, f.to(below, x.kind))
+        return result
+    below = f.op("lt", f.op("sub", x, f.op("mul", result, n)), 0)
+    return f.op("sub", result, f.to(below, x.kind))
 
 
 def _remainder_by(f: Any, x: Any, n: int) -> Any:
@@ -72,10 +72,10 @@ def _remainder_by(f: Any, x: Any, n: int) -> Any:
 
 def _rounded_down(f: Any, x: Any, y: Any) -> Any:
     """The quotient of signed integers, rounded down; y is not -1."""
-    found = f.op("div", x, y)
-    rest = f.op("sub", x, f.op("mul", found, y))
+    result = f.op("div", x, y)
+    rest = f.op("sub", x, f.op("mul", result, y))
     opposed = f.op("lt", f.op("xor", rest, y), 0)
-    return f.op("sub", found, f.to(f.op("and", f.op("ne", rest, 0), opposed), x.kind))
+    return f.op("sub", result, f.to(f.op("and", f.op("ne", rest, 0), opposed), x.kind))
 
 
 def _float_quotient(f: Any, x: Any, y: Any) -> Any:

@@ -201,10 +201,12 @@ class Emitter:
     def aligned(self, *operands: Any) -> list[Any]:
         """Returns operands with constants in place of numbers; pairs, if one of them is complex."""
         model: Any = next(filter(is_operand, operands))
-        given = [each if is_operand(each) else self.number(each, model.kind) for each in operands]
-        if not any(isinstance(each, Pair) for each in given):
+        given = [operand if is_operand(operand) else self.number(operand, model.kind) for operand in operands]
+        if not any(isinstance(operand, Pair) for operand in given):
             return given
-        return [each if isinstance(each, Pair) else Pair((each, self.number(0, each.kind))) for each in given]
+        return [
+            operand if isinstance(operand, Pair) else Pair((operand, self.number(0, operand.kind))) for operand in given
+        ]
 
     def built(self, row: ElementFunction, *operands: Any) -> Any:
         """Builds a row of elements.
@@ -218,7 +220,7 @@ class Emitter:
         if compute is None:
             raise IrError(f"{row.name} takes numbers of kind {', '.join(row.computes)}; got {first.kind}")
         if isinstance(compute, str):
-            return Element(self, self.builder.compute(compute, *[each.value for each in operands]))
+            return Element(self, self.builder.compute(compute, *[operand.value for operand in operands]))
         result = self.widened(compute, *operands) if row.wide else compute(self, *operands)
         return Pair(result) if type(result) is tuple else result
 
@@ -227,8 +229,8 @@ class Emitter:
         kind = operands[0].kind
         if kind.kind != "f" or kind.bits > 16:
             return definition(self, *operands)
-        found = definition(self, *[self.to(each, FLOAT32) for each in operands])
-        return self.to(found, kind) if found.kind is FLOAT32 else found
+        result = definition(self, *[self.to(operand, FLOAT32) for operand in operands])
+        return self.to(result, kind) if result.kind is FLOAT32 else result
 
     def number(self, value: Any, kind: Scalar) -> Element:
         """Returns a constant."""
@@ -236,7 +238,7 @@ class Emitter:
 
     def op(self, code: str, *operands: Any) -> Element:
         """Builds an operation of `ir/`."""
-        return Element(self, self.builder.compute(code, *[each.value for each in self.aligned(*operands)]))
+        return Element(self, self.builder.compute(code, *[operand.value for operand in self.aligned(*operands)]))
 
     def choose(self, condition: Element, x: Element, y: Element) -> Element:
         """Returns `x` where a bool is true, else `y`."""
@@ -263,6 +265,6 @@ class Emitter:
         return self.bits(x, "float")
 
 
-def plain(found: Any) -> Any:
+def plain(result: Any) -> Any:
     """Returns the values of an element, or the tuple of those of a pair."""
-    return tuple(map(plain, found)) if isinstance(found, tuple) else found.value
+    return tuple(map(plain, result)) if isinstance(result, tuple) else result.value

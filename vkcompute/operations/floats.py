@@ -56,8 +56,8 @@ def _nextafter(f: Any, x: Any, y: Any) -> Any:
     there = f.where(sign_bit(f, y), -f.bits(other, "int"), f.bits(other, "int"))
     step = f.where(here < there, here + 1, here - 1)
     sign = f.where((step < 0) | ((step == 0) & is_below), f.number(form.sign, size.kind), 0)
-    found = f.where(here == there, y, f.from_bits(f.bits(abs(step)) | sign))
-    return f.where((size > form.inf) | (other > form.inf), x + y, found)
+    result = f.where(here == there, y, f.from_bits(f.bits(abs(step)) | sign))
+    return f.where((size > form.inf) | (other > form.inf), x + y, result)
 
 
 def _ulp(f: Any, x: Any) -> Any:
@@ -76,11 +76,11 @@ def _spacing(f: Any, x: Any) -> Any:
     form = _format(x)
     unit = f.where(_size(f, x) == form.inf - 1, f.number(math.inf, x.kind), _ulp(f, x))
     nan = f.number(math.nan, x.kind)
-    found = f.where(f.isinf(x), nan, f.where(x == 0, unit, _signed(f, unit, x)))
+    result = f.where(f.isinf(x), nan, f.where(x == 0, unit, _signed(f, unit, x)))
     if x.kind is not FLOAT16:
-        return found
+        return result
     below = (x < 0) & f.op("not", f.isinf(x))
-    return f.where(below, _ulp(f, f.from_bits(f.bits(x) - f.to(below, f.bits(x).kind))), found)
+    return f.where(below, _ulp(f, f.from_bits(f.bits(x) - f.to(below, f.bits(x).kind))), result)
 
 
 def _heaviside(f: Any, x: Any, y: Any) -> Any:
@@ -159,11 +159,11 @@ define(
 define("angle", 1, "angle", "the angle of x to the positive real axis", {"c": of_complex.angle})
 define(
     "deg2rad", 1, "float", "an angle in radians, of degrees", {"f": lambda f, x: x * (math.pi / 180)},
-    aliases=("radians",), math=("radians",), wide=True,
+    aliases=("radians",), math=("radians",), wide=True, most_ulp=2,
 )  # fmt: skip
 define(
     "rad2deg", 1, "float", "an angle in degrees, of radians", {"f": lambda f, x: x * (180 / math.pi)},
-    aliases=("degrees",), math=("degrees",), wide=True,
+    aliases=("degrees",), math=("degrees",), wide=True, most_ulp=2,
 )  # fmt: skip
 define("sinc", 1, "float", "sin(pi x) / (pi x)", {"fc": _sinc}, wide=True)
 define("xlogy", 2, "float", "x1 * log(x2), and 0 where x1 is 0", {"fc": _xlogy}, wide=True)

@@ -72,20 +72,20 @@ class ElementFunction:
     @property
     def code(self) -> str:
         """The operation of `ir/` that computes it for floats; "" if several do."""
-        found = self.computes.get("f")
-        return found if isinstance(found, str) else ""
+        compute = self.computes.get("f")
+        return compute if isinstance(compute, str) else ""
 
     def neutral(self, dtype: np.dtype[Any]) -> Any:
         """Returns the identity of an associative function, of a dtype; wraps -1, all bits, for unsigned integers."""
-        found = self.identity
-        if found in ("lowest", "highest"):
+        identity = self.identity
+        if identity in ("lowest", "highest"):
             if dtype.kind in "fc":
-                sign = -math.inf if found == "lowest" else math.inf
-                found = complex(sign, sign) if dtype.kind == "c" else sign
+                sign = -math.inf if identity == "lowest" else math.inf
+                identity = complex(sign, sign) if dtype.kind == "c" else sign
             else:
                 limits = np.iinfo(dtype)
-                found = limits.min if found == "lowest" else limits.max
-        return np.array(found).astype(dtype)[()]
+                identity = limits.min if identity == "lowest" else limits.max
+        return np.array(identity).astype(dtype)[()]
 
     @property
     def docstring(self) -> str:
@@ -124,10 +124,10 @@ def row_of(name: str) -> ElementFunction:
     Raises:
         IrError: there is none.
     """
-    found = FUNCTIONS.get(name) or next((row for row in FUNCTIONS.values() if name in row.aliases), None)
-    if found is None:
+    known = FUNCTIONS.get(name) or next((row for row in FUNCTIONS.values() if name in row.aliases), None)
+    if known is None:
         raise IrError(f"no function of elements {name!r}; see vkcompute/operations")
-    return found
+    return known
 
 
 def public(where: str) -> Sequence[ElementFunction]:

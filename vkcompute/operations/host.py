@@ -22,15 +22,15 @@ class _OfNumPy:
         return np.where(condition, x, y)[()]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name, None)
-        return (lambda *operands: _computed(FUNCTIONS[name], *operands)) if found is None else found
+        function = getattr(np, name, None)
+        return (lambda *operands: _computed(FUNCTIONS[name], *operands)) if function is None else function
 
 
 _NUMPY = _OfNumPy()
 
 
 def _computed(row: ElementFunction, *operands: Any) -> Any:
-    given = [each if isinstance(each, np.floating) else np.float64(each) for each in operands]
+    given = [operand if isinstance(operand, np.floating) else np.float64(operand) for operand in operands]
     definition: Any = row.computes["f"]
     with np.errstate(all="ignore"):
         return definition(_NUMPY, *given)
@@ -45,7 +45,7 @@ def _own(row: ElementFunction) -> Callable[..., Any]:
         element = next(filter(is_operand, operands), None)
         if element is not None:
             return element.f.apply(row.name, *operands)
-        if any(getattr(each, "ndim", 0) for each in operands):
+        if any(getattr(operand, "ndim", 0) for operand in operands):
             raise TypeError(f"vkcompute.{row.name} takes numbers; for arrays, write vkcompute.{row.public}.{row.name}")
         return _computed(row, *operands)
 

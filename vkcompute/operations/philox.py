@@ -21,9 +21,9 @@ def philox(f: Any, counter: Sequence[Any], key: Sequence[Any], n_rounds: int = R
     """
     x, k = [*counter], [*key]
     for _ in range(n_rounds):
-        factors = [f.number(each, x[0].kind) for each in _MULTIPLIERS]
+        factors = [f.number(number, x[0].kind) for number in _MULTIPLIERS]
         high, low = ([f.op(code, m, x[2 * n]) for n, m in enumerate(factors)] for code in ("mul_high", "mul"))
         mixed = [f.op("xor", f.op("xor", high[1 - n], x[2 * n + 1]), f.spread(k[n])) for n in range(2)]
         x = [mixed[0], low[1], mixed[1], low[0]]
-        k = [each.f.op("add", each, step) for each, step in zip(k, _WEYL, strict=True)]
+        k = [word.f.op("add", word, step) for word, step in zip(k, _WEYL, strict=True)]
     return x

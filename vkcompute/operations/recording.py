@@ -36,7 +36,7 @@ class _Recorder(Emitter):
     def apply(self, name: str, *operands: Any) -> _Recorded:
         """Records a step."""
         return self.record(
-            name, *[each.number if isinstance(each, _Recorded) else float(each).hex() for each in operands]
+            name, *[operand.number if isinstance(operand, _Recorded) else float(operand).hex() for operand in operands]
         )
 
     def record(self, name: str, *operands: int | str) -> _Recorded:

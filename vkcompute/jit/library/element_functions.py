@@ -22,8 +22,8 @@ from vkcompute.operations.host import OWN
 
 def computed(name: str, c: Compiler, numbers: Sequence[Number], kind: Kind) -> Number:
     """Builds a row of the registry of numbers of one type; `kind` is that of a result of this type."""
-    found = KernelEmitter(c).emit(FUNCTIONS[name], *[each.value for each in numbers])
-    return Number(found, kind if found.type is kind.type else Kind(found.type))
+    result = KernelEmitter(c).emit(FUNCTIONS[name], *[value.value for value in numbers])
+    return Number(result, kind if result.type is kind.type else Kind(result.type))
 
 
 def floats(c: Compiler, *args: Any) -> list[Number]:
@@ -41,7 +41,7 @@ def in_floats(name: str, c: Compiler, *args: Any) -> Number:
 
 def _in_common_type(name: str, c: Compiler, *args: Any) -> Number:
     kind, numbers = c.to_common_type(*args)
-    return computed(name, c, [Number(each, kind) for each in numbers], kind)
+    return computed(name, c, [Number(value, kind) for value in numbers], kind)
 
 
 def unless_whole(name: str, c: Compiler, x: Any) -> Any:
@@ -103,8 +103,8 @@ def _fabs(c: Compiler, x: Any) -> Any:
 
 def _of_bits(name: str, c: Compiler, *args: Any) -> Number:
     """Builds a function of the bits of floats, whose result has their type."""
-    found = in_floats(name, c, *args)
-    return Number(found.value, Kind(found.kind.type))
+    result = in_floats(name, c, *args)
+    return Number(result.value, Kind(result.kind.type))
 
 
 def _square(c: Compiler, x: Any) -> Any:
@@ -130,9 +130,9 @@ def common_divisor(name: str, c: Compiler, *args: Any) -> Any:
     kind, numbers = c.to_common_type(*args)
     c.demand_kind("iu", kind, name, *args)
     unsigned = Kind(SCALARS[f"uint{kind.type.bits}"])
-    sizes = [c.converted(absolute(c, Number(each, kind)), unsigned.type) for each in numbers]
-    found = reduce(lambda x, y: computed(name, c, [x, y], unsigned), sizes)
-    return Number(c.cast(found, kind.type), kind)
+    sizes = [c.converted(absolute(c, Number(value, kind)), unsigned.type) for value in numbers]
+    result = reduce(lambda x, y: computed(name, c, [x, y], unsigned), sizes)
+    return Number(c.cast(result, kind.type), kind)
 
 
 def _logical(sign: str, c: Compiler, *args: Any) -> Any:
@@ -181,9 +181,9 @@ def _expansion(row: ElementFunction) -> Callable[..., Any] | None:
 
 def functions_of(row: ElementFunction) -> list[Any]:
     """Returns the functions of Python, math and NumPy that are this row, and the library's own."""
-    found = [getattr(np, name, None) for name in (row.name, *row.aliases)] if row.public == "numpy" else []
-    found += [getattr(math, name, None) for name in row.math]
-    return [each for each in dict.fromkeys((*found, OWN.get(row.name))) if each is not None]
+    functions = [getattr(np, name, None) for name in (row.name, *row.aliases)] if row.public == "numpy" else []
+    functions += [getattr(math, name, None) for name in row.math]
+    return [function for function in dict.fromkeys((*functions, OWN.get(row.name))) if function is not None]
 
 
 for _row in FUNCTIONS.values():

@@ -19,5 +19,5 @@ class KernelEmitter(Emitter):
 
     def call(self, definition: Callable[..., Any], *operands: Any) -> Any:
         """Compiles a definition in the kernel language."""
-        numbers = [Number(each.value, Kind(each.kind)) for each in operands]
+        numbers = [Number(operand.value, Kind(operand.kind)) for operand in operands]
         return Element(self, self._compiler.call(definition, *numbers).value)
