@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vkcompute.operations.host import OWN
+
 _SCALARS = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
 _VECTORS = " ".join(f"{each}x{n}" for each in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4))
 _VALUES = bool, int, float, str, type(None)
@@ -64,6 +66,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("Invocations", "vkcompute", "global_id group_id local_id local_size num_groups"),
             Section("Memory and order", "vkcompute", "shared local barrier memory_fence"),
             Section("Numbers", "vkcompute", "fma popcount clz ctz bit_reverse bitcast"),
+            Section("Functions of elements", "vkcompute", " ".join(OWN), "Kernels and block programs call them."),
             Section("Scalar types", "vkcompute", _SCALARS, "NumPy's types; `x: vc.float32[:]` annotates an array."),
             Section("Vector types", "vkcompute", _VECTORS, "Vectors of 2 to 4 numbers, which kernels make by a call."),
             Section("vc.atomic", "vkcompute.jit.library.atomic"),

@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "locks", "deferred_calls", "errors", "dtypes", "disk", "code_version", "array_namespace", "representation",
         "_version", "spirv", "ir",
     ),
+    ("operations",),
     ("child_process", "slow_work"),
     ("compilers", "glsl"),
     ("core",),

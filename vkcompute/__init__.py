@@ -39,6 +39,7 @@ In kernels in Python
     popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
     bit_reverse(x)               the bits in reverse order
     bitcast(x, dtype)            the same bits as a number of another type
+    sigmoid(x), gelu, relu, ...  functions of elements that neither Python nor NumPy has
     random                       philox, uniform, normal: numbers from a counter and a key
     atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
     subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
@@ -65,7 +66,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from vkcompute import array_namespace
@@ -196,6 +197,8 @@ def __getattr__(name: str) -> Any:
         value = importlib.import_module(f"vkcompute.{name}")
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"vkcompute.{_HOMES[name]}"), name)
+    elif name not in _submodules() and name in (own := _functions_of_elements()):
+        value = own[name]
     else:
         remedy = importlib.import_module("vkcompute.jit.frontend.other_words").on_host(name)
         text = f"module 'vkcompute' has no attribute {name!r}{remedy}"
@@ -204,7 +207,19 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+@cache
+def _submodules() -> frozenset[str]:
+    """Returns the names of modules, which `from vkcompute import ir` asks for before it imports them."""
+    pkgutil = importlib.import_module("pkgutil")  # it takes as long to import as this package
+    return frozenset(each.name for each in pkgutil.iter_modules(__path__))
+
+
+def _functions_of_elements() -> dict[str, Any]:
+    own: dict[str, Any] = importlib.import_module("vkcompute.operations.host").OWN
+    return own
+
+
 def __dir__() -> list[str]:
     errors = [name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Exception)]
     special = [name for name in globals() if name.startswith("__")]
-    return sorted({*_HOMES, *_NAMESPACES, *_MODULES, *errors, *special, "glsl"})
+    return sorted({*_HOMES, *_NAMESPACES, *_MODULES, *_functions_of_elements(), *errors, *special, "glsl"})

@@ -15,9 +15,9 @@ import pytest
 
 import vkcompute
 from vkcompute import ir, tile
+from vkcompute.compiled.target import target_of
 from vkcompute.ir import FLOAT32, INT32, INT64, Value
 from vkcompute.ir.function import Op, walk
-from vkcompute.jit.launching.target import target_of
 from vkcompute.tile import Builder, shape_of
 from vkcompute.tile.device import block_target
 from vkcompute.tile.padding import pad

@@ -122,7 +122,7 @@ def test_empty_arrays_and_errors(gpu: vc.Runtime) -> None:
         ({"groups": 4}, r"conv1d: the weights have shape \(out, 2 / groups, length\), .* got \(4, 2, 3\) and 4 groups"),
         ({"groups": 1.5}, "conv1d: groups is an integer; got 1.5"),
         ({"dilation": 9}, r"conv1d: dilated filters of 3 exceed padded signals of 9"),
-        ({"activation": "tan"}, "conv1d: activation is None or one of relu, .*; got 'tan'"),
+        ({"activation": "swish"}, "conv1d: activation is None or one of relu, .*; got 'swish'"),
     ],
     ids=str,
 )

@@ -14,6 +14,7 @@ from vkcompute.arrays.lines import Lines
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.blocks.launching.built import Built, Program, is_wide
 from vkcompute.ir import INT32, Memory, Value
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 from vkcompute.tile.builder import Builder
@@ -22,8 +23,7 @@ from vkcompute.tile.registers import ADJACENT
 
 PART = 2048
 """Elements of a part."""
-_CODES = {"sum": "add", "prod": "mul"}
-_IDENTITIES = {"sum": 0, "prod": 1}
+_FUNCTIONS = {"sum": FUNCTIONS["add"], "prod": FUNCTIONS["multiply"]}
 _PUSHES = "n_items", "n", "n_parts", "n_before"
 
 
@@ -78,9 +78,9 @@ class _Part:
 def _total(operation: str, dtype: str, sums: str, length: int, aligned: bool) -> Built:
     """Builds the combination of the elements of each part."""
     part, kind = _Part("total", [("x", dtype), ("out", sums)], length), ir.SCALARS[sums]
-    c, code = part.c, _CODES[operation]
+    c, row = part.c, _FUNCTIONS[operation]
     (found,) = c.reduce(
-        [part.elements(kind, _IDENTITIES[operation])], 0, lambda one, other: [c.compute(code, one[0], other[0])]
+        [part.elements(kind, row.identity)], 0, lambda one, other: [c.compute(row.code, one[0], other[0])]
     )
     c.store_block(part.memories["out"], part.number, found, part.is_there)
     return part.built(*["x"] * aligned)
@@ -89,14 +89,12 @@ def _total(operation: str, dtype: str, sums: str, length: int, aligned: bool) ->
 def _scan(operation: str, dtype: str, sums: str, out: str, length: int, aligned: bool) -> Built:
     """Builds the scan of each part, which begins with the result of the parts before it."""
     part, kind = _Part("scan", [("x", dtype), ("before", sums), ("out", out)], length), ir.SCALARS[sums]
-    c, code, memory = part.c, _CODES[operation], part.memories["out"]
-    (own,) = c.scan(
-        [part.elements(kind, _IDENTITIES[operation])], 0, lambda one, other: [c.compute(code, one[0], other[0])]
-    )
+    c, row, memory = part.c, _FUNCTIONS[operation], part.memories["out"]
+    (own,) = c.scan([part.elements(kind, row.identity)], 0, lambda one, other: [c.compute(row.code, one[0], other[0])])
     has_before = c.compute("and", part.is_there, c.compute("not", part.is_first))
     previous = c.compute("sub", part.number, c.const(1, INT32))
     before = c.load_block(part.memories["before"], previous, has_before, c.const(0, kind))
-    both = c.compute(code, c.full(before, (length,)), own)
+    both = c.compute(row.code, c.full(before, (length,)), own)
     found = c.select(c.full(part.is_first, (length,)), own, both)
     c.store_block(memory, part.moved("n_before"), c.cast(found, memory.element), part.mask)
     return part.built(*["x", "out"] * aligned)
@@ -107,7 +105,8 @@ TOTAL, SCAN = Program(_total), Program(_scan)
 
 def takes(operation: str, x: Array, out: Array, lines: Lines) -> bool:
     """True if block programs are to scan these lines."""
-    if not block_target(runtime_of(x)).stages or operation not in _CODES or {x.dtype.kind, out.dtype.kind} & {*"bc"}:
+    kinds = {x.dtype.kind, out.dtype.kind}
+    if not block_target(runtime_of(x)).stages or operation not in _FUNCTIONS or kinds & {*"bc"}:
         return False
     is_long = lines.n >= PART // 2 and lines.n_columns == 1
     return is_long and not is_too_large(x, [x.size]) and not is_too_large(out, [out.size])

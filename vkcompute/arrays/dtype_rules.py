@@ -1,4 +1,4 @@
-"""The rules by which elementwise functions of arrays convert operands, one row each."""
+"""The rules by which elementwise functions of arrays convert operands, by their names in the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Types(NamedTuple):
     """Dtypes of an operation.
 
     Attributes:
-        operation: its name in the table of expressions.
+        operation: its name in the registry.
         operands: the dtype to which operands are converted; None for none.
         result: the dtype of the result.
         dtype: the name of `operands`, or "".
@@ -124,39 +124,27 @@ def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     return Types(name if found.kind == "c" else "astype", found, found)
 
 
-_FLOAT_BINARY = "divide", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "heaviside"
-_FLOAT_UNARY = (
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp",
-    "exp2", "expm1", "log", "log10", "log1p", "log2", "sqrt", "cbrt", "deg2rad", "rad2deg", "sinc", "spacing",
-)  # fmt: skip
-
-
 def _positive(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     return _numbers(name, context, kinds)._replace(operation="astype")
 
 
-RULES: dict[str, tuple[int, Rule]] = {
-    **dict.fromkeys(("add", "multiply", "maximum", "minimum", "fmax", "fmin"), (2, _same)),
-    "subtract": (2, _numbers),
-    **dict.fromkeys(("floor_divide", "remainder", "power", "fmod"), (2, _counted)),
-    **dict.fromkeys(("negative", "sign"), (1, _numbers)),
-    "square": (1, _counted),
-    "positive": (1, _positive),
-    "absolute": (1, _absolute),
-    **dict.fromkeys(_FLOAT_BINARY, (2, _float)),
-    **dict.fromkeys(_FLOAT_UNARY, (1, _float)),
-    **dict.fromkeys(("floor", "ceil", "trunc"), (1, _rounded)),
-    "rint": (1, _nearest),
-    "fabs": (1, _magnitude),
-    "reciprocal": (1, _reciprocal),
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), (2, _comparison)),
-    **dict.fromkeys(("isfinite", "isinf", "isnan", "signbit", "logical_not"), (1, _tested)),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), (2, _tested)),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (2, _bits)),
-    "invert": (1, _bits),
-    **dict.fromkeys(("left_shift", "right_shift", "gcd", "lcm"), (2, _integers)),
-    "bitwise_count": (1, _bit_counts),
-    "conjugate": (1, _conjugate),
-    "angle": (1, _angle),
+RULES: dict[str, Rule] = {
+    "common": _same,
+    "numbers": _numbers,
+    "counted": _counted,
+    "positive": _positive,
+    "absolute": _absolute,
+    "float": _float,
+    "rounded": _rounded,
+    "nearest": _nearest,
+    "magnitude": _magnitude,
+    "reciprocal": _reciprocal,
+    "comparison": _comparison,
+    "tested": _tested,
+    "bits": _bits,
+    "integers": _integers,
+    "bit counts": _bit_counts,
+    "conjugate": _conjugate,
+    "angle": _angle,
 }
-"""Function -> the number of its operands, and the rule of its dtypes."""
+"""The rule of types in a row of the registry of functions -> NumPy's rule of dtypes."""

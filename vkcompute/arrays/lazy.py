@@ -16,6 +16,7 @@ import numpy as np
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import memory_of, recording_graph
 from vkcompute.runtime.memory.array import Array
@@ -27,13 +28,7 @@ MOST_SCALARS = 8
 MOST_DEPTH = 8  # each nested reduction takes a part of Python's stack when it is computed
 _MOST_READERS = 32
 _MOST_COST = 8  # of a step that is computed twice rather than loaded
-_ELEMENTARY = 24
-_CHEAP = {
-    "add", "subtract", "multiply", "negative", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "invert", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
-    "logical_xor", "logical_not", "isfinite", "isinf", "isnan", "signbit", "where", "astype", "absolute", "floor",
-    "ceil", "trunc", "rint", "square", "sign", "complex", "real", "imag", "conjugate",
-}  # fmt: skip
+_COSTS = {name: row.cost for name, row in FUNCTIONS.items()}
 _launchers: BoundedCache[tuple[Step, ...], ElementLauncher] = BoundedCache(1024)
 
 
@@ -63,7 +58,7 @@ class Lazy:
     def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
         self.operation, self.dtype, self.operands = operation, dtype, operands
         self.readers: list[Any] = []
-        n_steps, n_arrays, n_scalars, cost = 1, 0, 0, 1 if operation in _CHEAP else _ELEMENTARY
+        n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
         self.depth = 0
         for each in operands:
             if type(each) is Array:

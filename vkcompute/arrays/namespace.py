@@ -48,7 +48,6 @@ from vkcompute.arrays.creation import tril as tril
 from vkcompute.arrays.creation import triu as triu
 from vkcompute.arrays.creation import zeros as zeros
 from vkcompute.arrays.creation import zeros_like as zeros_like
-from vkcompute.arrays.dtype_rules import RULES as _RULES
 from vkcompute.arrays.einsum import einsum as einsum
 from vkcompute.arrays.grids import c_ as c_
 from vkcompute.arrays.grids import mgrid as mgrid
@@ -125,16 +124,11 @@ from vkcompute.arrays.ufunc import clip as clip
 from vkcompute.arrays.ufunc import round as round
 from vkcompute.arrays.ufunc_methods import function_of_elements as _function_of_elements
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
+from vkcompute.operations import public as _public
 from vkcompute.runtime.memory.array import Array as Array
 from vkcompute.runtime.runtime import current_runtime as current_runtime
 from vkcompute.runtime.runtime import default_runtime as default_runtime
 
-_OTHER_NAMES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
-    "atan2": "arctan2", "abs": "absolute", "pow": "power", "true_divide": "divide", "mod": "remainder",
-    "bitwise_invert": "invert", "bitwise_not": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg", "radians": "deg2rad",
-}  # fmt: skip
 _FUNCTIONS = {
     _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
     "flipud hsplit hstack insert pad resize rollaxis rot90 split trim_zeros vsplit vstack",
@@ -169,8 +163,9 @@ _DTYPES = (
     "complex64", "complex128",
 )  # fmt: skip
 
-for _name, _row in {**{each: each for each in _RULES}, **_OTHER_NAMES}.items():
-    globals()[_name] = _function_of_elements(_name, _row)
+for _function in _public("numpy"):
+    for _name in (_function.name, *_function.aliases):
+        globals()[_name] = _function_of_elements(_name, _function.name)
 for _module, _names in _FUNCTIONS.items():
     for _name in _names.split():
         globals()[_name] = getattr(_module, _name)

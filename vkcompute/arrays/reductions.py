@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from vkcompute.arrays.ufunc import where as _where
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import memory_of, recording_graph, temporary
 from vkcompute.runtime.memory.array import Array
@@ -40,50 +41,16 @@ from vkcompute.runtime.tuning import tuning_of
 _launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
 
 
-class Row(NamedTuple):
-    """An associative operation.
-
-    Attributes:
-        operation: of two elements.
-        identity: its neutral element for a dtype.
-    """
-
-    operation: str
-    identity: Any
-
-
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return _INFINITIES[dtype.kind][0] if dtype.kind in "fc" else np.iinfo(dtype).min
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    return _INFINITIES[dtype.kind][1] if dtype.kind in "fc" else np.iinfo(dtype).max
-
-
-_INFINITIES = {"f": (-math.inf, math.inf), "c": (complex(-math.inf, -math.inf), complex(math.inf, math.inf))}
-
-
-_ROWS = {
-    "add": Row("add", lambda _: 0),
-    "multiply": Row("multiply", lambda _: 1),
-    "maximum": Row("maximum", _lowest),
-    "minimum": Row("minimum", _highest),
-    "bitwise_and": Row("bitwise_and", lambda dtype: dtype.type(-1) if dtype.kind == "i" else np.iinfo(dtype).max),
-    "bitwise_or": Row("bitwise_or", lambda _: 0),
-    "bitwise_xor": Row("bitwise_xor", lambda _: 0),
-}
-
-
 def neutral(row: str, dtype: np.dtype[Any]) -> Any:
     """Returns the neutral element of a reduction, in a dtype."""
-    return dtype.type(_ROWS[row].identity(dtype))
+    return FUNCTIONS[row].neutral(dtype)
 
 
 class LazyReduction:
     """A reduction whose result is computed later.
 
     Attributes:
-        row: the name of its row in the table.
+        row: the name of its function in the registry.
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
@@ -122,7 +89,7 @@ def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -
     key = row, dtype, steps
     found = _launchers.get(key)
     if found is None:
-        combine = Expression(2, ((_ROWS[row].operation, dtype.name, (0, 1)),))
+        combine = Expression(2, ((row, dtype.name, (0, 1)),))
         each = Expression(n, steps or (("astype", "", (0,)),))
         found = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), each, commutes=True)
     return found

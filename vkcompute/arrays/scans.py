@@ -21,6 +21,7 @@ from vkcompute.arrays.promotion import accumulated, wide_float
 from vkcompute.dtypes import lookup
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, empty_result
@@ -32,19 +33,19 @@ _STEP = 8
 
 
 class Operation(NamedTuple):
-    """An associative operation and its identity; None if the identity depends on the dtype."""
+    """An associative operation in the language of kernels, and its row in the registry of functions."""
 
     combine: Callable[[Any, Any], Any]
-    identity: Any
+    row: str
 
 
 OPERATIONS = {
-    "sum": Operation(lambda a, b: a + b, 0),
-    "prod": Operation(lambda a, b: a * b, 1),
-    "max": Operation(np.maximum, None),
-    "min": Operation(np.minimum, None),
-    "or": Operation(lambda a, b: a | b, False),
-    "and": Operation(lambda a, b: a & b, True),
+    "sum": Operation(lambda a, b: a + b, "add"),
+    "prod": Operation(lambda a, b: a * b, "multiply"),
+    "max": Operation(np.maximum, "maximum"),
+    "min": Operation(np.minimum, "minimum"),
+    "or": Operation(lambda a, b: a | b, "logical_or"),
+    "and": Operation(lambda a, b: a & b, "logical_and"),
 }
 _OF_BOOLS = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
@@ -145,12 +146,7 @@ def cumulative(
 
 def _initial(operation: str, dtype: np.dtype[Any]) -> Any:
     """Returns the identity of an operation for a dtype."""
-    if operation not in ("max", "min"):
-        return OPERATIONS[operation].identity
-    if dtype.kind == "f":
-        return -np.inf if operation == "max" else np.inf
-    info = np.iinfo(dtype)
-    return info.min if operation == "max" else info.max
+    return FUNCTIONS[OPERATIONS[operation].row].neutral(dtype)
 
 
 def _scan(operation: str, x: Array, out: Array, lines: Lines, n_before: int = 0) -> None:

@@ -25,7 +25,7 @@ from vkcompute.arrays.promotion import (
     require_dtype,
 )
 from vkcompute.dtypes import lookup
-from vkcompute.jit.elementwise.expression import COMPLEX_OPERATIONS
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
 from vkcompute.runtime.memory.context import Context, several
@@ -110,9 +110,9 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
 
 def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     """Returns the dtypes of an operation; raises MissingFeature if the device lacks one."""
-    found = RULES[name][1](name, context, kinds)
+    found = RULES[FUNCTIONS[name].types](name, context, kinds)
     dtypes = [each for each in kinds if isinstance(each, np.dtype)]
-    if found.operation not in COMPLEX_OPERATIONS and (complex in kinds or any(each.kind == "c" for each in dtypes)):
+    if not FUNCTIONS[found.operation].takes("c") and (complex in kinds or any(each.kind == "c" for each in dtypes)):
         raise TypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
     for dtype in (found.operands, found.result, *dtypes):
         if dtype is not None:
@@ -193,7 +193,7 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 _SMALL = 6e4  # all floats hold it
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_COMPARISONS = {name for name, row in FUNCTIONS.items() if row.types == "comparison"}
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 

@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
 from vkcompute.arrays.creation import Casting, asarray, in_order
-from vkcompute.arrays.dtype_rules import RULES
 from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.manipulation import concat, reshape
-from vkcompute.arrays.meanings import docstring
 from vkcompute.arrays.operands import NUMBERS, on_device
 from vkcompute.arrays.selection import flatnonzero
 from vkcompute.arrays.standard import scanned
 from vkcompute.arrays.ufunc import apply, assign, astype, dtype_with_out, operand_dtype, written
 from vkcompute.arrays.ufunc import where as choose
+from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.layout import is_basic
@@ -35,8 +34,6 @@ _REDUCTIONS: dict[str, Any] = {
 _BITS = "bitwise_and", "bitwise_or", "bitwise_xor"
 _MODULAR = "add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor"
 """Functions of integers whose result in a dtype depends on the operands in this dtype only."""
-_COMMUTATIVE = "fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp", "logaddexp2", "logical_xor"
-"""Functions without a reduction whose result is the same in any order, but for rounding."""
 _SCANS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
@@ -53,8 +50,8 @@ def _signature(names: Sequence[str]) -> Signature:
 
 def function_of_elements(name: str, row: str) -> Ufunc:
     """Makes the function of this name that computes a row of the table, with its methods and documentation."""
-    kind: type[Ufunc] = BinaryUfunc if RULES[row][0] == 2 else UnaryUfunc
-    found = kind(name, row, docstring(row))
+    kind: type[Ufunc] = BinaryUfunc if FUNCTIONS[row].arity == 2 else UnaryUfunc
+    found = kind(name, row)
     found.__signature__ = _signature(["x1", "x2"] if found.nin == 2 else ["x"])  # type: ignore[attr-defined]
     return found
 
@@ -70,11 +67,11 @@ class Ufunc:
 
     nout, signature = 1, None
 
-    def __init__(self, name: str, row: str, doc: str) -> None:
+    def __init__(self, name: str, row: str) -> None:
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
-        self._row, self.nin = row, RULES[row][0]
-        self.nargs, self.identity = self.nin + 1, getattr(getattr(np, name, None), "identity", None)
+        self._row, self._function = row, FUNCTIONS[row]
+        self.__doc__, self.nin, identity = self._function.docstring, self._function.arity, self._function.identity
+        self.nargs, self.identity = self.nin + 1, None if type(identity) is str else identity
 
     def __call__(
         self, *operands: Any, out: Any = None, where: Any = True, dtype: npt.DTypeLike | None = None,
@@ -120,7 +117,7 @@ class Ufunc:
 
     def _in_dtype(self, operands: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> tuple[Any, ...]:
         """Returns the operands in the dtype of the result; as they are if that is bool, which says nothing of them."""
-        if RULES[self._row][1] in _OF_BOOLS:
+        if self._function.gives_bools:
             return tuple(operands)
         for x in operands:
             if type(x) is Array and not np.can_cast(x.dtype, dtype, casting):
@@ -152,8 +149,6 @@ class Ufunc:
 
 
 _OPERANDS = NUMBERS | {Array}
-_OF_BOOLS = RULES["equal"][1], RULES["isnan"][1]
-"""The rules of functions whose results are bools."""
 
 
 class BinaryUfunc(Ufunc):
@@ -197,7 +192,7 @@ class BinaryUfunc(Ufunc):
         Raises:
             TypeError: the function's results are bools, and another dtype is given.
         """
-        if RULES[self._row][1] not in _OF_BOOLS and not self._row.startswith("logical_"):
+        if not self._function.gives_bools:
             return dtype_with_out(array.runtime, dtype, out, array.dtype)
         if dtype is not None and np.dtype(dtype) != np.bool_:
             raise TypeError(f"{self.__name__} gives bools; got dtype={np.dtype(dtype)}; convert with .astype()")
@@ -243,7 +238,7 @@ class BinaryUfunc(Ufunc):
         """Returns the partial results along an axis, which is kept: one per element, and one for `initial`."""
         if self._row.startswith("logical_"):
             array = astype(array, np.bool_)
-        if RULES[self._row][1] in _OF_BOOLS and array.dtype.kind != "b":
+        if self._function.gives_bools and array.dtype.kind != "b":
             raise TypeError(
                 f"{self.__name__} gives bools, which it combines with no {array.dtype}; convert with .astype()"
             )
@@ -265,7 +260,7 @@ class BinaryUfunc(Ufunc):
         if others:
             raise TypeError(f"{self.__name__}.reduce takes no {', '.join(others)}=; pass the elements that count")
         axes = reduced_axes(self.__name__, array.ndim, axis)
-        if len(axes) > 1 and self._row not in _COMMUTATIVE:
+        if len(axes) > 1 and not self._function.commutative:
             raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
         initial = self.identity if initial is None else initial
         if initial is None and not reductions.all_axes_have_elements(array, axes):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from vkcompute.nn import activations as _activations
 from vkcompute.nn.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, softplus, tanh
 from vkcompute.nn.attention import scaled_dot_product_attention
 from vkcompute.nn.convolution import conv1d, conv2d
@@ -15,3 +18,11 @@ __all__ = [
     "max_pool2d", "relu", "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softplus", "tanh",
     "topk", "var_mean",
 ]  # fmt: skip
+__all__ += [name for name in _activations.NAMES if name not in __all__]
+
+
+def __getattr__(name: str) -> Any:
+    """Returns a further row of the registry as a function of arrays."""
+    if name not in _activations.NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    return getattr(_activations, name)

@@ -20,8 +20,9 @@ from vkcompute.arrays.products import converted, matmul, taken, working, zeros
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import assign
 from vkcompute.blocks.launching.built import Built, Program, is_wide
-from vkcompute.nn.linear import activated, finished, known, wide
+from vkcompute.nn.linear import Activation, activated, finished, known, wide
 from vkcompute.nn.rows import bindable
+from vkcompute.operations.recording import Recording
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.registers import ADJACENT
@@ -30,7 +31,7 @@ Pair = int | tuple[int, int]
 _STEP = 8  # terms that a program loads together
 
 
-def _convolution(bias: str, activation: str, *form: Any) -> Built:
+def _convolution(bias: str, activation: Recording, *form: Any) -> Built:
     dtype, rows, columns, step, aligned = form
     return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation), taps=True)
 
@@ -52,7 +53,7 @@ def pair(name: str, key: str, value: Pair, least: int = 1) -> tuple[int, int]:
 
 def conv2d(
     input: Array, weight: Array, bias: Array | None = None, stride: Pair = 1, padding: Pair | str = 0,
-    dilation: Pair = 1, groups: int = 1, activation: str | None = None,
+    dilation: Pair = 1, groups: int = 1, activation: Activation = None,
 ) -> Array:  # fmt: skip
     """Returns the correlation of images with filters, plus a bias; float16 is added in float32.
 
@@ -79,7 +80,7 @@ def conv2d(
 
 def conv1d(
     input: Array, weight: Array, bias: Array | None = None, stride: int = 1, padding: int | str = 0, dilation: int = 1,
-    groups: int = 1, activation: str | None = None,
+    groups: int = 1, activation: Activation = None,
 ) -> Array:  # fmt: skip
     """Returns the correlation of signals with filters, as `conv2d` with one axis.
 
@@ -145,7 +146,7 @@ def _pads(
 
 
 def _correlated(
-    name: str, x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, activation: str | None
+    name: str, x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, activation: Activation
 ) -> Array:
     """Returns the correlation of images; those of `conv1d` have one row."""
     dtype = floating(taken(name, x, weight, *([] if bias is None else [bias])))
@@ -172,7 +173,7 @@ def _length(n: int, kernel: int, step: int, pads: tuple[int, int], dilation: int
 
 
 def _convolved(
-    x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, lengths: Any, activation: str
+    x: Array, weight: Array, bias: Array | None, geometry: Any, groups: int, lengths: Any, activation: Recording
 ) -> Array:
     """Returns the convolution in the dtype of the operands, in slices of images that fit in a binding."""
     steps, pads, dilations = geometry

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,35 +15,18 @@ from vkcompute.arrays.products import converted, matmul, taken, working
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import apply
 from vkcompute.blocks.launching.built import Built, Program
+from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Value
-from vkcompute.nn.activations import ACTIVATIONS, of_elements
+from vkcompute.nn.activations import ACTIVATIONS, OF_ARRAYS, of_elements
 from vkcompute.nn.rows import bindable
+from vkcompute.operations.recording import Recording, recorded, replayed
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.builder import Builder
+from vkcompute.tile.block_emitter import BlockEmitter
 
-_CODES = {
-    "add": "add", "multiply": "mul", "divide": "div", "negative": "neg", "exp": "exp", "expm1": "expm1", "erfc": "erfc",
-    "log1p": "log1p", "tanh": "tanh", "less": "lt", "greater": "gt",
-}  # fmt: skip
+Activation = str | Callable[[Any], Any] | None
 
 
-class OfBlocks:
-    """Applies the operations of an activation to blocks."""
-
-    def __init__(self, c: Builder, like: Value) -> None:
-        self._c, self._like = c, like
-
-    def __call__(self, name: str, *operands: Any) -> Value:
-        """Applies an operation to blocks and numbers."""
-        given = [each if isinstance(each, Value) else self._constant(each) for each in operands]
-        return self._c.select(*given) if name == "where" else self._c.compute(_CODES[name], *given)
-
-    def _constant(self, number: float) -> Value:
-        kind = self._like.type
-        return self._c.full(self._c.const(number, kind.element), kind.shape)  # type: ignore[union-attr]
-
-
-def finished(sums: Sums, bias: str, activation: str, scale: float = 1.0) -> Value:
+def finished(sums: Sums, bias: str, activation: Recording, scale: float = 1.0) -> Value:
     """Builds the activation of sums * scale + bias: a number per "row" or "column" of the matrices, or "" for none."""
     c, found = sums.c, sums.values
     kind: Any = found.type
@@ -56,10 +41,11 @@ def finished(sums: Sums, bias: str, activation: str, scale: float = 1.0) -> Valu
         at = c.compute("add", c.compute("min", at, c.full(last, (n,))), c.full(first, (n,)))
         each = c.reshape(c.load_block(memory, at), (n, 1) if is_row else (1, n))
         found = c.compute("add", found, c.broadcast(each, kind.shape))
-    return ACTIVATIONS[activation](OfBlocks(c, found), found) if activation else found
+    f = BlockEmitter(c, kind.shape)
+    return replayed(f, activation, f.operand(found)).value if activation else found
 
 
-def _linear(bias: str, activation: str, scale: str, *form: Any) -> Built:
+def _linear(bias: str, activation: Recording, scale: str, *form: Any) -> Built:
     """Builds a program; the scale is in hexadecimal, as 0.0 and -0.0 would be the same key."""
     dtype, rows, columns, step, aligned = form
     factor = float.fromhex(scale)
@@ -70,7 +56,7 @@ LINEAR = Program(_linear)
 
 
 def linear(
-    input: Array, weight: Array, bias: Array | None = None, activation: str | None = None, scale: float = 1.0
+    input: Array, weight: Array, bias: Array | None = None, activation: Activation = None, scale: float = 1.0
 ) -> Array:
     """Returns input @ weight.T * scale + bias, and an activation of that.
 
@@ -78,7 +64,9 @@ def linear(
         input: an array whose last axis has `in_features` elements.
         weight: of shape (out_features, in_features).
         bias: of shape (out_features,).
-        activation: the name of an activation, with its default arguments; "gelu_tanh" is gelu(x, "tanh").
+        activation: the name of a function of one float, such as an activation with its default arguments; "gelu_tanh"
+            is gelu(x, "tanh"). Or a function of Python that applies operators and functions of elements to its
+            argument and to numbers: `lambda x: x * np.tanh(x)`. A program is compiled for each.
         scale: a constant of the program: one is compiled for each.
 
     Raises:
@@ -98,15 +86,23 @@ def linear(
     return converted(found, dtype)
 
 
-def known(name: str, activation: str | None) -> str:
-    """Returns the name of an activation, "" for none.
+def known(name: str, activation: Activation) -> Recording:
+    """Returns the steps of an activation, () for none.
 
     Raises:
         ValueError: there is no such activation.
     """
-    if activation is not None and activation not in ACTIVATIONS:
-        raise ValueError(f"{name}: activation is None or one of {', '.join(ACTIVATIONS)}; got {activation!r}")
-    return activation or ""
+    if activation is None:
+        return ()
+    try:
+        return recorded(activation)
+    except IrError as error:
+        names, got = ", ".join(ACTIVATIONS), repr(activation)
+        got = f"{got}, {error}" if callable(activation) else got
+        raise ValueError(
+            f"{name}: activation is None or one of {names}, another function of one float, or a Python function of "
+            f"one; got {got}"
+        ) from None
 
 
 def wide(x: Array, dtype: np.dtype[Any]) -> Array:
@@ -114,14 +110,14 @@ def wide(x: Array, dtype: np.dtype[Any]) -> Array:
     return converted(x, working(dtype))
 
 
-def activated(sums: Array, bias: Array | None, activation: str) -> Array:
+def activated(sums: Array, bias: Array | None, activation: Recording) -> Array:
     """Returns the lazy activation of sums plus a bias that broadcasts."""
     found = sums if bias is None else apply("add", sums, wide(bias, sums.dtype))
-    return of_elements(ACTIVATIONS[activation], found) if activation else found
+    return of_elements(partial(replayed, OF_ARRAYS, activation), found) if activation else found
 
 
 def _fused(
-    x: Array, weight: Array, bias: Array | None, activation: str, scale: float, dtype: np.dtype[Any]
+    x: Array, weight: Array, bias: Array | None, activation: Recording, scale: float, dtype: np.dtype[Any]
 ) -> Array | None:
     """Returns the result of one program; None if a product with no more than itself takes another way."""
     n_rows = math.prod(x.shape[:-1])

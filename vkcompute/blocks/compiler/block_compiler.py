@@ -15,6 +15,7 @@ from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe
 from vkcompute.blocks.compiler.functions import (
     DESCRIPTOR_METHODS,
     METHODS,
+    OWN,
     PACKAGES,
     REMEDIES,
     STATEMENTS,
@@ -248,6 +249,8 @@ class BlockCompiler(BlockArithmetic):
         function = STATEMENTS["print"] if function is print else function
         if isinstance(function, Method):
             args, function = [function.owner, *args], function.function
+        if isinstance(function, FunctionType):
+            function = OWN.get(function, function)
         if isinstance(function, BlockFunction):
             with self.builder.at(_Place(self, node)):
                 return function.expand(self, args, named)

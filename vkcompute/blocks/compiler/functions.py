@@ -15,6 +15,8 @@ METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""
 STATEMENTS: dict[str, BlockFunction] = {}
 """Functions in place of Python's `print` and `assert`."""
+OWN: dict[Any, BlockFunction] = {}
+"""Functions of elements of the library, such as `vc.sigmoid`, and those that block programs call in their place."""
 DESCRIPTOR_METHODS: dict[str, BlockFunction] = {}
 """Methods of tensor descriptors, by name."""
 PACKAGES = ["vkcompute.blocks.language"]

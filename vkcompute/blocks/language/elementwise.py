@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
+from vkcompute.blocks.compiler import functions
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
@@ -16,7 +17,9 @@ from vkcompute.ir import BOOL, UINT32, UINT64, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
+from vkcompute.operations import FUNCTIONS, ElementFunction, host
 from vkcompute.tile import shape_of
+from vkcompute.tile.block_emitter import BlockEmitter
 
 
 @method
@@ -81,17 +84,15 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
     return x._replace(base=0, offset=offset) if c.shape(offset) else x._replace(base=offset, offset=None)
 
 
-def _extreme(c: BlockCompiler, code: str, x: Any, y: Any, propagate_nan: Any) -> Number:
+def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) -> Number:
     kind = c.common_type(x, y)
-    one, other = c.alike(kind.type, x, y)
-    b = c.builder
-    if kind.type.kind == "b":
-        return c.number(b.compute("or" if code == "max" else "and", one, other))
-    if kind.type.kind != "f":
-        return c.number(b.compute(code, one, other))
-    before = b.compute("gt" if code == "max" else "lt", one, other)
-    before = b.compute("or", before, b.compute("isnan", one if propagate_nan else other))
-    return c.number(b.select(before, one, other))
+    return emitted(c, f"{name}imum" if propagate_nan else f"f{name}", *c.alike(kind.type, x, y))
+
+
+def emitted(c: BlockCompiler, name: str, *values: Value) -> Number:
+    """Builds a function of elements, a row of the registry, of scalars or blocks of one type and shape."""
+    f = BlockEmitter(c.builder, shape_of(values[0].type))
+    return c.number(f.emit(FUNCTIONS[name], *values))
 
 
 class PropagateNan:
@@ -127,21 +128,29 @@ def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
     return c.alike(kind.type, *values)
 
 
-def real_function(name: str, code: str = "", n: int = 1, *, is_method: bool = True) -> Any:
-    """Makes a function of floats, an operation of `ir/`, which is also a method if it has one operand."""
-    if n == 1:
+def real_function(name: str, row: ElementFunction | None = None, *, is_method: bool = True) -> Any:
+    """Makes a function of floats: the row of the registry that has this name in the block language, if none is given.
+
+    It is also a method if it has one operand.
+    """
+    made = row or _ROWS[name]
+    if made.arity == 1:
 
         def emit(c: BlockCompiler, x: Any) -> Any:
-            return c.number(c.builder.compute(code or name, *_floats(c, name, x)))
+            return emitted(c, made.name, *_floats(c, name, x))
 
     else:
 
         def emit(c: BlockCompiler, x: Any, y: Any) -> Any:  # type: ignore[misc]
-            return c.number(c.builder.compute(code or name, *_floats(c, name, x, y)))
+            return emitted(c, made.name, *_floats(c, name, x, y))
 
-    emit.__name__, emit.__doc__ = name, f"{name} of floats."
-    found = block_function(emit)
-    return method(found) if n == 1 and is_method else found
+    emit.__name__, emit.__doc__ = name, f"{made.meaning}; of floats.".capitalize()
+    function = block_function(emit)
+    return method(function) if made.arity == 1 and is_method else function
+
+
+_ROWS = {name: row for row in FUNCTIONS.values() for name in row.blocks}
+functions.OWN |= {own: real_function(name, FUNCTIONS[name], is_method=False) for name, own in host.OWN.items()}
 
 
 @method

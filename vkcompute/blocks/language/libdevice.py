@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -14,25 +14,18 @@ from vkcompute.blocks.language.math import ceil, cos, erf, exp, exp2, fdiv, floo
 from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.operations import FUNCTIONS, bits
 from vkcompute.tile import shape_of
+from vkcompute.tile.block_emitter import BlockEmitter
 
 __all__ = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "brev", "cbrt", "ceil", "clz", "copysign",
-    "cos", "cosh", "cospi", "div_rn", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fast_dividef", "fast_expf",
-    "fast_logf", "ffs", "finitef", "floor", "fma", "fmod", "hypot", "isfinited", "isinf", "isnan", "lgamma", "llrint",
-    "llround", "log", "log10", "log1p", "log2", "nearbyint", "popc", "pow", "rint", "round", "rsqrt", "signbit", "sin",
-    "sinh", "sinpi", "sqrt", "sqrt_rn", "tan", "tanh", "tgamma", "trunc",
+    "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_dividef",
+    "fast_expf", "fast_logf", "ffs", "finitef", "floor", "fma", "isfinited", "llrint", "llround", "log", "log2",
+    "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
 ]  # fmt: skip
-
-acos, acosh, asin, asinh = (real_function(name, is_method=False) for name in ("acos", "acosh", "asin", "asinh"))
-atan, atanh, sinh, cosh = (real_function(name, is_method=False) for name in ("atan", "atanh", "sinh", "cosh"))
-tan, tanh, cbrt, erfc = (real_function(name, is_method=False) for name in ("tan", "tanh", "cbrt", "erfc"))
-expm1, log10, log1p, lgamma = (real_function(name, is_method=False) for name in ("expm1", "log10", "log1p", "lgamma"))
-tgamma, trunc = real_function("tgamma", "gamma", is_method=False), real_function("trunc", is_method=False)
-rint, nearbyint = (real_function(name, "round", is_method=False) for name in ("rint", "nearbyint"))
-isnan, isinf = (real_function(name, is_method=False) for name in ("isnan", "isinf"))
-atan2, hypot, fmod = real_function("atan2", n=2), real_function("hypot", n=2), real_function("fmod", "rem", n=2)
-pow = real_function("pow", n=2)
+_OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]
+globals().update({name: real_function(name, is_method=False) for name in _OF_ROWS})
+__all__ += _OF_ROWS
 fast_dividef, fast_expf, fast_logf = fdiv, exp, log  # as accurate as the others
 
 
@@ -154,18 +147,21 @@ def _word(c: BlockCompiler, x: Any, name: str) -> Value:
     return c.builder.bitcast(c.cast(x, kind), UINT32)
 
 
+def _of_bits(c: BlockCompiler, definition: Callable[..., Any], value: Value) -> Any:
+    f = BlockEmitter(c.builder, shape_of(value.type))
+    return c.number(definition(f, f.operand(value)).value)
+
+
 @block_function
 def brev(c: BlockCompiler, x: Any) -> Any:
     """The bits in reverse order."""
-    return c.number(c.builder.bitcast(c.builder.compute("bit_reverse", _word(c, x, "brev")), c.element_type(x)))
+    return c.number(c.builder.bitcast(_of_bits(c, bits.bit_reverse, _word(c, x, "brev")).value, c.element_type(x)))
 
 
 @block_function
 def clz(c: BlockCompiler, x: Any) -> Any:
     """The number of zeros above the highest bit, 32 for 0."""
-    b, word = c.builder, _word(c, x, "clz")
-    highest = b.cast(b.compute("find_msb", word), INT32)  # -1 for 0
-    return c.number(b.compute("sub", b.full(b.const(31, INT32), shape_of(word.type)), highest))
+    return _of_bits(c, bits.clz, _word(c, x, "clz"))
 
 
 @block_function
@@ -179,12 +175,7 @@ def ffs(c: BlockCompiler, x: Any) -> Any:
 @block_function
 def popc(c: BlockCompiler, x: Any) -> Any:
     """The number of bits that are 1, int32."""
-    b, kind = c.builder, c.element_type(x)
+    kind = c.element_type(x)
     if kind.kind not in "iu" or kind.bits < 32:
         raise UnsupportedError(f"libdevice.popc takes integers of 32 or 64 bits; got {describe(x)}")
-    value = c.cast(x, kind)
-    words = [b.cast(value, UINT32)]
-    if kind.bits == 64:
-        words.append(b.cast(b.compute("shr", value, b.full(b.const(32, kind), shape_of(value.type))), UINT32))
-    counts = [b.cast(b.compute("bit_count", word), INT32) for word in words]
-    return c.number(reduce(partial(b.compute, "add"), counts))
+    return _of_bits(c, bits.popcount, c.cast(x, kind))

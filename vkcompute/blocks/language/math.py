@@ -12,4 +12,4 @@ __all__ = [
 exp, exp2, log, log2 = (real_function(name) for name in ("exp", "exp2", "log", "log2"))
 sin, cos, erf = (real_function(name) for name in ("sin", "cos", "erf"))
 sqrt, rsqrt, floor, ceil = (real_function(name) for name in ("sqrt", "rsqrt", "floor", "ceil"))
-sqrt_rn = real_function("sqrt_rn", "sqrt")
+sqrt_rn = real_function("sqrt_rn")

@@ -1,7 +1,4 @@
-"""Random numbers of the block language: Philox 4x32 on a seed and a block of offsets, the bits of Triton's.
-
-J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.
-"""
+"""Random numbers of the block language: Philox 4x32 on a seed and a block of offsets, the bits of Triton's."""
 
 from __future__ import annotations
 
@@ -14,12 +11,11 @@ from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.ir import FLOAT32, INT32, UINT32, UINT64, Value
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
+from vkcompute.operations import philox as of_words
+from vkcompute.operations.philox import ROUNDS
 from vkcompute.tile import shape_of
+from vkcompute.tile.block_emitter import BlockEmitter
 
-_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_WEYL = 0x9E3779B9, 0xBB67AE85
-_PRODUCTS = "mul_high", "mul"
-_ROUNDS = 10
 _SCALE = 4.6566127342e-10  # Triton's, just below 2**-31
 _LEAST = 1.0e-7  # of the uniform number whose logarithm is taken
 
@@ -54,23 +50,13 @@ def _philox(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any) -> list[Val
     return _rounds(c, [b.cast(counter, UINT32), high, zero, zero], _key(c, seed), n_rounds)
 
 
-def _rounds(c: BlockCompiler, x: list[Value], key: Sequence[Value], n_rounds: Any) -> list[Value]:
-    """Encrypts counters, four words of one shape, by a key (section 3.3, figure 2)."""
-    b, shape = c.builder, shape_of(x[0].type)
+def _rounds(c: BlockCompiler, counter: Sequence[Value], key: Sequence[Value], n_rounds: Any) -> list[Value]:
+    """Encrypts counters, four words of one shape, by a key."""
     if type(n_rounds) is not int or n_rounds < 0:
         raise UnsupportedError(f"n_rounds is a constant; got {describe_dynamic(n_rounds)}")
-
-    def word(n: int) -> Value:
-        return b.full(b.const(n, UINT32), shape)
-
-    for _ in range(n_rounds):
-        high, low = ([b.compute(code, word(f), x[2 * n]) for n, f in enumerate(_MULTIPLIERS)] for code in _PRODUCTS)
-        keys = [each if shape_of(each.type) else b.full(each, shape) for each in key]
-        mixed = [b.compute("xor", b.compute("xor", high[1 - n], x[2 * n + 1]), keys[n]) for n in range(2)]
-        x = [mixed[0], low[1], mixed[1], low[0]]
-        steps = [b.full(b.const(step, UINT32), shape_of(each.type)) for each, step in zip(key, _WEYL, strict=True)]
-        key = [b.compute("add", each, step) for each, step in zip(key, steps, strict=True)]
-    return x
+    f = BlockEmitter(c.builder, shape_of(counter[0].type))
+    words = [BlockEmitter(c.builder, shape_of(each.type)).operand(each) for each in key]
+    return [each.value for each in of_words.philox(f, list(map(f.operand, counter)), words, n_rounds)]
 
 
 def _uniform(c: BlockCompiler, word: Value) -> Value:
@@ -92,38 +78,38 @@ def _normal(c: BlockCompiler, one: Value, other: Value) -> tuple[Value, Value]:
 
 
 @block_function
-def randint4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def randint4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """Four blocks of random uint32, for each offset."""
     return tuple(map(c.number, _philox(c, seed, offset, n_rounds)))
 
 
 @block_function
-def randint(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def randint(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """A block of random uint32, for each offset."""
     return c.number(_philox(c, seed, offset, n_rounds)[0])
 
 
 @block_function
-def rand4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def rand4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """Four blocks of random float32, uniform in [0, 1)."""
     return tuple([c.number(_uniform(c, word)) for word in _philox(c, seed, offset, n_rounds)])
 
 
 @block_function
-def rand(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def rand(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """A block of random float32, uniform in [0, 1)."""
     return c.number(_uniform(c, _philox(c, seed, offset, n_rounds)[0]))
 
 
 @block_function
-def randn4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def randn4x(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """Four blocks of random float32 of the standard normal distribution."""
     words = [_uniform(c, word) for word in _philox(c, seed, offset, n_rounds)]
     return tuple(map(c.number, (*_normal(c, *words[:2]), *_normal(c, *words[2:]))))
 
 
 @block_function
-def randn(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = _ROUNDS) -> Any:
+def randn(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> Any:
     """A block of random float32 of the standard normal distribution."""
     words = _philox(c, seed, offset, n_rounds)
     return c.number(_normal(c, _uniform(c, words[0]), _uniform(c, words[1]))[0])
@@ -139,14 +125,14 @@ def _words(c: BlockCompiler, *values: Any) -> list[Value]:
 
 
 @block_function
-def philox_impl(c: BlockCompiler, c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = _ROUNDS) -> Any:
+def philox_impl(c: BlockCompiler, c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = ROUNDS) -> Any:
     """Four words of random bits of four words of a counter and two of a key."""
     *counter, low, high = _words(c, c0, c1, c2, c3, k0, k1)
     return tuple(map(c.number, _rounds(c, counter, (low, high), n_rounds)))
 
 
 @block_function
-def philox(c: BlockCompiler, seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = _ROUNDS) -> Any:
+def philox(c: BlockCompiler, seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = ROUNDS) -> Any:
     """Four words of random bits of a seed and four words of a counter."""
     return tuple(map(c.number, _rounds(c, _words(c, c0, c1, c2, c3), _key(c, seed), n_rounds)))
 

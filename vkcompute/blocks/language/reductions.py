@@ -12,6 +12,7 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import scalar_of
+from vkcompute.blocks.language.elementwise import emitted
 from vkcompute.blocks.language.shapes import checked_axis
 from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
@@ -49,15 +50,7 @@ def _plain(code: str) -> _Combine:
 
 def _extreme(code: str) -> _Combine:
     """The greater or lesser number; a NaN is left out."""
-
-    def combine(c: BlockCompiler, one: Sequence[Value], other: Sequence[Value]) -> Sequence[Value]:
-        b, (x,), (y,) = c.builder, one, other
-        if element_of(x.type).kind != "f":
-            return [b.compute(code, x, y)]
-        before = b.compute("gt" if code == "max" else "lt", x, y)
-        return [b.select(b.compute("or", before, b.compute("isnan", y)), x, y)]
-
-    return combine
+    return lambda c, one, other: [emitted(c, f"f{code}", one[0], other[0]).value]
 
 
 def _promoted(kind: Scalar) -> Scalar:

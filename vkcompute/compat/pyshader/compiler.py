@@ -17,7 +17,8 @@ from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import UnsupportedError, is_internal
 from vkcompute.jit.frontend.syntax import SIGNS
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, like
-from vkcompute.jit.library import standard
+from vkcompute.jit.library.element_functions import in_floats
+from vkcompute.operations import row_of
 
 _SWIZZLES = {letter: k for letters in ("xyzw", "rgba", "stpq") for k, letter in enumerate(letters)}
 _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
@@ -240,7 +241,7 @@ class ShaderCompiler(Compiler):
         if function is pow:
             return self._elementwise(partial(self.binary, "**"), args)
         if function in (math.radians, math.degrees):
-            return self._elementwise(partial(self.call, getattr(standard, function.__name__)), args)
+            return self._elementwise(partial(in_floats, row_of(function.__name__).name, self), args)
 
         def inline(*numbers: Any) -> Any:
             return self.inline(function, list(map(self._concrete, numbers)), {}, node)

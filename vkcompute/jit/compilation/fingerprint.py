@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import compiled, ir, spirv
+from vkcompute import compiled, ir, operations, spirv
 from vkcompute.code_version import code_version
 from vkcompute.compiled.captured import PLAIN, CapturedGlobal, plain_text
 from vkcompute.jit.frontend.captured import lookup_in, with_functions
@@ -24,7 +24,7 @@ from vkcompute.jit.frontend.values import is_named
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = *[Path(package.__path__[0]) for package in (ir, spirv, compiled)], Path(__file__).parents[1]
+_FOLDERS = *[Path(package.__path__[0]) for package in (ir, spirv, compiled, operations)], Path(__file__).parents[1]
 
 _Owner = tuple[str, Any]
 """("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""

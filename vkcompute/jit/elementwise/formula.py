@@ -16,6 +16,7 @@ from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.other_words import in_kernels, in_syntax
 from vkcompute.jit.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.library import catalog  # noqa: F401
+from vkcompute.operations.host import OWN
 
 _FILE = "<expression>"
 
@@ -95,5 +96,6 @@ def known() -> dict[str, Any]:
     """Returns the namespace of expressions: numpy's functions, or Python's for names that numpy lacks."""
     own = __name__.partition(".")[0]  # its functions are left out; numpy's are FunctionType, too, before 1.25
     foreign = [each for each in INTRINSICS if not (isinstance(each, FunctionType) and each.__module__.startswith(own))]
+    foreign += OWN.values()
     foreign.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
     return {each.__name__: each for each in foreign} | {"math": math, "np": np}

@@ -23,10 +23,10 @@ from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Source, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
+from vkcompute.operations import ELEMENTARY
 
 MOST_COST = 100
 """Cost of a function beyond which a device computes longer than it loads and stores."""
-_ELEMENTARY = 24
 _COSTS = {"loop": math.inf, "barrier": math.inf}
 
 __tracebackhide__ = hides_calls
@@ -303,4 +303,4 @@ def result(c: Compiler, dtype: str) -> ArrayValue:
 
 def cost(function: ir.Function) -> float:
     """Returns about how many instructions a function executes; infinity if it has loops."""
-    return sum(_COSTS.get(op.code, _ELEMENTARY if op.operation.elementary else 1) for op in walk(function.body))
+    return sum(_COSTS.get(op.code, ELEMENTARY if op.operation.elementary else 1) for op in walk(function.body))

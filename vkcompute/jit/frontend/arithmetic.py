@@ -16,7 +16,6 @@ from vkcompute.compiled.captured import PLAIN
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
-from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
@@ -38,6 +37,7 @@ from vkcompute.jit.frontend.values import (
     settled,
     unpacked,
 )
+from vkcompute.operations import FUNCTIONS, Emitter, division, loops
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -45,12 +45,12 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "|": operator.or_, "^": operator.xor, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
-_BITS = {"&": "and", "|": "or", "^": "xor"}
+_OPERATORS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.arity == 2}
+_BITS = "&", "|", "^"
 _OF_BOOLS = {"+": "|", "*": "&"}
 """Operators that are logical for two bools, as in numpy, which has no others for them."""
-_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-_DIVISIONS = {"//": float_floor_divide, "%": float_modulo}
+_COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+_DIVISIONS = {"//": division.quotient, "%": division.remainder}
 _MEANT = {
     "^": "write x ** y for a power, or ",
     "&": "write 'and' between conditions, or ",
@@ -250,18 +250,10 @@ class Arithmetic(Context):
             raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
-        x, y = self.cast(one, kind.type), self.cast(other, kind.type)
-        if sign in _DIVISIONS and kind.type.kind == "f":
-            return self._float_division(sign, x, y, kind)
-        divisor = int(y.value) if sign in _DIVISIONS and isinstance(y, Constant) else 0
-        if divisor > 0:
-            return Number(self._divided_by(divisor, sign, x, kind.type), kind)
-        code = _PLAIN.get(sign) or _BITS.get(sign)
-        if code is not None:
-            return Number(self.builder.compute(code, x, self.divisor(y) if sign == "%" else y), kind)
-        if sign in ("<<", ">>"):
-            return Number(self._shift(sign, x, y, kind.type), kind)
-        return Number(self._floor_divide(x, y, kind.type), kind)
+        f, x, y = Emitter(self.builder), self.cast(one, kind.type), self.cast(other, kind.type)
+        if sign in _DIVISIONS:
+            return Number(_DIVISIONS[sign](f, f.operand(x), f.operand(y)).value, kind)
+        return Number(f.emit(_OPERATORS[sign], x, y), kind)
 
     def _concatenated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns the sum of two tuples, or a tuple repeated a number of times that is known at compile time."""
@@ -303,66 +295,6 @@ class Arithmetic(Context):
         )
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
-    def _shift(self, sign: str, x: Value, y: Value, kind: Scalar) -> Value:
-        """Shifts as numpy: by the width of the type or more, only the sign remains."""
-        b = self.builder
-        unsigned, fills = SCALARS[f"uint{kind.bits}"], sign == ">>" and kind.kind == "i"
-        inside = b.compute("lt", b.bitcast(y, unsigned), b.const(kind.bits, unsigned))
-        amount = b.select(inside, y, b.const(kind.bits - 1 if fills else 0, kind))
-        moved = b.compute("shl" if sign == "<<" else "shr", x, amount)
-        return moved if fills else b.select(inside, moved, b.const(0, kind))
-
-    def _divided_by(self, n: int, sign: str, x: Value, kind: Scalar) -> Value:
-        """Divides an integer by a positive constant and rounds down, or returns the remainder.
-
-        A shift to the right rounds down. A division rounds to zero, so that the rest of a negative number is negative.
-        """
-        b = self.builder
-        if n & (n - 1) == 0:
-            exponent, mask = b.const(n.bit_length() - 1, kind), b.const(n - 1, kind)
-            return b.compute("shr", x, exponent) if sign == "//" else b.compute("and", x, mask)
-        y = b.const(n, kind)
-        if kind.kind == "u":
-            return b.compute("div" if sign == "//" else "mod", x, y)
-        quotient = b.compute("div", x, y)
-        rest = b.compute("sub", x, b.compute("mul", quotient, y))
-        below = b.compute("lt", rest, b.const(0, kind))
-        if sign == "//":
-            return b.compute("sub", quotient, b.cast(below, kind))
-        return b.select(below, b.compute("add", rest, y), rest)
-
-    def divisor(self, y: Value) -> Value:
-        """Returns a divisor with 1 for -1, which leaves the same remainder.
-
-        SPIR-V leaves the quotient and the remainder of the least integer and -1 undefined. NumPy's quotient wraps.
-        """
-        if element_of(y.type).kind != "i" or (isinstance(y, Constant) and y.value != -1):
-            return y
-        minus_one, one = (self.builder.const(n, element_of(y.type)) for n in (-1, 1))
-        return self.builder.select(self.builder.compute("eq", y, minus_one), one, y)
-
-    def _floor_divide(self, x: Value, y: Value, kind: Scalar) -> Value:
-        b, divisor = self.builder, self.divisor(y)
-        if divisor is not y:
-            negative = b.compute("neg", x)
-            return b.select(b.compute("ne", divisor, y), negative, self._rounded_quotient(x, divisor))
-        return b.compute("div", x, y) if kind.kind == "u" else self._rounded_quotient(x, y)
-
-    def _rounded_quotient(self, x: Value, y: Value) -> Value:
-        """Returns the quotient of signed integers, rounded down; y is not -1."""
-        b, kind = self.builder, element_of(x.type)
-        quotient = b.compute("div", x, y)
-        rest = b.compute("sub", x, b.compute("mul", quotient, y))
-        zero = b.const(0, kind)
-        opposed = b.compute("lt", b.compute("xor", rest, y), zero)
-        return b.compute("sub", quotient, b.cast(b.compute("and", b.compute("ne", rest, zero), opposed), kind))
-
-    def _float_division(self, sign: str, x: Value, y: Value, kind: Kind) -> Any:
-        """Divides and rounds down, or returns the remainder; like numpy, float16 is computed in float32."""
-        wide = FLOAT32 if kind.type is FLOAT16 else kind.type
-        operands = [Number(self.builder.cast(each, wide), Kind(wide, kind.weak)) for each in (x, y)]
-        return Number(self.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
-
     def _power(self, one: Any, other: Any) -> Any:
         kind = self.common_type(one, other)
         self.demand_kind("iuf", kind, "**", one, other)
@@ -376,7 +308,7 @@ class Arithmetic(Context):
             return self._product(Number(self.cast(one, kind.type), kind), int(other))
         operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
-            return self.call(integer_power, *operands, self.converted(1, kind.type))
+            return self.call(loops.integer_power, *operands, self.converted(1, kind.type))
         return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
 
     def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:

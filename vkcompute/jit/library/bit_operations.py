@@ -3,79 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, UINT64, Scalar, Value
+from vkcompute.ir import BOOL, INT32, SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, Vector, describe, fits, is_python
+from vkcompute.jit.library.kernel_emitter import KernelEmitter
+from vkcompute.operations import bits
 
 _KEEPS_BITS = "bitcast keeps the number of bits, and takes no bools"
 
 # -- in kernels -------------------------------------------------------------------------------------------------------
-# Vulkan has these operations for 32 bits only. Wider numbers are divided into words, narrower ones are extended.
 
 
-def _words(name: str, c: Compiler, x: Any) -> list[Value]:
-    """Returns the words of an integer, uint32, the lowest first; the bits above a narrow integer are 0."""
-    b, kind = c.builder, c.kind(x)
+def _built(definition: Callable[..., Any], name: str, c: Compiler, x: Any) -> Number:
+    """Builds a function of the bits of an integer; counts are natural."""
+    kind, f = c.kind(x), KernelEmitter(c)
     c.demand_kind("iu", kind, name, x)
-    pattern = b.bitcast(c.cast(x, kind.type), SCALARS[f"uint{kind.type.bits}"])
-    words = [b.cast(pattern, UINT32)]
-    if pattern.type is UINT64:
-        words.append(b.cast(b.compute("shr", pattern, b.const(32, UINT64)), UINT32))
-    return words
-
-
-def _count(c: Compiler, value: Value) -> Number:
-    return Number(c.builder.cast(value, INT32), Kind(INT32, True, NATURAL))
-
-
-def _popcount(c: Compiler, x: Any) -> Number:
-    b = c.builder
-    first, *others = [b.compute("bit_count", word) for word in _words("popcount", c, x)]
-    return _count(c, b.compute("add", first, others[0]) if others else first)
-
-
-def _clz(c: Compiler, x: Any) -> Number:
-    b, words, width = c.builder, _words("clz", c, x), c.kind(x).type.bits
-
-    def zeros(above: int, word: Value) -> Value:  # of no bit, find_msb is -1
-        return b.compute("sub", b.const(above, UINT32), b.compute("find_msb", word))
-
-    if width < 64:
-        return _count(c, zeros(width - 1, words[0]))
-    is_low = b.compute("eq", words[1], b.const(0, UINT32))
-    return _count(c, b.select(is_low, zeros(63, words[0]), zeros(31, words[1])))
-
-
-def _ctz(c: Compiler, x: Any) -> Number:
-    b, words, width = c.builder, _words("ctz", c, x), c.kind(x).type.bits
-    found = [b.compute("min", b.compute("find_lsb", word), b.const(min(width, 32), UINT32)) for word in words]
-    if width < 64:
-        return _count(c, found[0])
-    is_high = b.compute("eq", words[0], b.const(0, UINT32))
-    return _count(c, b.select(is_high, b.compute("add", found[1], b.const(32, UINT32)), found[0]))
-
-
-def _bit_reverse(c: Compiler, x: Any) -> Number:
-    b, kind = c.builder, c.kind(x).type
-    words = [b.compute("bit_reverse", word) for word in _words("bit_reverse", c, x)]
-    if kind.bits == 64:
-        low, high = [b.cast(word, UINT64) for word in words[::-1]]
-        pattern = b.compute("or", low, b.compute("shl", high, b.const(32, UINT64)))
-    else:
-        pattern = b.compute("shr", words[0], b.const(32 - kind.bits, UINT32))
-    return Number(b.bitcast(b.cast(pattern, SCALARS[f"uint{kind.bits}"]), kind), Kind(kind))
-
-
-def _bitwise_count(c: Compiler, x: Any) -> Number:
-    """numpy's bitwise_count, which counts the bits of the absolute value."""
-    kind = c.kind(x).type
-    return _popcount(c, x if kind.kind != "i" else Number(c.builder.compute("abs", c.cast(x, kind)), Kind(kind)))
+    found = definition(f, f.operand(c.cast(x, kind.type))).value
+    return Number(found, Kind(kind.type) if definition is bits.bit_reverse else Kind(INT32, True, NATURAL))
 
 
 def _bitcast(c: Compiler, x: Any, dtype: Any) -> Any:
@@ -166,14 +117,10 @@ def bitcast(x: Any, dtype: Any) -> Any:
     return x.view(target)
 
 
-_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    popcount: _popcount,
-    clz: _clz,
-    ctz: _ctz,
-    bit_reverse: _bit_reverse,
-}
-for _function, _emit in _FUNCTIONS.items():
-    register([_function], _emit, 1, folds=True)
+for _function, _definition in (
+    (popcount, bits.popcount), (clz, bits.clz), (ctz, bits.ctz), (bit_reverse, bits.bit_reverse),
+):  # fmt: skip
+    register([_function], partial(_built, _definition, _function.__name__), 1, folds=True)
 register([bitcast], _bitcast, 2, usage=": a number and its new type, as vc.bitcast(x, vc.float32)")
 if hasattr(np, "bitwise_count"):  # since numpy 2
-    register([np.bitwise_count], _bitwise_count, 1, folds=True)
+    register([np.bitwise_count], partial(_built, bits.absolute_popcount, "popcount"), 1, folds=True)

@@ -1,7 +1,4 @@
-"""Random numbers from a counter and a key: Philox 4x32-10, which keeps no state.
-
-J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.
-"""
+"""Random numbers from a counter and a key: Philox 4x32-10, which keeps no state."""
 
 from __future__ import annotations
 
@@ -18,12 +15,10 @@ from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Row, Vector, describe, is_python
 from vkcompute.jit.library.ids import outside
+from vkcompute.jit.library.kernel_emitter import KernelEmitter
+from vkcompute.operations import philox as of_words
 
 __all__ = ["default_rng", "normal", "philox", "uniform"]
-
-_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_WEYL = 0x9E3779B9, 0xBB67AE85
-_ROUNDS = 10
 
 
 def _words(what: str, n: int, c: Compiler, given: Any) -> list[Any]:
@@ -59,17 +54,10 @@ def _word(what: str, c: Compiler, each: Any) -> Number:
 
 
 def _philox(c: Compiler, counter: Any, key: Any) -> Vector:
-    """Builds the ten rounds (section 3.3, figure 2)."""
-    b = c.builder
-    x = [each.value for each in _words("counter", 4, c, counter)]
-    k = [each.value for each in _words("key", 2, c, key)]
-    factors, steps = ([b.const(each, UINT32) for each in pair] for pair in (_MULTIPLIERS, _WEYL))
-    for _ in range(_ROUNDS):
-        high, low = ([b.compute(code, f, x[2 * n]) for n, f in enumerate(factors)] for code in ("mul_high", "mul"))
-        mixed = [b.compute("xor", b.compute("xor", high[1 - n], x[2 * n + 1]), k[n]) for n in range(2)]
-        x = [mixed[0], low[1], mixed[1], low[0]]
-        k = [b.compute("add", each, step) for each, step in zip(k, steps, strict=True)]
-    return Vector([Number(each, Kind(UINT32)) for each in x])
+    f = KernelEmitter(c)
+    x = [f.operand(each.value) for each in _words("counter", 4, c, counter)]
+    k = [f.operand(each.value) for each in _words("key", 2, c, key)]
+    return Vector([Number(each.value, Kind(UINT32)) for each in of_words.philox(f, x, k)])
 
 
 def fractions(words: Any) -> Any:

@@ -10,56 +10,11 @@ import numpy as np
 from vkcompute.jit.library.elementary import bits, number, signed
 
 
-def degrees(x: Any) -> Any:
-    """Converts radians to degrees."""
-    return x * (180 / math.pi)
-
-
-def radians(x: Any) -> Any:
-    """Converts degrees to radians."""
-    return x * (math.pi / 180)
-
-
-def copysign(x: Any, y: Any, form: Any) -> Any:
-    """Magnitude of x with the sign of y."""
-    return signed(number(bits(x) & (form.SIGN - 1)), y, form)
-
-
-def isfinite(x: Any) -> Any:
-    """True if x is neither infinite nor NaN."""
-    return not (math.isinf(x) or math.isnan(x))
-
-
-def maximum(x: Any, y: Any) -> Any:
-    """Larger of two floats; NaN if one is NaN, which the instruction may lose."""
-    return np.where((x > y) | np.isnan(x), x, y)
-
-
-def minimum(x: Any, y: Any) -> Any:
-    """Smaller of two floats; NaN if one is NaN."""
-    return np.where((x < y) | np.isnan(x), x, y)
-
-
-def reciprocal(x: Any) -> Any:
-    """1 / x of integers, truncated: 0 except for 1 and -1."""
-    return np.where(abs(x) == 1, x, 0)
-
-
-def square(x: Any) -> Any:
-    """x²."""
-    return x * x
-
-
 class Half:
     """Bit format of float16, with the names that coefficients.py has for the other types."""
 
     real, uint, sint = np.float16, np.uint16, np.int16
     WIDTH, SHIFT, BIAS, INF, ONE, SIGN = 16, 10, 15, 0x7C00, 0x3C00, 0x8000
-
-
-def signbit(x: Any, form: Any) -> Any:
-    """True if x is negative or -0."""
-    return bits(x) >= form.SIGN
 
 
 def remainder(x: Any, y: Any, form: Any) -> Any:
@@ -98,39 +53,6 @@ def modf(x: Any, form: Any) -> Any:
     return signed(np.where(np.isinf(x), 0, abs(x - whole)), x, form), whole
 
 
-def nextafter(x: Any, y: Any, form: Any) -> Any:
-    """Next representable number from x towards y; y where they are equal, as -0.0 and 0.0 are."""
-    size, other = bits(x) & (form.SIGN - 1), bits(y) & (form.SIGN - 1)
-    here = np.where(signbit(x, form), -form.sint(size), form.sint(size))
-    there = np.where(signbit(y, form), -form.sint(other), form.sint(other))
-    step = np.where(here < there, here + 1, here - 1)
-    sign = np.where((step < 0) | ((step == 0) & signbit(x, form)), form.uint(form.SIGN), form.uint(0))
-    found = np.where(here == there, y, number(form.uint(abs(step)) | sign))
-    return np.where((size > form.INF) | (other > form.INF), x + y, found)
-
-
-def ulp(x: Any, form: Any) -> Any:
-    """Unit in the last place of x."""
-    size = bits(x) & (form.SIGN - 1)
-    n = np.int32(max(size >> form.SHIFT, 1))
-    normal = form.uint(max(n - form.SHIFT, 0)) << form.SHIFT
-    unit = np.where(n > form.SHIFT, normal, form.uint(1) << form.uint(min(n, form.SHIFT) - 1))
-    return number(np.where(size >= form.INF, size, unit))
-
-
-def spacing(x: Any, form: Any) -> Any:
-    """Distance from x to the adjacent number of larger magnitude, as numpy.spacing."""
-    size = bits(x) & (form.SIGN - 1)
-    unit = np.where(size == form.INF - 1, form.real(math.inf), ulp(x, form))
-    return np.where(np.isinf(x), form.real(math.nan), np.where(x == 0, unit, signed(unit, x, form)))
-
-
-def half_spacing(x: Any, form: Any) -> Any:
-    """`spacing` as numpy has it for float16: the distance to the next number above x, also below 0."""
-    below = (x < 0) & np.logical_not(np.isinf(x))
-    return np.where(below, ulp(number(bits(x) - form.uint(below)), form), spacing(x, form))
-
-
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
     """math.isclose."""
     far = np.isinf(a) | np.isinf(b)
@@ -167,18 +89,6 @@ def to_multiples(x: Any, factor: Any) -> Any:
     return np.where((rest > factor - rest) | half, down + factor, down)
 
 
-def gcd(a: Any, b: Any) -> Any:
-    """Greatest common divisor of unsigned integers."""
-    while b != 0:
-        a, b = b, a % b
-    return a
-
-
-def lcm(a: Any, b: Any) -> Any:
-    """Least common multiple of unsigned integers."""
-    return a // max(gcd(a, b), 1) * b
-
-
 def isqrt(n: Any, bit: Any) -> Any:
     """Integer square root, bit by bit; `bit` is the square of the highest bit that the root may have."""
     root = n - n
@@ -188,34 +98,3 @@ def isqrt(n: Any, bit: Any) -> Any:
         root = np.where(larger, (root >> 1) + bit, root >> 1)
         bit = bit >> 2
     return root
-
-
-def heaviside(x: Any, y: Any) -> Any:
-    """Step function: 0 for x < 0, y for x == 0, 1 for x > 0."""
-    return np.where(np.isnan(x), x, np.where(x < 0, 0, np.where(x == 0, y, 1)))
-
-
-def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x)."""
-    y = np.where(x == 0, 1, x) * math.pi
-    return np.where(x == 0, 1, np.sin(y) / y)
-
-
-def fmin(x: Any, y: Any) -> Any:
-    """Smaller of two floats; the other one if one is NaN."""
-    return np.where((x < y) | np.isnan(y), x, y)
-
-
-def fmax(x: Any, y: Any) -> Any:
-    """Larger of two floats; the other one if one is NaN."""
-    return np.where((x > y) | np.isnan(y), x, y)
-
-
-def logaddexp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y))."""
-    return np.where(x == y, x + math.log(2), max(x, y) + np.log1p(np.exp(-abs(x - y))))
-
-
-def logaddexp2(x: Any, y: Any) -> Any:
-    """log2(2 ** x + 2 ** y)."""
-    return np.where(x == y, x + 1, max(x, y) + np.log1p(np.exp2(-abs(x - y))) / math.log(2))
