@@ -13,7 +13,7 @@ from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import OFFSET, WHERE
+from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Reports
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
@@ -38,6 +38,7 @@ class CompileOptions(NamedTuple):
 
     Attributes:
         local_size: invocations per workgroup; None for the default of the first array that is assigned to.
+        is_declared: True if the kernel declares its local size.
         grid_wrapped: True if workgroups along x continue along y.
         emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
         check_bounds: True to compare indices with the shape.
@@ -48,6 +49,7 @@ class CompileOptions(NamedTuple):
     """
 
     local_size: tuple[int, int, int] | None = None
+    is_declared: bool = False
     grid_wrapped: bool = False
     emulate_atomics: bool = False
     check_bounds: bool = False
@@ -101,13 +103,11 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     """Applies the options to a function, and optimizes it, in place.
 
     Raises:
-        KernelError: a barrier may not be reached by all invocations of a workgroup; or shared arrays do not fit the
-            local size.
+        KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     barrier = ir.divergent_barrier(function, aliased=function.buffers if options.aliased else ())
     if barrier is not None and isinstance(barrier.loc, KernelError):
         raise barrier.loc
-    _demand_fit(function)
     if options.grid_wrapped:
         ir.wrap_grid(function)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
@@ -119,29 +119,6 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
-
-
-def _demand_fit(function: ir.Function) -> None:
-    """Raises KernelError if a kernel's shared arrays are indexed for another local size."""
-    misfit = ir.local_size_misfit(function)
-    if misfit is None or not isinstance(misfit.access.loc, KernelError) or misfit.access.memory is None:
-        return
-    n, size = misfit.access.memory.length, function.local_size
-    what = f"this accesses element {misfit.element} of a shared array of {n}, in workgroups of {size}"
-    if misfit.written is not None:
-        least, most = misfit.written
-        what = (
-            f"this reads element {misfit.element} of a shared array of {n}, of which workgroups of {size} write "
-            f"elements {least} to {most} only"
-        )
-    remedy = (
-        "index elements from 0"
-        if misfit.element < 0
-        else (
-            "declare the local size that the array is made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
-        )
-    )
-    raise KernelError(str(misfit.access.loc).replace(WHERE, f"{what}; {remedy}"))
 
 
 def real_of(signature: Signature) -> Scalar:

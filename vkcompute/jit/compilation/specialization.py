@@ -9,6 +9,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
+from vkcompute.jit.compilation.local_sizes import Misfit, demand_fit, tile_misfits
 from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
@@ -48,6 +49,7 @@ class Specialization:
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
         ids: the axes along which a kernel reads ids.
+        misfits: tiles that do not fit the local size, unless the kernel declares it.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
         windows: indices of the bindings that span several arrays, of tables of pointers.
@@ -70,6 +72,7 @@ class Specialization:
     single: bool = True
     block: int = 1
     ids: ir.IdAxes = NO_IDS
+    misfits: tuple[Misfit, ...] = ()
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()
@@ -89,11 +92,14 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     """Compiles a kernel for arguments of these types.
 
     Raises:
-        KernelError: the function does something that kernels do not support.
+        KernelError: the function does something that kernels do not support, or its shared arrays do not fit the local
+            size.
     """
     try:
         compiler = build(Compiler, definition, signature, options)
         ids = compiler.id_axes
+        demand_fit(compiler.function)
+        misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
@@ -120,6 +126,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             in_words,
             tuple(compiler.tables),
             ids=ids,
+            misfits=misfits,
             array_bindings=built.array_bindings,
         )
     except RecursionError:

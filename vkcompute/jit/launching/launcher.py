@@ -18,6 +18,7 @@ from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, Signature, build, optimized
 from vkcompute.jit.compilation.cache import Specializations
+from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
 from vkcompute.jit.frontend.compiler import Compiler
@@ -137,6 +138,7 @@ class Launcher:
         if config.groups is config.local_size is None and not found.ids.in_group:
             options = options._replace(local_size=ONE_INVOCATION)
             found, kernel, loops = self._specialization(signature, options, runtime)
+        demand_tiles(found.misfits, config.groups)
         if _may_overlap(kernel, args):
             options = options._replace(aliased=True)
             found, kernel, loops = self._specialization(signature, options, runtime)
