@@ -122,6 +122,13 @@ def devices() -> list[Record]:
         return [{"layers": layers()}, *found]
 
 
+def page(device: str, form: str) -> Iterator[Record]:
+    """Yields what `vkcompute info` writes."""
+    from vkcompute.cli import info
+
+    return info.page(device, form)
+
+
 def _lacking(features: dict[str, bool]) -> list[str]:
     """Returns the dtypes that kernels cannot take."""
     from vkcompute.dtypes import TABLE, of_kernels
@@ -167,5 +174,5 @@ def _kernel(gpu: Any, x: Any) -> bool:
 
 
 TRIALS: dict[str, Callable[..., Iterator[Record] | list[Record]]] = {
-    trial.__name__: trial for trial in (loader, manifests, library, compiler, cache, devices, computations)
+    trial.__name__: trial for trial in (loader, manifests, library, compiler, cache, devices, page, computations)
 }

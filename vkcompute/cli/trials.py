@@ -17,7 +17,8 @@ from vkcompute.cli.trial import END, Record
 
 logger = logging.getLogger("vkcompute")
 
-_TIMES_S = {"devices": 30.0, "compiler": 30.0, "computations": 120.0}
+_TIMES_S = {"devices": 30.0, "page": 60.0, "compiler": 30.0, "computations": 120.0}
+_SILENT_S = {"page": 10.0}  # a command's output says the same as soon as it can
 _TIME_S = 20.0
 _OUTPUT_NBYTES = 4 << 20
 _MEMORY_NBYTES = 2 << 30
@@ -47,7 +48,7 @@ class Ask(Protocol):
 def in_a_process(what: str, name: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Answer:
     """Makes a trial in a process of its own, with the loader's errors in `said`."""
     given = dict(os.environ if environ is None else environ)
-    limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES)
+    limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES, _SILENT_S.get(name))
     waiting = partial(logger.warning, "waiting for %s, for at most %g s", what, limits.timeout_s)
     try:
         if any("\0" in argument for argument in arguments):
