@@ -9,13 +9,13 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vkcompute._version import __version__
 from vkcompute.cli import terminal
 from vkcompute.cli.checkup import environment
 from vkcompute.cli.options import Commands, Parser
-from vkcompute.cli.trial import Record
+from vkcompute.cli.trial import Record, write
 from vkcompute.cli.trials import in_a_process
 from vkcompute.errors import NoDevice, NoVulkanLoader, VkComputeError
 
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         NoVulkanLoader, NoDevice: no loader, or no usable device (after showing all devices); or a driver crashes.
     """
     os.environ["COLUMNS"] = str(terminal.width())  # of this process's terminal
-    answer = in_a_process("the list of devices", "page", args.device or "", "json" if args.json else "text")
+    form = "json" if args.json else "text"
+    answer = in_a_process("the list of devices", "page", args.device or "", form, main=write_page)
     for line in answer.said.splitlines():
         logger.debug("%s", line)
     error: Record = {}
@@ -64,8 +65,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def page(device: str, form: str) -> Iterator[Record]:
-    """Yields what `vkcompute info` writes, as text or as JSON, and the error with which it ends."""
+def write_page(answer: BinaryIO, _: str, device: str, form: str) -> None:
+    """Runs in another process: writes the records of the page."""
+    write(answer, _page(device, form))
+
+
+def _page(device: str, form: str) -> Iterator[Record]:
+    """Yields the command's output, as text or as JSON, and the error with which it ends."""
     environment = os.environ.get("VKCOMPUTE_DEVICE")
     try:
         from vkcompute.cli.verdicts import verdicts

@@ -9,7 +9,7 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,7 +25,12 @@ _ENTRIES = "vk_icdGetInstanceProcAddr", "vkGetInstanceProcAddr"
 
 def main(answer: BinaryIO, name: str, *arguments: str) -> None:
     """Runs a trial."""
-    for record in chain(TRIALS[name](*arguments), [END]):
+    write(answer, TRIALS[name](*arguments))
+
+
+def write(answer: BinaryIO, records: Iterable[Record]) -> None:
+    """Writes the records of a trial, each when it is there."""
+    for record in chain(records, [END]):
         answer.write(json.dumps(record).encode() + b"\n")
         answer.flush()
 
@@ -122,13 +127,6 @@ def devices() -> list[Record]:
         return [{"layers": layers()}, *found]
 
 
-def page(device: str, form: str) -> Iterator[Record]:
-    """Yields what `vkcompute info` writes."""
-    from vkcompute.cli import info
-
-    return info.page(device, form)
-
-
 def _lacking(features: dict[str, bool]) -> list[str]:
     """Returns the dtypes that kernels cannot take."""
     from vkcompute.dtypes import TABLE, of_kernels
@@ -174,5 +172,5 @@ def _kernel(gpu: Any, x: Any) -> bool:
 
 
 TRIALS: dict[str, Callable[..., Iterator[Record] | list[Record]]] = {
-    trial.__name__: trial for trial in (loader, manifests, library, compiler, cache, devices, page, computations)
+    trial.__name__: trial for trial in (loader, manifests, library, compiler, cache, devices, computations)
 }

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -45,8 +45,14 @@ class Ask(Protocol):
     def __call__(self, what: str, name: str, *arguments: str) -> Answer: ...
 
 
-def in_a_process(what: str, name: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Answer:
-    """Makes a trial in a process of its own, with the loader's errors in `said`."""
+def in_a_process(
+    what: str,
+    name: str,
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+    main: Callable[..., None] = trial.main,
+) -> Answer:
+    """Makes a trial in a process of its own, which runs `main`, with the loader's errors in `said`."""
     given = dict(os.environ if environ is None else environ)
     limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES, _SILENT_S.get(name))
     waiting = partial(logger.warning, "waiting for %s, for at most %g s", what, limits.timeout_s)
@@ -54,7 +60,7 @@ def in_a_process(what: str, name: str, *arguments: str, environ: Mapping[str, st
         if any("\0" in argument for argument in arguments):
             return Answer([], "its name has a NUL character")
         given["VK_LOADER_DEBUG"] = given.get("VK_LOADER_DEBUG", "error")
-        done = run_python(trial.main, name, *arguments, limits=limits, environ=given, waiting=waiting)
+        done = run_python(main, name, *arguments, limits=limits, environ=given, waiting=waiting)
     except (OSError, ValueError) as error:
         return Answer([], f"no process can be started for it: {error}")
     said = done.errors.decode(errors="replace")
