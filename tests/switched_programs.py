@@ -7,6 +7,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,14 @@ class World:
         self.restored = pickle.loads(pickle.dumps(self.x))
         self.lazy = self.x * 2 + 1
 
+    @cached_property
+    def large(self) -> tuple[Any, Any]:
+        """Two expressions that are together too large for a kernel."""
+        one, other = self.x, self.x
+        for _ in range(30):
+            one, other = one + 1.0, other + 2.0
+        return one, other
+
     def check(self) -> str:
         """Returns what is wrong with the state that a program leaves, or ""."""
         if self.gpu.scheduler.recording() is not None or self.gpu.scheduler.recordings:
@@ -101,6 +110,18 @@ def large_expression(w: World) -> Callable[[], Any]:
         return (one + other).numpy().tolist()
 
     return run
+
+
+@program
+def sum_of_shared_operands(w: World) -> Callable[[], Any]:
+    one, other = w.large
+    return lambda: (one + other).numpy().tolist()
+
+
+@program
+def operands_of_a_sum(w: World) -> Callable[[], Any]:
+    one, other = w.large
+    return lambda: (one.numpy().tolist(), other.numpy().tolist())
 
 
 @program

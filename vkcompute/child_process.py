@@ -52,11 +52,13 @@ class Limits:
     Attributes:
         output_nbytes: of each of its outputs.
         memory_nbytes: of its resident memory, on Linux; None for no limit.
+        silent_s: of waiting, until it is announced; None for 2 s.
     """
 
     timeout_s: float
     output_nbytes: int
     memory_nbytes: int | None = None
+    silent_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ def _wait(
                 return ""  # its own children may have its output open
         elif now - start >= limits.timeout_s:
             return f"no answer within {limits.timeout_s:g} s"
-        if waiting is not None and now - start >= _SILENT_S:
+        if waiting is not None and now - start >= (limits.silent_s or _SILENT_S):
             waiting()
             waiting = None
         _pause(process, readers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,6 +240,34 @@ def test_files(gpu: vc.Runtime, tmp_path: Path) -> None:
     found = vnp.load(tmp_path / "c.npz", device=gpu)
     np.testing.assert_array_equal(found["arr_0"].numpy(), x)
     np.testing.assert_array_equal(found["ints"].numpy(), i)
+
+
+@pytest.mark.parametrize("name", ["save", "savez", "savez_compressed", "savetxt"])
+def test_a_file_has_its_old_content_until_the_new_one_is_written(
+    gpu: vc.Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def interrupted(file: Any, *args: Any, **named: Any) -> None:
+        Path(file).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    path, write = tmp_path / {"save": "a.npy", "savetxt": "a.txt"}.get(name, "a.npz"), getattr(vnp, name)
+    write(str(path), gpu.array(x))
+    content = path.read_bytes()
+    monkeypatch.setattr(np, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(path, gpu.array(i))
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == content
+
+
+def test_files_are_streams_too_and_get_their_suffix(gpu: vc.Runtime, tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    vnp.save(stream, gpu.array(x))
+    vnp.save(tmp_path / "a", gpu.array(x))
+    vnp.save(os.fsencode(tmp_path / "b.npy"), gpu.array(x))
+    assert stream.getvalue() == (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    vnp.savetxt(tmp_path / "c.gz", gpu.array(i))
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "c.gz"), i)
 
 
 def test_views_are_joined(gpu: vc.Runtime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -192,3 +193,17 @@ def test_a_page_that_nobody_reads(vk_done: Callable[..., Done]) -> None:
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
         assert vk_done("info", stdout=pipe) == Done(128 + 13, "", "")
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs a C compiler on Linux")
+def test_a_driver_that_crashes(vk_done: Callable[..., Done], tmp_path: Path) -> None:
+    code = "#include <stdlib.h>\n__attribute__((constructor)) static void at_load(void) { abort(); }\n"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-o", str(tmp_path / "driver.so"), "-"]
+    subprocess.run(command, input=code, text=True, check=True)
+    manifest = tmp_path / "driver.json"
+    icd = {"library_path": str(tmp_path / "driver.so"), "api_version": "1.3.0"}
+    manifest.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}))
+    done = vk_done("info", env={"VK_DRIVER_FILES": str(manifest), "VK_ICD_FILENAMES": str(manifest)})
+    assert done.status == 2
+    assert "the devices cannot be listed: the process was ended by SIGABRT; `vkcompute doctor` names" in done.err

@@ -10,8 +10,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.compiled.specialization import CompileOptions
-from vkcompute.jit.compilation.build import build, optimized
-from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.compilation.build import specialize
 from vkcompute.jit.frontend.source import definition_of
 
 TILE = 4
@@ -181,7 +180,7 @@ def test_a_declared_local_size(gpu: vc.Runtime) -> None:
 
 
 def compiled(kernel: Any, local_size: tuple[int, int, int], *signature: Any) -> None:
-    optimized(build(Compiler, definition_of(kernel), signature, CompileOptions(local_size)).function)
+    specialize(definition_of(kernel), signature, CompileOptions(local_size))
 
 
 def turned(x, out):

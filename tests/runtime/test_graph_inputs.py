@@ -13,6 +13,7 @@ import pytest
 from machine import ADD, ALIGN, SCALE
 
 import vkcompute as vc
+import vkcompute.numpy as vnp
 
 N = 4 * ALIGN
 
@@ -235,7 +236,7 @@ def test_mistakes_are_found_where_they_are_made(rt: vc.Runtime, scale: vc.Kernel
         "input": lambda: graph.run(x=graph["x"]),
     }
     for use in eager.values():
-        with pytest.raises((ValueError, TypeError), match=r"of a graph|push constant"):
+        with pytest.raises((ValueError, TypeError), match=r"of (a|the) graph|push constant"):
             use()
     graph.run()
     assert content(x) == 13
@@ -574,15 +575,34 @@ CHOICES: dict[str, Callable[[Any], object]] = {
     "less": lambda s: s < 1,
     "float": float,
     "range": range,
+    "int": int,
+    "text": lambda s: f"{s}",
+    "digits": lambda s: f"{s:.2f}",
+    "rounded": round,
+    "negative": lambda s: -s,
+    "array on the host": np.asarray,
+}
+WITH_ARRAYS: dict[str, Any] = {
+    "greater": lambda x, s: x > s,
+    "less": lambda x, s: s > x,
+    "sum": lambda x, s: x + s,
+    "product": lambda x, s: s * x,
+    "assigned": lambda x, s: x.__setitem__(0, s),
+    "full": lambda x, s: x.runtime.full(3, s),
+    "index": lambda x, s: x[:s],
+    "where": lambda x, s: vnp.where(x > 1, s, x),
 }
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("default", [2, 0, 1.5, True])
 def test_the_number_of_a_run_decides_nothing_in_the_recording(gpu: vc.Runtime, choice: str, default: Any) -> None:
-    with gpu.record(s=default) as graph:
-        with pytest.raises(TypeError):
-            CHOICES[choice](graph["s"])
-        if choice in ("if", "equal"):
-            with pytest.raises(TypeError, match="'s' is given with each run of the graph"):
-                CHOICES[choice](graph["s"])
+    with gpu.record(s=default) as graph, pytest.raises(TypeError, match="'s' is given with each run of the graph"):
+        CHOICES[choice](graph["s"])
+
+
+@pytest.mark.parametrize("use", WITH_ARRAYS)
+def test_the_number_of_a_run_is_no_operand_of_arrays(gpu: vc.Runtime, use: str) -> None:
+    x = gpu.zeros(3)
+    with gpu.record(s=2) as graph, pytest.raises(TypeError, match="'s' is given with each run of the graph"):
+        WITH_ARRAYS[use](x, graph["s"])

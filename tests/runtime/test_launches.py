@@ -186,6 +186,41 @@ def test_what_is_no_grid(gpu: vc.Runtime, grid: object) -> None:
         kernel(gpu.zeros(4, np.uint32), grid=grid)
 
 
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("gl_GlobalInvocationID.x + 4 * gl_GlobalInvocationID.y", "ids along y"),
+        ("gl_GlobalInvocationID.x + 64 * gl_WorkGroupID.z", "ids along z"),
+        ("id.x + 4 * id.y + 8 * id.z", "ids along y and z"),
+        ("uint(p.x + 4 * p.y)", "ids along y"),
+        ("at(gl_GlobalInvocationID.xy)", "ids along y"),
+        ("id.x", ""),
+        ("gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * 64", ""),
+        ("gl_WorkGroupID.x * 64 + gl_LocalInvocationID.x + gl_LocalInvocationID.y", ""),
+    ],
+)
+def test_glsl_that_reads_ids_along_more_axes_than_the_default_grid(gpu: vc.Runtime, index: str, said: str) -> None:
+    text = """
+        layout(local_size_x = 64) in;
+        layout(binding = 0) buffer A { uint a[]; };
+        uint at(uvec2 here) { return here.x + 4 * here.y; }
+        void main() {
+            uvec3 id = gl_GlobalInvocationID;
+            ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+            uint i = INDEX;
+            if (i < a.length() && id.x < 4) a[i] = 1;
+        }
+    """.replace("ivec2 p = ivec2(gl_GlobalInvocationID.xy);" if "p." not in index else "\0", "")
+    kernel, x = gpu.kernel(vc.glsl(text.replace("INDEX", index))), gpu.zeros(4, np.uint32)
+    if said:
+        with pytest.raises(ValueError, match=f"needs grid=.*reads {said}, and the default grid has workgroups along x"):
+            kernel(x)
+        kernel(x, grid=(1, 1, 1))
+    else:
+        kernel(x)
+    assert x.numpy().tolist() == [1] * 4
+
+
 @pytest.mark.parametrize("axis", range(3))
 def test_grids_beyond_the_limit(gpu: vc.Runtime, axis: int) -> None:
     limits = gpu.device.physical.limits["maxComputeWorkGroupCount"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from vkcompute import disk
 from vkcompute.arrays.creation import asarray
 from vkcompute.runtime.memory.array import Array
 
@@ -14,19 +17,38 @@ def _host(x: Any) -> Any:
     return x.numpy() if type(x) is Array else x
 
 
+def _write(file: Any, suffix: str, write: Callable[[Any], None]) -> None:
+    """Writes to a stream, or to a file with this suffix, which has its old content until all of the new is written."""
+    if not isinstance(file, (str, bytes, os.PathLike)):
+        write(file)
+        return
+    path = os.fsdecode(file)
+    path += "" if path.endswith(suffix) else suffix
+    try:
+        disk.require_regular(path)
+    except ValueError:  # a pipe or a device
+        write(path)
+        return
+    with disk.replacing(path) as temporary:
+        write(temporary)
+
+
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Saves an array to a file in NumPy's .npy format."""
-    np.save(file, _host(arr), allow_pickle)
+    host = _host(arr)
+    _write(file, ".npy", lambda out: np.save(out, host, allow_pickle))
 
 
 def savez(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's .npz format, named by the keywords, or arr_0, arr_1, …"""
-    np.savez(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
+    arrays, by_name = [*map(_host, args)], {name: _host(each) for name, each in named.items()}
+    _write(file, ".npz", lambda out: np.savez(out, *arrays, **by_name))
 
 
 def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's compressed .npz format; see `savez`."""
-    np.savez_compressed(file, *map(_host, args), **{name: _host(each) for name, each in named.items()})
+    arrays, by_name = [*map(_host, args)], {name: _host(each) for name, each in named.items()}
+    _write(file, ".npz", lambda out: np.savez_compressed(out, *arrays, **by_name))
 
 
 class Arrays(dict[str, Array]):
@@ -72,7 +94,8 @@ def load(file: Any, mmap_mode: str | None = None, *, device: Any = None) -> Any:
 
 def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803
     """Saves a vector or a matrix as text; the further parameters are those of `numpy.savetxt`."""
-    np.savetxt(fname, _host(X), *args, **named)
+    host = _host(X)
+    _write(fname, "", lambda out: np.savetxt(out, host, *args, **named))
 
 
 def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, like: Any = None, **named: Any) -> Array:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vkcompute._version import __version__
 from vkcompute.cli import terminal
 from vkcompute.cli.checkup import environment
 from vkcompute.cli.options import Commands, Parser
+from vkcompute.cli.trial import Record, write
+from vkcompute.cli.trials import in_a_process
+from vkcompute.errors import NoDevice, NoVulkanLoader, VkComputeError
 
 if TYPE_CHECKING:
     from vkcompute.cli.verdicts import Verdicts
     from vkcompute.core.physical import PhysicalDevice
+
+logger = logging.getLogger("vkcompute")
+
+_ERRORS: dict[str, type[Exception]] = {
+    "NoDevice": NoDevice, "NoVulkanLoader": NoVulkanLoader, "ValueError": ValueError,
+}  # fmt: skip
 
 
 def add_parser(commands: Commands) -> None:
@@ -32,23 +43,49 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+    """Runs the command. A driver that crashes ends another process.
 
     Raises:
-        NoVulkanLoader, NoDevice: no loader, or no usable device (after showing all devices).
+        NoVulkanLoader, NoDevice: no loader, or no usable device (after showing all devices); or a driver crashes.
     """
-    from vkcompute.cli.verdicts import verdicts
-    from vkcompute.core.instance import Instance
-    from vkcompute.core.physical import choose, enumerate_devices
-
-    environment = os.environ.get("VKCOMPUTE_DEVICE")
-    with Instance() as instance:
-        devices = enumerate_devices(instance)
-        if devices:
-            found = verdicts(devices, args.device or environment or None)
-            terminal.write(_json(found) if args.json else f"{_environment()}\n\n{_text(found)}")
-        choose(devices, args.device or None, environment=environment)  # raises NoDevice with the reasons
+    os.environ["COLUMNS"] = str(terminal.width())  # of this process's terminal
+    form = "json" if args.json else "text"
+    answer = in_a_process("the list of devices", "page", args.device or "", form, main=write_page)
+    for line in answer.said.splitlines():
+        logger.debug("%s", line)
+    error: Record = {}
+    for record in answer.records:
+        if "text" in record:
+            terminal.write(record["text"])
+        error = record if "error" in record else error
+    if error:
+        raise _ERRORS.get(error["error"], VkComputeError)(error["message"])
+    if answer.problem:
+        raise NoDevice(f"the devices cannot be listed: {answer.problem}; `vkcompute doctor` names the driver")
     return 0
+
+
+def write_page(answer: BinaryIO, _: str, device: str, form: str) -> None:
+    """Runs in another process: writes the records of the page."""
+    write(answer, _page(device, form))
+
+
+def _page(device: str, form: str) -> Iterator[Record]:
+    """Yields the command's output, as text or as JSON, and the error with which it ends."""
+    environment = os.environ.get("VKCOMPUTE_DEVICE")
+    try:
+        from vkcompute.cli.verdicts import verdicts
+        from vkcompute.core.instance import Instance
+        from vkcompute.core.physical import choose, enumerate_devices
+
+        with Instance() as instance:
+            devices = enumerate_devices(instance)
+            if devices:
+                found = verdicts(devices, device or environment or None)
+                yield {"text": _json(found) if form == "json" else f"{_environment()}\n\n{_text(found)}"}
+            choose(devices, device or None, environment=environment)  # raises NoDevice with the reasons
+    except (VkComputeError, ValueError) as error:
+        yield {"error": type(error).__name__, "message": str(error)}
 
 
 def _json(verdicts: Verdicts) -> str:

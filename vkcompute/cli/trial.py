@@ -9,7 +9,7 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,7 +25,12 @@ _ENTRIES = "vk_icdGetInstanceProcAddr", "vkGetInstanceProcAddr"
 
 def main(answer: BinaryIO, name: str, *arguments: str) -> None:
     """Runs a trial."""
-    for record in chain(TRIALS[name](*arguments), [END]):
+    write(answer, TRIALS[name](*arguments))
+
+
+def write(answer: BinaryIO, records: Iterable[Record]) -> None:
+    """Writes the records of a trial, each when it is there."""
+    for record in chain(records, [END]):
         answer.write(json.dumps(record).encode() + b"\n")
         answer.flush()
 

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -17,7 +17,8 @@ from vkcompute.cli.trial import END, Record
 
 logger = logging.getLogger("vkcompute")
 
-_TIMES_S = {"devices": 30.0, "compiler": 30.0, "computations": 120.0}
+_TIMES_S = {"devices": 30.0, "page": 60.0, "compiler": 30.0, "computations": 120.0}
+_SILENT_S = {"page": 10.0}  # a command's output says the same as soon as it can
 _TIME_S = 20.0
 _OUTPUT_NBYTES = 4 << 20
 _MEMORY_NBYTES = 2 << 30
@@ -44,16 +45,22 @@ class Ask(Protocol):
     def __call__(self, what: str, name: str, *arguments: str) -> Answer: ...
 
 
-def in_a_process(what: str, name: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Answer:
-    """Makes a trial in a process of its own, with the loader's errors in `said`."""
+def in_a_process(
+    what: str,
+    name: str,
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+    main: Callable[..., None] = trial.main,
+) -> Answer:
+    """Makes a trial in a process of its own, which runs `main`, with the loader's errors in `said`."""
     given = dict(os.environ if environ is None else environ)
-    limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES)
+    limits = Limits(_TIMES_S.get(name, _TIME_S), _OUTPUT_NBYTES, _MEMORY_NBYTES, _SILENT_S.get(name))
     waiting = partial(logger.warning, "waiting for %s, for at most %g s", what, limits.timeout_s)
     try:
         if any("\0" in argument for argument in arguments):
             return Answer([], "its name has a NUL character")
         given["VK_LOADER_DEBUG"] = given.get("VK_LOADER_DEBUG", "error")
-        done = run_python(trial.main, name, *arguments, limits=limits, environ=given, waiting=waiting)
+        done = run_python(main, name, *arguments, limits=limits, environ=given, waiting=waiting)
     except (OSError, ValueError) as error:
         return Answer([], f"no process can be started for it: {error}")
     said = done.errors.decode(errors="replace")

@@ -19,6 +19,8 @@ IterationBounds = tuple[int | None, int | None]
 The first holds for all push constants, the second if all of them are less than MODEST.
 """
 NO_IDS = ir.IdAxes()
+Misfit = tuple[int, str]
+"""Tiles that do not fit the local size: the axis of workgroups along which they follow each other, and the error."""
 VALUE, TRUTH, SIZE = -3, -2, -1
 """Sources of a push constant in its argument; those from 0 on are the length of an axis."""
 OFFSET, STRIDE = -4, 64
@@ -32,6 +34,7 @@ class CompileOptions(NamedTuple):
 
     Attributes:
         local_size: invocations per workgroup; None for the default of the first array that is assigned to.
+        is_declared: True if the kernel declares its local size.
         grid_wrapped: True if workgroups along x continue along y.
         emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
         check_bounds: True to compare indices with the shape.
@@ -42,6 +45,7 @@ class CompileOptions(NamedTuple):
     """
 
     local_size: tuple[int, int, int] | None = None
+    is_declared: bool = False
     grid_wrapped: bool = False
     emulate_atomics: bool = False
     check_bounds: bool = False
@@ -81,6 +85,7 @@ class Specialization:
         single: True if that function returns a number, False for a tuple of numbers.
         block: the number of elements that an invocation computes, of a function of elements.
         ids: the axes along which a kernel reads ids.
+        misfits: tiles that do not fit the local size, unless the kernel declares it.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
         windows: indices of the bindings that span several arrays, of tables of pointers.
@@ -103,6 +108,7 @@ class Specialization:
     single: bool = True
     block: int = 1
     ids: ir.IdAxes = NO_IDS
+    misfits: tuple[Misfit, ...] = ()
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()

@@ -26,6 +26,7 @@ from vkcompute.ir.small_types import in_words
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
 from vkcompute.ir.target import Target
 from vkcompute.ir.texel_loads import load_texels
+from vkcompute.ir.tile_coverage import TileMisfit, tile_misfits
 from vkcompute.ir.types import (
     BOOL,
     FLOAT16,
@@ -45,9 +46,9 @@ from vkcompute.ir.workgroup_coverage import local_size_misfit
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
-    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function",
-    "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target",
+    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IdAxes",
+    "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "TileMisfit",
     "Value", "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "expand_small_atomics",
-    "float_atomics", "id_axes", "in_words", "legalize", "load_texels", "local_size_misfit", "lower",
-    "most_iterations", "optimize", "text", "verify", "with_cut_detection", "wrap_grid",
+    "float_atomics", "id_axes", "in_words", "legalize", "load_texels", "local_size_misfit", "lower", "most_iterations",
+    "optimize", "text", "tile_misfits", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

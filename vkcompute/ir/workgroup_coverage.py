@@ -1,20 +1,16 @@
-"""Workgroup memory that is indexed for another local size: elements outside, and elements that no invocation writes.
-
-Indices are linear in local ids and counters of loops, such as `local_id(1) * 16 + k`: all combinations of these are
-reached, so both ends of their interval are. Everything else counts as unknown.
-"""
+"""Workgroup memory that is indexed for another local size: elements outside, and elements that no invocation writes."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
-from vkcompute.ir.function import Constant, Function, Op, Region, Value, back_edges, walk
-from vkcompute.ir.intervals import Interval, Intervals, only_exit
-from vkcompute.ir.iterations import intervals_of_builtins
-from vkcompute.ir.memory import Memory
+import numpy as np
 
-Atom = Value | tuple[str, int] | None
-"""A counter, the name and axis of a local id, or None for 1."""
+from vkcompute.ir.function import Function, Op, Value, walk
+from vkcompute.ir.invocation_masks import Access, accesses
+from vkcompute.ir.invocation_values import Array, broadcasts
+from vkcompute.ir.memory import Memory
 
 
 class Misfit(NamedTuple):
@@ -23,129 +19,83 @@ class Misfit(NamedTuple):
     Attributes:
         access: the operation.
         element: its index.
-        written: the least and the greatest index of the elements that are written; None if `element` is outside of the
-            array.
+        is_outside: True if the array has no such element, False if no invocation writes it.
     """
 
     access: Op
     element: int
-    written: Interval | None
+    is_outside: bool
 
 
 def local_size_misfit(function: Function) -> Misfit | None:
-    """Returns the first access that is certainly outside of its array, or reads what no invocation of a group writes.
+    """Returns the first access that is outside of its array, or reads what no invocation of a group writes.
 
-    Accesses in branches, after a return in one, and loads of which a `select` may discard the result do not count.
+    Loads of which a `select` may discard the result do not count.
     """
     if not function.shared_memory:
         return None
-    ops, intervals = walk(function.body), Intervals(function.body, intervals_of_builtins(function))
-    written: dict[Memory, Interval] = {}
-    for op in ops:
-        if op.memory in function.shared_memory and op.operation.writes:
-            low, high = intervals.of(op.args[0]) if op.code in ("store", "atomic", "compare_exchange") else (0, 1 << 32)
-            least, most = written.get(op.memory, (low, high))
-            written[op.memory] = min(low, least), max(high, most)
-    discarded = {arg for op in ops if op.code == "select" for arg in op.args}
-    reached = _Reached(function)
-    for op in reached.certain(function.body):
-        if op.memory in written and op.code in ("load", "store") and op not in discarded:
-            found, last = reached.of(op.args[0]), (op.memory.length or 0) - 1
-            if found is None:
-                continue
-            (least, most), is_stencil = found
-            for limits in ((0, last), written[op.memory])[: 2 if op.code == "load" else 1]:
-                below, above = least < limits[0], most > limits[1]
-                if op.code == "load" and is_stencil:  # invocations at an end may ignore what they load
-                    below, above = most < limits[0], least > limits[1]
-                if below or above:
-                    return Misfit(op, most if above else least, None if limits == (0, last) else limits)
+    entries = [each for each in accesses(function) if each.op.memory in function.shared_memory]
+    written = _written(entries)
+    discarded = {arg for op in walk(function.body) if op.code == "select" for arg in op.args}
+    for each in entries:
+        if each.op.memory in written and each.op.code in ("load", "store"):
+            misfit = _misfit(each, written[each.op.memory], discarded, function.local_size)
+            if misfit is not None:
+                return misfit
     return None
 
 
-class _Reached:
-    """The intervals of which invocations of a workgroup reach both ends."""
-
-    def __init__(self, function: Function) -> None:
-        self._local_size = function.local_size
-        self._counters: dict[Value, Interval] = {}
-
-    def certain(self, region: Region) -> list[Op]:
-        """Returns the operations outside of branches that all invocations execute, if all loops start."""
-        found: list[Op] = []
-        for op in region.ops:
-            if op.code == "loop":
-                self._count(op)
-                found += self.certain(op.regions[0])
-            found.append(op)
-            if any(inner.code == "return" for each in op.regions for inner in walk(each)):
-                break
-        return found
-
-    def _count(self, loop: Op) -> None:
-        """Notes the interval of a counter with a constant start and end, and steps of 1."""
-        exit_ = only_exit(loop)
-        condition = exit_.args[0] if exit_ is not None else None
-        if not isinstance(condition, Op) or condition.code != "lt" or condition.args[0] not in loop.params:
-            return
-        counter, end = condition.args
-        at = loop.params.index(counter)
-        start, steps = loop.args[at], [edge.args[at] for edge in back_edges(loop)]
-        if isinstance(start, Constant) and isinstance(end, Constant) and all(_is_next(step, counter) for step in steps):
-            first, last = int(start.value), int(end.value) - 1
-            if first <= last:
-                self._counters[counter] = first, last
-
-    def of(self, value: Value) -> tuple[Interval, bool] | None:
-        """The least and the greatest number that a value has in the workgroup; None if unknown.
-
-        With True for the own index of an invocation and that of a neighbour, such as local_id(0) + 1.
-        """
-        terms = self._terms(value)
-        if terms is None:
-            return None
-        low = high = 0
-        for atom, factor in terms.items():
-            ends = [factor * n for n in self._interval(atom)]
-            low, high = low + min(ends), high + max(ends)
-        is_stencil = all(isinstance(atom, tuple) and factor > 0 for atom, factor in terms.items() if atom is not None)
-        return (low, high), is_stencil
-
-    def _interval(self, atom: Atom) -> Interval:
-        if atom is None:
-            return 1, 1
-        return (0, self._local_size[atom[1]] - 1) if isinstance(atom, tuple) else self._counters[atom]
-
-    def _terms(self, value: Value) -> dict[Atom, int] | None:
-        """Returns the factors of counters and local ids, and that of 1 by None; None unless the value is their sum."""
-        if isinstance(value, Constant):
-            return {None: int(value.value)}
-        if value in self._counters:
-            return {value: 1}
-        if not isinstance(value, Op):
-            return None
-        if value.code == "builtin":
-            return {value.attribute: 1} if value.attribute[0] == "local_id" else None
-        if value.code in ("cast", "bitcast") and value.args[0].type.bits == value.type.bits == 32:
-            return self._terms(value.args[0])
-        if value.code not in ("add", "sub", "mul", "shl"):
-            return None
-        left, right = map(self._terms, value.args)
-        if left is None or right is None:
-            return None
-        if value.code in ("add", "sub"):
-            sign = 1 if value.code == "add" else -1
-            return {atom: left.get(atom, 0) + sign * right.get(atom, 0) for atom in left.keys() | right.keys()}
-        if value.code == "mul" and left.keys() == {None}:
-            left, right = right, left
-        if right.keys() != {None}:
-            return None
-        factor = right[None] if value.code == "mul" else 1 << right[None]
-        return {atom: n * factor for atom, n in left.items()}
+def _written(entries: Collection[Access]) -> dict[Memory, Array]:
+    """Returns which elements of each array an invocation may write."""
+    written: dict[Memory, Array] = {}
+    for op, index, mask in entries:
+        if op.memory is None or not op.operation.writes:
+            continue
+        elements = written.setdefault(op.memory, np.zeros(op.memory.length or 0, bool))
+        known = index[()] if index is not None and len(index) == 1 else None
+        if (
+            known is None
+            or op.code not in ("store", "atomic", "compare_exchange")
+            or not broadcasts(known, mask.possible)
+        ):
+            elements[:] = True
+        else:
+            numbers = _selected(known, mask.possible)
+            elements[numbers[(numbers >= 0) & (numbers < len(elements))]] = True
+    return written
 
 
-def _is_next(value: Value, counter: Value) -> bool:
-    """True for counter + 1."""
-    if not isinstance(value, Op) or value.code != "add" or value.args[0] is not counter:
+def _misfit(
+    access: Access, written: Array, discarded: Collection[Value], local_size: tuple[int, int, int]
+) -> Misfit | None:
+    op, index, mask = access
+    if index is None or len(index) > 1 or op in discarded or not broadcasts(index[()], mask.certain):
+        return None
+    numbers = _selected(index[()], mask.certain)
+    outside = (numbers < 0) | (numbers >= len(written))
+    unwritten = ~outside & ~written[numbers.clip(0, len(written) - 1)]
+    for wrong, is_outside in ((outside, True), (unwritten, False)):
+        if op.code == "store" and not is_outside:
+            continue
+        # Invocations at an end may ignore what they load from a neighbour, where no condition excludes them.
+        may_ignore = op.code == "load" and mask.certain.all() and _is_neighbour(index[()], local_size)
+        if wrong.size and (wrong.all() if may_ignore else wrong.any()):
+            last = numbers[wrong].max() if (numbers[wrong] >= 0).any() else numbers[wrong].min()
+            return Misfit(op, int(last), is_outside)
+    return None
+
+
+def _selected(numbers: Array, mask: Array) -> Array:
+    """Returns the numbers of the invocations in a mask."""
+    numbers, mask = np.broadcast_arrays(numbers, mask)
+    selected: Array = numbers[mask]
+    return selected
+
+
+def _is_neighbour(numbers: Array, local_size: tuple[int, int, int]) -> bool:
+    """True for the own index of an invocation and that of a neighbour, such as local_id(0) + 1."""
+    if numbers.size != numbers.shape[-1]:  # it depends on a counter
         return False
-    return isinstance(value.args[1], Constant) and value.args[1].value == 1
+    by_axis = np.broadcast_to(numbers.reshape(-1), int(np.prod(local_size))).reshape(local_size[::-1])
+    steps = [np.diff(by_axis, axis=axis) for axis in range(3) if by_axis.shape[axis] > 1]
+    return numbers.size > 1 and all(int(step.min()) == int(step.max()) >= 0 for step in steps)

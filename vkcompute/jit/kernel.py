@@ -108,7 +108,9 @@ class PythonKernel(PythonLaunchable):
         from vkcompute.compiled.specialization import CompileOptions
         from vkcompute.jit.launcher import Launcher  # not at import: it loads the driver
 
-        options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
+        options = CompileOptions(
+            self._local_size, self._local_size is not None, check_bounds=self._checked, fast_math=self._fast_math
+        )
         return Launcher(self._definition, self._signature, options, self._print_limit)
 
     @cached_property
@@ -137,7 +139,9 @@ class PythonKernel(PythonLaunchable):
         from vkcompute.jit.compilation.build import specialize
 
         signature = annotated_signature(self._definition.function)
-        options = CompileOptions(self._local_size, check_bounds=self._checked, fast_math=self._fast_math)
+        options = CompileOptions(
+            self._local_size, self._local_size is not None, check_bounds=self._checked, fast_math=self._fast_math
+        )
         native = specialize(self._definition, signature, options)
         if not native.features:
             return (), native.spirv, b""

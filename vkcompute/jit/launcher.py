@@ -32,6 +32,7 @@ from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
+from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.source import Definition
@@ -147,6 +148,7 @@ class Launcher:
         if config.groups is config.local_size is None and not ids.in_group:
             options = options._replace(local_size=ONE_INVOCATION)
             loaded = self._compiled.on(runtime, signature, options)
+        demand_tiles(loaded.specialization.misfits, config.groups)
         if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)

@@ -108,6 +108,7 @@ OpMemberDecorate = _op(72, "tnD")
 OpDecorationGroup = _op(73, "R")
 OpGroupDecorate = _op(74, "gg*")
 OpGroupMemberDecorate = _op(75, "gQ*")
+OpVectorShuffle = _op(79, "TRiin*")
 OpCompositeConstruct = _op(80, "TRi*")
 OpCompositeExtract = _op(81, "TRin*")
 OpCopyObject = _op(83, "TRi")
@@ -275,7 +276,7 @@ SHAPES.update(_table({
     6027-6028 6031-6032
 """,
     "TRiii": "78 202-203 232-233 263 283-284 304 318 341 347-348 365-366 4427 5012 5361",
-    "TRiin*": "79 82",
+    "TRiin*": "82",
     "TRiiI": "88 92 306 310",
     "TRiiiI?": "89 93 96-97 307 311 314",
     "TRiiiI": "90 94 308 312",
@@ -488,8 +489,8 @@ REQUIREMENTS = """
 # Names for messages.
 _UNUSED = """
     TypeOpaque=31 TypeEvent=34 TypeDeviceEvent=35 TypeReserveId=36 TypeQueue=37 TypePipe=38 ConstantSampler=45
-    GenericPtrMemSemantics=69 VectorExtractDynamic=77 VectorInsertDynamic=78 VectorShuffle=79 CompositeInsert=82
-    Transpose=84 ImageSampleExplicitLod=88 ImageSampleDrefImplicitLod=89 ImageSampleDrefExplicitLod=90
+    GenericPtrMemSemantics=69 VectorExtractDynamic=77 VectorInsertDynamic=78 CompositeInsert=82 Transpose=84
+    ImageSampleExplicitLod=88 ImageSampleDrefImplicitLod=89 ImageSampleDrefExplicitLod=90
     ImageSampleProjImplicitLod=91 ImageSampleProjExplicitLod=92 ImageSampleProjDrefImplicitLod=93
     ImageSampleProjDrefExplicitLod=94 ImageGather=96 ImageDrefGather=97 ImageQueryFormat=101 ImageQueryOrder=102
     ImageQuerySize=104 ImageQueryLod=105 ImageQueryLevels=106 QuantizeToF16=116 ConvertPtrToU=117 SatConvertSToU=118

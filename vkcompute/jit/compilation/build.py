@@ -21,8 +21,8 @@ from vkcompute.compiled.specialization import (
 )
 from vkcompute.errors import KernelError
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
+from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.memory import WHERE
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -82,13 +82,11 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
     """Applies the options to a function, and optimizes it, in place.
 
     Raises:
-        KernelError: a barrier may not be reached by all invocations of a workgroup; or shared arrays do not fit the
-            local size.
+        KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     barrier = ir.divergent_barrier(function, aliased=function.buffers if options.aliased else ())
     if barrier is not None and isinstance(barrier.loc, KernelError):
         raise barrier.loc
-    _demand_fit(function)
     if options.grid_wrapped:
         ir.wrap_grid(function)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
@@ -100,29 +98,6 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math)
-
-
-def _demand_fit(function: ir.Function) -> None:
-    """Raises KernelError if a kernel's shared arrays are indexed for another local size."""
-    misfit = ir.local_size_misfit(function)
-    if misfit is None or not isinstance(misfit.access.loc, KernelError) or misfit.access.memory is None:
-        return
-    n, size = misfit.access.memory.length, function.local_size
-    what = f"this accesses element {misfit.element} of a shared array of {n}, in workgroups of {size}"
-    if misfit.written is not None:
-        least, most = misfit.written
-        what = (
-            f"this reads element {misfit.element} of a shared array of {n}, of which workgroups of {size} write "
-            f"elements {least} to {most} only"
-        )
-    remedy = (
-        "index elements from 0"
-        if misfit.element < 0
-        else (
-            "declare the local size that the array is made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
-        )
-    )
-    raise KernelError(str(misfit.access.loc).replace(WHERE, f"{what}; {remedy}"))
 
 
 def real_of(signature: Signature) -> Scalar:
@@ -153,11 +128,14 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     """Compiles a kernel for arguments of these types.
 
     Raises:
-        KernelError: the function does something that kernels do not support.
+        KernelError: the function does something that kernels do not support, or its shared arrays do not fit the local
+            size.
     """
     try:
         compiler = build(Compiler, definition, signature, options)
         ids = compiler.id_axes
+        demand_fit(compiler.function)
+        misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
             (n, TRUTH if each in (bool, np.bool_) else VALUE)
@@ -184,6 +162,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             in_words,
             tuple(compiler.tables),
             ids=ids,
+            misfits=misfits,
             array_bindings=built.array_bindings,
         )
     except RecursionError:

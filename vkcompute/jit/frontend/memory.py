@@ -12,13 +12,14 @@ import numpy as np
 from vkcompute.compiled.report import Site, escaped
 from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
 WHERE = "\0"
-"""The message of the error that is kept with an access to workgroup memory, for its location in the source."""
+"""The message of the error that is kept with an access to memory, for its location in the source."""
 
 
 class MemoryAccess(Arithmetic):
@@ -56,7 +57,7 @@ class MemoryAccess(Arithmetic):
 
     def load(self, array: ArrayValue, offset: Value) -> Number:
         """Loads the element at an offset."""
-        with self._located_if_shared(array):
+        with self._located(array):
             found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
         return Number(self.builder.cast(found, array.element), array.item or Kind(array.element))
 
@@ -64,12 +65,14 @@ class MemoryAccess(Arithmetic):
         """Stores an element at an offset, converted as by numpy's `astype`."""
         self.mark_written(array)
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
-        with self._located_if_shared(array):
+        with self._located(array):
             self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
 
-    def _located_if_shared(self, array: ArrayValue) -> AbstractContextManager[None]:
+    def _located(self, array: ArrayValue) -> AbstractContextManager[None]:
+        """Keeps the source location of an access that may not fit the local size."""
         is_shared = array.memory in self.function.shared_memory
-        return self.builder.at(self.error(self.node, WHERE)) if is_shared else nullcontext()
+        has_tiles = any(isinstance(each, Op) and each.attribute[0] == "group_id" for each in self.ids)
+        return self.builder.at(self.error(self.node, WHERE)) if is_shared or has_tiles else nullcontext()
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""

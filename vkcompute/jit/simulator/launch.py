@@ -22,6 +22,7 @@ from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build
+from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
 from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.ids import SIMULATED
@@ -94,13 +95,13 @@ def simulate(
     given = typed(function, annotations_of(function), args)
     try:
         with _lock:
-            _simulated(definition, given, config)
+            _simulated(definition, given, config, is_declared=local_size is not None)
     except RecursionError:
         raise definition.source.too_deep() from None
     return Done()
 
 
-def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -> None:
+def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *, is_declared: bool) -> None:
     """Downloads the device arrays, runs the kernel, and uploads what it has written."""
     # There are no device arrays before their module is imported.
     array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
@@ -112,6 +113,8 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig) -
     demand_axes(recorder.function.name, config, ids)
     if config.groups is config.local_size is None and not ids.in_group:
         recorder = _recorded(definition, signature, ONE_INVOCATION)
+    if not is_declared:
+        demand_tiles(tile_misfits(recorder.function, definition), config.groups)
     _check_limits(recorder.function, next((each for each in given if isinstance(each, array_class)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:

@@ -13,12 +13,22 @@ from vkcompute.spirv.interface import Binding
 
 
 class Grids:
-    """The grids of one kernel's launches."""
+    """The grids of one kernel's launches.
+
+    Args:
+        group_axes: the axes along which it reads ids of workgroups; none if it may compute one index from all of them.
+    """
 
     def __init__(
-        self, kernel: str, device: Device, local_size: tuple[int, int, int], bindings: Sequence[Binding]
+        self,
+        kernel: str,
+        device: Device,
+        local_size: tuple[int, int, int],
+        bindings: Sequence[Binding],
+        group_axes: Sequence[int] = (),
     ) -> None:
         self._kernel, self._device, self._local_size = kernel, device, local_size
+        self._more_axes = [axis for axis in group_axes if axis > 0]
         self._limits: Grid = device.physical.limits["maxComputeWorkGroupCount"]
         self._first = next((at for at, binding in enumerate(bindings) if binding.writes), 0)
         self._written = next((binding for binding in bindings if binding.writes), None)
@@ -38,7 +48,7 @@ class Grids:
     def default(self, arrays: Sequence[Any]) -> Grid | None:
         """One invocation per element of the first array that the kernel writes; None if that does not apply."""
         x, y, z = self._local_size
-        if y != 1 or z != 1 or self._written is None or self._written.element is None:
+        if y != 1 or z != 1 or self._more_axes or self._written is None or self._written.element is None:
             return None
         items = -(-arrays[self._first].nbytes // self._written.element.stride_bytes)
         groups = -(-items // x)
@@ -48,6 +58,9 @@ class Grids:
         """The message for a launch that needs a grid: the reason and the remedy."""
         if self._local_size[1:] != (1, 1):
             why = f"its workgroups have {self._local_size} invocations, and only one dimension is guessed"
+        elif self._more_axes:
+            axes = " and ".join("xyz"[axis] for axis in self._more_axes)
+            why = f"it reads ids along {axes}, and the default grid has workgroups along x only"
         elif self._written is None:
             why = "it writes no array"
         elif self._written.element is None:

@@ -80,7 +80,7 @@ class Kernel(Launchable):
         self.writes = [i for i, binding in enumerate(self.bindings) if binding.writes]
         self.reads = [i for i, binding in enumerate(self.bindings) if binding.reads]
         self.binds_more = bool(strided or windows) or not set(in_words).isdisjoint(self.writes)
-        self._grids = Grids(self.name, device, self.local_size, self.bindings)
+        self._grids = Grids(self.name, device, self.local_size, self.bindings, program.group_axes)
         self._plans, self._plan_key = runtime.plans, object()  # the cache must not keep the kernel alive
 
     def __call__(

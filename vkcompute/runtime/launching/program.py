@@ -13,6 +13,7 @@ from vkcompute.errors import SpirvError
 from vkcompute.glsl import glsl
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.enums import Decoration, StorageClass
+from vkcompute.spirv.id_axes import group_axes
 from vkcompute.spirv.instruction import Instruction
 from vkcompute.spirv.interface import Interface
 from vkcompute.spirv.module import Module
@@ -26,11 +27,19 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compute shader: its name for messages, its SPIR-V and the interface that this declares."""
+    """A compute shader.
+
+    Attributes:
+        name: for messages.
+        spirv: the module.
+        interface: what it declares.
+        group_axes: of a module from outside, the axes along which it reads ids of workgroups, but not their number.
+    """
 
     name: str
     spirv: bytes
     interface: Interface
+    group_axes: tuple[int, ...] = ()
 
 
 def load(source: Source, entry_point: str | None = None, name: str | None = None) -> Program:
@@ -71,7 +80,7 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
     interface = reflect(module, entry_point)
     if any(each.writes for each in interface.bindings):
         _declare_aliases(module)
-    return Program(name, module.words(), interface)
+    return Program(name, module.words(), interface, group_axes(module))
 
 
 def _refuse_addresses(name: str, module: Module) -> None:

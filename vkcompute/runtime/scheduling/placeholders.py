@@ -65,7 +65,13 @@ class Parameter:
             "pass it to kernels, or record a graph per value"
         )
 
-    __bool__ = __eq__ = __ne__ = __hash__ = _refuse_value
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse_value
+    __int__ = __float__ = __complex__ = __index__ = __round__ = __array__ = __format__ = _refuse_value
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse_value
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _refuse_value
+    __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = _refuse_value
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _refuse_value
+    __neg__ = __pos__ = __abs__ = __invert__ = _refuse_value
 
     def __repr__(self) -> str:
         return f"<input {self.name!r} of a graph>"
