@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64
+from vkcompute.ir import BOOL, FLOAT64, SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.source import Source
@@ -238,6 +239,19 @@ def _written(steps: Sequence[Step], parameters: Sequence[str]) -> str:
     return results[-1]
 
 
+@contextmanager
+def _literals(c: Compiler, given: Sequence[Any]) -> Iterator[None]:
+    """Makes the literals of an operation float64 if an operand is, also one that a narrower array was converted to."""
+    numbers = [part for x in given for part in (x if type(x) is tuple else (x,))]
+    before = c.real
+    if any(each.kind.type is FLOAT64 for each in numbers):
+        c.real = FLOAT64
+    try:
+        yield
+    finally:
+        c.real = before
+
+
 class Expression:
     """A formula that is given as steps; its value is that of the last one. A complex value is a tuple of its parts.
 
@@ -268,7 +282,9 @@ class Expression:
             if dtype:
                 given = [_converted(c, x, dtype) for x in given]
             is_complex = any(type(x) is tuple for x in given)
-            results.append((COMPLEX_OPERATIONS if is_complex else REAL_OPERATIONS)[operation](c, *given))
+            emit = (COMPLEX_OPERATIONS if is_complex else REAL_OPERATIONS)[operation]
+            with _literals(c, given):
+                results.append(emit(c, *given))
         return results[-1]
 
     def error(self, message: object) -> KernelError:
