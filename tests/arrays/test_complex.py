@@ -404,7 +404,7 @@ REFUSED: list[tuple[str, Callable[[Any, vc.Runtime], Any]]] = [
     ("does not become float32; pass x.real", lambda z, _: z.astype(np.float32)),
     ("floor takes real numbers", lambda z, _: vnp.floor(z)),
     ("remainder takes real numbers", lambda z, _: z % 2),
-    ("hypot takes real numbers", lambda z, _: vnp.hypot.reduce(z)),
+    ("hypot.reduce takes real numbers", lambda z, _: vnp.hypot.reduce(z)),
     ("does not become float32", lambda z, _: vnp.sum(z, dtype=np.float32)),
     ("kernels have no complex numbers", lambda z, _: vc.elementwise("x + 1")(z)),
     ("kernels have no complex numbers", lambda z, _: vc.reduce("a + b", 0)(z)),
