@@ -127,7 +127,7 @@ class Drawn:
         dtype = self.dtype() if dtype is None else dtype
         how = self.random.choice(("as it is", "as it is", "transposed", "reversed", "steps", "repeated"))
         if how == "transposed":
-            return self.elements(shape[::-1], dtype).T
+            return np.transpose(self.elements(shape[::-1], dtype))
         if how == "reversed":
             return self.elements(shape, dtype)[(slice(None, None, -1),) * len(shape)]
         if how == "steps" and shape:

@@ -535,3 +535,18 @@ def test_arguments_that_numpy_refuses(of: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call()
+
+
+def test_complex_numbers_with_a_nan_in_either_part_are_one_nan(of: Any) -> None:
+    nan = np.nan
+    host = np.array([complex(nan, 1), 2, complex(0, nan), complex(nan, nan), 2, complex(nan, -1), 1j], np.complex64)
+    assert vnp.unique(of(host)).shape == np.unique(host).shape == (3,)
+    assert vnp.unique(of(host), return_counts=True)[1].tolist() == [1, 2, 4]
+    assert vnp.unique(of(host), equal_nan=False).shape == (6,)
+    assert vnp.union1d(of(host), of(host)).shape == np.union1d(host, host).shape
+
+
+@pytest.mark.parametrize("kth", [[[1, 2]], [[0]]])
+def test_places_of_partitions_have_one_axis(of: Any, kth: Any) -> None:
+    with pytest.raises(TypeError, match="partition: kth"):
+        vnp.partition(of([3.0, 1.0, 2.0]), kth)
