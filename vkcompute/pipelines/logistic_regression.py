@@ -66,9 +66,8 @@ class LogisticRegression(Estimator):
         batch_size: rows per step of gradient descent. None means all rows: one step per epoch. Otherwise each epoch
             uses the rows in a new random order, and its last batch may be smaller.
         n_iter_no_change: see `tol`.
-        class_weight: weights of classes, by which those of their rows are multiplied: a dict with a weight per label,
-            1 for labels that it lacks; or "balanced" for n_rows / (n_classes * rows of the class),
-            where rows count by their weights.
+        class_weight: a dict with a weight per label, 1 for those that it lacks, by which the weights of the rows are
+            multiplied. "balanced" gives each class the same sum of weights.
         device: a `Runtime` or a `DeviceGroup`. A device's index, part of its name, or a list of these is opened for
             each fit. None means that of arrays made without a device. The devices of a group share the rows, by speeds
             measured in the first epochs. Only `fit` uses the device: predictions take the host less time than a copy.
