@@ -9,7 +9,7 @@ RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments values programs clusters blocks shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -77,6 +77,10 @@ damage:  ## 100,000 damaged files of each kind for the readers
 arguments:  ## odd arguments of vkcompute.numpy, beside NumPy
 	@$(SETUP) test
 	@$(RUN) scripts/arguments.py $(ARGS)
+
+values:  ## random calls of vkcompute.numpy, beside NumPy
+	@$(SETUP) test
+	@$(RUN) scripts/values.py $(ARGS)
 
 programs:  ## 10,000 random kernels per driver, against Python and Numba
 	@$(SETUP) test

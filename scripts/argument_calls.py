@@ -326,4 +326,93 @@ random.default_rng(0).beta(2.0, 1.0, size=3)
 random.default_rng(0).permutation(v, axis=0)
 random.default_rng(0).choice(v, size=3, replace=True, p=None, axis=0, shuffle=True)
 random.default_rng(0).spawn(2)
+random.default_rng(0).bytes(3)
+random.default_rng(0).dirichlet([1.0, 2.0], size=3)
+random.default_rng(0).f(2.0, 3.0, size=3)
+random.default_rng(0).geometric(0.5, size=3)
+random.default_rng(0).gumbel(0.0, 1.0, size=3)
+random.default_rng(0).hypergeometric(5, 4, 3, size=3)
+random.default_rng(0).laplace(0.0, 1.0, size=3)
+random.default_rng(0).logistic(0.0, 1.0, size=3)
+random.default_rng(0).logseries(0.5, size=3)
+random.default_rng(0).multinomial(5, [0.5, 0.5], size=3)
+random.default_rng(0).multivariate_hypergeometric([3, 4], 2, size=3, method="marginals")
+random.default_rng(0).multivariate_normal([0.0, 1.0], [[1, 0], [0, 1]], size=3, check_valid="warn", tol=1e-8)
+random.default_rng(0).negative_binomial(3, 0.5, size=3)
+random.default_rng(0).noncentral_chisquare(3.0, 1.0, size=3)
+random.default_rng(0).noncentral_f(3.0, 4.0, 1.0, size=3)
+random.default_rng(0).pareto(2.0, size=3)
+random.default_rng(0).permuted(v, axis=0)
+random.default_rng(0).power(2.0, size=3)
+random.default_rng(0).rayleigh(2.0, size=3)
+random.default_rng(0).shuffle(io, axis=0)
+random.default_rng(0).standard_cauchy(size=3)
+random.default_rng(0).standard_t(3.0, size=3)
+random.default_rng(0).triangular(0.0, 1.0, 2.0, size=3)
+random.default_rng(0).vonmises(0.0, 1.0, size=3)
+random.default_rng(0).wald(2.0, 1.0, size=3)
+random.default_rng(0).weibull(2.0, size=3)
+random.default_rng(0).zipf(2.0, size=3)
+random.rand(2, 3)
+random.randn(2, 3)
+random.randint(0, 9, size=3, dtype=i4)
+random.random_sample(size=3)
+random.seed(3)
+linalg.eig(s)
+linalg.eigh(s, UPLO="L")
+linalg.eigvals(s)
+linalg.eigvalsh(s, UPLO="L")
+linalg.matmul(m, s)
+linalg.matrix_transpose(m)
+linalg.qr(s, mode="reduced")
+linalg.svd(s, full_matrices=True, compute_uv=True)
+linalg.svdvals(s)
+linalg.tensordot(m, s, axes=1)
+fft.ifft2(s, s=(3, 3), axes=(0, 1), norm="ortho")
+fft.irfft2(z.reshape(2, 2), s=(3, 3), axes=(0, 1), norm="ortho")
+fft.rfft2(s, s=(3, 3), axes=(0, 1), norm="ortho")
+lib.stride_tricks.sliding_window_view(v, 2, axis=0)
+common_type(v, w)
+empty((2,), dtype=f4)
+iscomplexobj(z)
+isdtype(xp.float32, "real floating")
+isfortran(m)
+isrealobj(z)
+isscalar(3)
+iterable(v)
+min_scalar_type(3)
+ndim(m)
+result_type(v, w)
+sinc(v)
+size(m, axis=0)
+unique_all(i)
+unique_counts(i)
+unique_inverse(i)
+unique_values(i)
+logical_xor.reduce(b, axis=0, keepdims=False)
+fmax.reduce(v, axis=0, keepdims=False, initial=1, where=True)
+hypot.reduce(v, axis=0, keepdims=False, initial=1, where=True)
+multiply.accumulate(v, axis=0)
+maximum.outer(v, w)
+maximum.reduceat(v, [0, 2], axis=0)
+negative.at(io, 1)
+subtract.at(io, 1, 2)
 """
+_UNARY = """
+absolute arccos arccosh arcsin arcsinh arctan arctanh cbrt ceil conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs
+floor isfinite isinf log log10 log1p log2 logical_not negative positive rad2deg radians reciprocal rint sign signbit sin
+sinh spacing square tan tanh trunc
+"""
+_BINARY = """
+arctan2 copysign divide floor_divide fmax fmin fmod greater greater_equal heaviside hypot less less_equal logaddexp
+logaddexp2 logical_or logical_xor maximum minimum multiply nextafter not_equal remainder subtract
+"""
+_OF_INTEGERS = "bitwise_or bitwise_xor gcd lcm right_shift"
+CALLS += "\n".join(
+    [
+        *[f"{name}(v)" for name in _UNARY.split()],
+        *[f"{name}(v, w)" for name in _BINARY.split()],
+        *[f"{name}(i, j)" for name in _OF_INTEGERS.split()],
+        *[f"{name}(i)" for name in ("invert", "bitwise_count")],
+    ]
+)

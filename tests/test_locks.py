@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import checked_locks
 import pytest
 
@@ -45,6 +47,54 @@ def test_calls_wait_for_the_locks_and_keep_their_order() -> None:
         assert done == []
     deferred_calls.call(lambda: done.append(3))
     assert done == [0, 1, 2, 3]
+
+
+def test_an_error_is_raised_by_the_thread_whose_work_it_was() -> None:
+    raised: list[Exception] = []
+    deferred, may_run = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with locks.make(locks.Rank.DEVICE):
+            deferred_calls.call(lambda: 1 / 0)
+        deferred.set()
+        may_run.wait(60)
+        try:
+            deferred_calls.run()
+        except ZeroDivisionError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    deferred.wait(60)
+    done: list[int] = []
+    deferred_calls.call(lambda: done.append(1))  # makes the other thread's call, and does not raise its error
+    deferred_calls.run()
+    may_run.set()
+    thread.join()
+    assert done == [1]
+    assert len(raised) == 1
+    assert not deferred_calls.waiting
+
+
+def test_the_error_of_a_thread_that_has_ended_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[type[BaseException]] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda told: printed.append(told.exc_type))
+
+    def work() -> None:
+        with locks.make(locks.Rank.DEVICE):
+            deferred_calls.call(lambda: 1 / 0)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    deferred_calls.run()
+    assert printed == [ZeroDivisionError]
+    assert not deferred_calls.waiting
+
+
+def test_calls_on_behalf_of_a_thread_are_its_own() -> None:
+    with deferred_calls.on_behalf_of(threading.main_thread().ident or 0), pytest.raises(ZeroDivisionError):
+        deferred_calls.call(lambda: 1 / 0)
 
 
 def test_a_call_that_raises_is_dropped_and_the_others_wait() -> None:

@@ -43,6 +43,17 @@ def _is_raised(error: BaseException) -> bool:
     return traceback.tb_frame.f_code.co_code[traceback.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
+def is_of_library(error: BaseException) -> bool:
+    """True if none of an error's calls, up to the one that catches it, is in a user's code, as of a passed function."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if module not in (*_INTERNAL, "numpy", *sys.stdlib_module_names):
+            return False
+        traceback = traceback.tb_next
+    return True
+
+
 def _of_user(traceback: TracebackType | None) -> TracebackType | None:
     """Returns a traceback without the calls of this package."""
     trace, calls = None, []

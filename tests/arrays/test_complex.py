@@ -404,7 +404,7 @@ REFUSED: list[tuple[str, Callable[[Any, vc.Runtime], Any]]] = [
     ("does not become float32; pass x.real", lambda z, _: z.astype(np.float32)),
     ("floor takes real numbers", lambda z, _: vnp.floor(z)),
     ("remainder takes real numbers", lambda z, _: z % 2),
-    ("hypot takes real numbers", lambda z, _: vnp.hypot.reduce(z)),
+    ("hypot.reduce takes real numbers", lambda z, _: vnp.hypot.reduce(z)),
     ("does not become float32", lambda z, _: vnp.sum(z, dtype=np.float32)),
     ("kernels have no complex numbers", lambda z, _: vc.elementwise("x + 1")(z)),
     ("kernels have no complex numbers", lambda z, _: vc.reduce("a + b", 0)(z)),
@@ -432,3 +432,15 @@ def test_a_device_without_float64_has_no_complex128(gpu: vc.Runtime) -> None:
         return
     with pytest.raises(vc.MissingFeature, match="complex128"):
         z + z
+
+
+@pytest.mark.parametrize("name", ["sqrt", "log", "log2", "log1p", "arcsin", "arccosh", "exp", "tanh"])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
+def test_functions_of_narrower_numbers_have_limits_of_float64(gpu: vc.Runtime, name: str, dtype: str) -> None:
+    if lacks(gpu, "complex128"):
+        pytest.skip("the device lacks complex128")
+    host = np.array([0, 1, -1, 3, 1000], dtype)
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(host.astype(np.complex128))
+    found = getattr(vnp, name)(gpu.array(host).astype(np.complex128)).numpy()
+    assert np.allclose(found, wanted, 1e-14, 1e-300, equal_nan=True)

@@ -151,9 +151,9 @@ def test_none_is_no_array(gpu: vc.Runtime, space: Any) -> None:
 def test_errors_name_the_function_that_was_called(gpu: vc.Runtime) -> None:
     x = gpu.zeros((3, 4), np.complex64)
     for call, message in (
-        (lambda: vnp.modf(x), "modf: trunc takes real numbers"),
+        (lambda: vnp.modf(x), "modf takes real numbers"),
         (lambda: vnp.trapezoid(x, x[:2]), "trapezoid: "),
-        (lambda: vnp.hstack([]), "hstack: concat takes at least one array"),
+        (lambda: vnp.hstack([]), "hstack takes at least one array"),
         (lambda: vnp.sort(x, 9), "sort: "),
     ):
         with pytest.raises((TypeError, ValueError), match=f"^{message}"):

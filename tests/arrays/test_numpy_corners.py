@@ -501,3 +501,52 @@ def test_places_of_extremes_among_equal_and_special_numbers(of: Any, dtype: str)
         for axis in (None, 0, 1):
             assert vnp.argmin(x, axis).numpy().tolist() == host.argmin(axis).tolist()
             assert vnp.argmax(x, axis).numpy().tolist() == host.argmax(axis).tolist()
+
+
+@pytest.mark.parametrize("name", ["logical_xor", "gcd", "fmax", "subtract"])
+def test_reductions_without_a_kernel_of_their_own_take_a_mask(of: Any, name: str) -> None:
+    host = np.array([[4, 6, 9], [12, 8, 3]], np.int32)
+    mask = np.array([[True, False, True], [False, True, True]])
+    initial = {} if name in ("logical_xor", "gcd") else {"initial": 1}
+    wanted = getattr(np, name).reduce(host, axis=1, where=mask, **initial)
+    found = getattr(vnp, name).reduce(of(host), axis=1, where=of(mask), **initial)
+    assert np.array_equal(found.numpy(), wanted)
+    if initial:
+        with pytest.raises(ValueError, match=rf"{name}.reduce has no neutral element, so that where= needs initial="):
+            getattr(vnp, name).reduce(of(host), axis=1, where=of(mask))
+
+
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+@pytest.mark.parametrize("kth", [1.5, True, [0.0, 1.0]])
+def test_places_of_partitions_are_integers(of: Any, name: str, kth: Any) -> None:
+    with pytest.raises(TypeError, match=f"{name}: kth is an integer"):
+        getattr(vnp, name)(of([3.0, 1.0, 2.0]), kth)
+
+
+def test_arguments_that_numpy_refuses(of: Any) -> None:
+    x = of([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    for call in (
+        lambda: vnp.ediff1d(of([True, False])), lambda: vnp.matmul(x, x, casting=None),
+        lambda: vnp.can_cast(None, "f8"), lambda: vnp.var(x, dtype=np.complex64),
+        lambda: vnp.isdtype(None, "numeric"), lambda: vnp.lib.stride_tricks.sliding_window_view(x, True),
+        lambda: vnp.random.rand(True, 3), lambda: vnp.random.default_rng(0).random(""),
+        lambda: vnp.random.default_rng(0).bytes(None), lambda: vnp.random.default_rng(0).poisson(1j),
+        lambda: vnp.cov(x, fweights=[1.0, 2.0]),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_complex_numbers_with_a_nan_in_either_part_are_one_nan(of: Any) -> None:
+    nan = np.nan
+    host = np.array([complex(nan, 1), 2, complex(0, nan), complex(nan, nan), 2, complex(nan, -1), 1j], np.complex64)
+    assert vnp.unique(of(host)).shape == np.unique(host).shape == (3,)
+    assert vnp.unique(of(host), return_counts=True)[1].tolist() == [1, 2, 4]
+    assert vnp.unique(of(host), equal_nan=False).shape == (6,)
+    assert vnp.union1d(of(host), of(host)).shape == np.union1d(host, host).shape
+
+
+@pytest.mark.parametrize("kth", [[[1, 2]], [[0]]])
+def test_places_of_partitions_have_one_axis(of: Any, kth: Any) -> None:
+    with pytest.raises(TypeError, match="partition: kth"):
+        vnp.partition(of([3.0, 1.0, 2.0]), kth)

@@ -181,11 +181,10 @@ def test_bools_and_integers_are_folded(gpu: vc.Runtime) -> None:
     assert int(vnp.gcd.reduce(counts)) == 6
     assert int(vnp.subtract.reduce(counts, initial=100)) == 100 - 60
     for call, message in (
-        (lambda: vnp.equal.reduce(counts), "equal gives bools"),
+        (lambda: vnp.equal.reduce(counts), "equal.reduce gives bools"),
         (lambda: vnp.subtract.reduce(x.reshape(2, 3).astype(np.float32), axis=(0, 1)), "takes one axis"),
         (lambda: vnp.subtract.reduce(counts[:0]), "at least one element"),
         (lambda: vnp.gcd.reduce(gpu.zeros(())), "takes integers"),
-        (lambda: vnp.gcd.reduce(counts, where=x[0]), "takes no where="),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             call()

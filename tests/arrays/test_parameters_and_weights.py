@@ -118,3 +118,27 @@ def test_a_recording_checks_no_weights(gpu: vc.Runtime) -> None:
         out[...] = vnp.average(x, weights=weights)
     graph.run()
     assert out.item() == 1
+
+
+@pytest.mark.parametrize("df", [0.01, 0.1])
+def test_variates_of_few_degrees_of_freedom(gpu: vc.Runtime, df: float) -> None:
+    # A chi-squared variate of 0.01 degrees is below the least float in two of three draws.
+    rng, n = vnp.random.default_rng(3, device=gpu), 8192
+    beyond = np.log(1e30) * df / 2  # P(|t| > x) is nearly C * x ** -df
+    t = np.abs(rng.standard_t(df, n).numpy().astype(np.float64))
+    assert not np.isnan(t).any()
+    ratio = np.mean(t > 1e30) / np.mean(t > 1e15)
+    assert abs(ratio - np.exp(-beyond)) < 0.05
+    found = rng.f(df, df, n).numpy()
+    assert not np.isnan(found).any()
+    assert abs(np.mean(found > 1) - 0.5) < 0.03  # 1 / F has the same distribution
+    assert abs(np.mean(found > 1e30) - np.mean(found < 1e-30)) < 0.03
+
+
+def test_ends_beyond_the_floats_and_zeros_with_a_minus_are_refused(gpu: vc.Runtime) -> None:
+    rng = vnp.random.default_rng(0, device=gpu)
+    with pytest.raises(OverflowError, match=r"^triangular: "):
+        rng.triangular(0.0, 1.0, 3.5e38)
+    for name, args in (("laplace", (0.0, -0.0)), ("rayleigh", (-0.0,)), ("weibull", (-0.0,)), ("uniform", (0.0, -0.0))):
+        with pytest.raises(ValueError, match=f"^{name}: "):
+            getattr(rng, name)(*args)

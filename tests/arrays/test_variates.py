@@ -68,7 +68,7 @@ def test_parameters_broadcast_and_seeds_repeat(gpu: vc.Runtime, name: str) -> No
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("laplace", (0.0, -1.0), "laplace: scale is at least 0; got -1.0"),
+        ("laplace", (0.0, -1.0), "laplace: scale is not negative; got -1.0"),
         ("pareto", (0.0,), "pareto: a is above 0; got 0.0"),
         ("power", (np.nan,), "power: a is above 0; got nan"),
         ("geometric", (1.5,), "geometric: p is above 0 and at most 1; got 1.5"),

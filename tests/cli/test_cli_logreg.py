@@ -249,7 +249,7 @@ def test_training_that_has_not_converged_is_a_warning(vk: Run, data: Path) -> No
     line = ["logreg", "train", data, "--target", "result", "--tol", "0", "--max-iter", "3"]
     done = vk(*line)
     assert done.status == 0
-    assert re.fullmatch(r"vkcompute: warning: .* after 3 epochs: .*\n", done.err)
+    assert re.fullmatch(r"vkcompute: warning: .* after 3 iterations: .*\n", done.err)
     assert vk(*line, "-q").err == ""
 
 
@@ -266,7 +266,8 @@ def test_a_plot_is_drawn(vk: Run, data: Path, name: str, begins: bytes, listing:
 def test_a_plot_shows_the_losses_and_says_what_it_is(vk: Run, tmp_path: Path, rows: tuple[Array, Array]) -> None:
     pytest.importorskip("matplotlib")
     path = write(tmp_path / "data.csv", ["a", "b", "c", "$cost$ $"], *rows)
-    done = vk("logreg", "train", path, "--target", "$cost$ $", "--plot", "loss.svg", "--model", "m.npz")
+    line = ["logreg", "train", path, "--target", "$cost$ $", "--plot", "loss.svg", "--model", "m.npz"]
+    done = vk(*line, "--learning-rate", "0.1")
     assert (done.status, done.err) == (0, "")
     text = (tmp_path / "loss.svg").read_text()
     last = LogisticRegression.load(tmp_path / "m.npz").loss_curve_[-1]
@@ -426,6 +427,7 @@ def test_a_bar_is_drawn_in_a_terminal_and_ctrl_c_ends_the_training(
 
     master, slave = pty.openpty()
     line = ["logreg", "train", "data.csv", "--target", "result", "--model", "m.npz", "--max-iter", n_epochs]
+    line += ["--learning-rate", "0.1"]
     with vk_process(*line, stderr=slave) as process:
         os.close(slave)
         drawn, waiting = b"", bool(status)

@@ -59,6 +59,20 @@ def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> N
     check(estimator)
 
 
+OF_FLOAT32 = "check_sample_weight_equivalence_on_dense_data"
+"""The sums of weighted and of repeated rows are equal to 1e-7 in float64."""
+
+
+@of_scikit_learn
+def test_scikit_learns_checks_on_the_device(
+    monkeypatch: pytest.MonkeyPatch, estimator: Any, check: Callable[[Any], None]
+) -> None:
+    if getattr(check, "func", check).__name__ == OF_FLOAT32:
+        pytest.skip("the device adds in float32")
+    monkeypatch.setattr("vkcompute.pipelines.logistic_regression.MOST_OF_HOST", -1)
+    check(estimator)
+
+
 def test_it_is_a_classifier_in_pipelines_and_searches(make: Make) -> None:
     assert is_classifier(make())
     rows, labels = np.tile(X, (5, 1)), np.tile(Y, 5)
@@ -260,3 +274,29 @@ print([each.category.__name__ for each in caught], model.predict([[9.0]]))
 def test_importing_loads_no_scikit_learn(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     code = "import sys, vkcompute; vkcompute.LogisticRegression(); print({'sklearn', 'vulkan'} & set(sys.modules))"
     assert run_python(code).stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 2: 0.5}], ids=str)
+@pytest.mark.parametrize("on_device", [False, True])
+def test_class_weights_are_those_of_scikit_learn(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, class_weight: Any, *, on_device: bool
+) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    monkeypatch.setattr("vkcompute.pipelines.logistic_regression.MOST_OF_HOST", -1 if on_device else 10**6)
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((90, 3))
+    labels = np.digitize(rows @ [1.0, -2.0, 0.5] + rng.standard_normal(90), [0.5, 2.0])
+    weights = rng.integers(1, 4, 90)
+    model = vc.LogisticRegression(class_weight=class_weight, C=0.5, tol=1e-6, device=gpu).fit(
+        rows, labels, sample_weight=weights
+    )
+    wanted = LogisticRegression(class_weight=class_weight, C=0.5, tol=1e-8).fit(rows, labels, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, wanted.coef_, atol=2e-3)
+    np.testing.assert_allclose(model.intercept_ - model.intercept_.mean(), wanted.intercept_, atol=2e-3)
+
+
+@pytest.mark.parametrize("class_weight", ["uniform", {7: 1.0}, {0: -1.0}, 2.0], ids=str)
+def test_class_weights_that_are_refused(gpu: vc.Runtime, class_weight: Any) -> None:
+    with pytest.raises(ValueError, match="class_weight "):
+        vc.LogisticRegression(class_weight=class_weight, device=gpu).fit(X, Y)

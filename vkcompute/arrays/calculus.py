@@ -123,6 +123,8 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     Raises:
         TypeError: `to_begin` or `to_end` has a dtype that does not cast to the array's by "same_kind".
     """
+    if ary.dtype.kind == "b":
+        raise TypeError("ediff1d subtracts numbers; got bools; convert them with .astype(), or use diff")
     found = diff(ravel(ary))
     for each in (to_begin, to_end):
         if each is not None and not np.can_cast(dtype_of(each), ary.dtype, "same_kind"):

@@ -333,6 +333,7 @@ def linspace(
         return found, apply("divide", apply("subtract", stop, start), n_steps if n_steps > 0 else math.nan)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     kind = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
+    start, stop = (float(each) if type(each) is int else each for each in (start, stop))  # also ints above 64 bits
     host, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=kind, axis=axis)
     found = on(device).array(host)
     return (found, step) if retstep else found

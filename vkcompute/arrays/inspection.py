@@ -34,6 +34,8 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     Raises:
         ValueError: the kind is unknown.
     """
+    if dtype is None or kind is None:
+        raise TypeError("isdtype: a dtype and its kind are given; got None")
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
     if not isinstance(kind, str):
@@ -49,6 +51,8 @@ def can_cast(from_: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting =
     Args:
         casting: which conversions are allowed, as in NumPy; "safe" are those without loss.
     """
+    if from_ is None:
+        raise TypeError("can_cast takes an array or a dtype; got None")
     dtype = from_.dtype if type(from_) is Array else np.dtype(from_)
     return bool(np.can_cast(dtype, to, casting))
 

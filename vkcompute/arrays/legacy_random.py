@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.called_names import named_methods
 from vkcompute.arrays.random import Generator
 from vkcompute.arrays.variates import Size
 from vkcompute.runtime.memory.array import Array
 
 
+@named_methods
 class RandomState(Generator):
     """A generator with the names of `numpy.random.RandomState`; its numbers are those of `default_rng`."""
 

@@ -24,6 +24,8 @@ Shape = int | tuple[int, ...]
 
 def _ints(value: Any) -> tuple[int, ...]:
     """Returns one or several ints, given as any sequence, as a tuple."""
+    if isinstance(value, bool):
+        raise TypeError(f"lengths, axes and shifts are integers; got {value}")
     return tuple(map(index, value)) if np.ndim(value) else (index(value),)
 
 

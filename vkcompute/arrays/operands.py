@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Collection, MutableMapping, Sequence
 from functools import wraps
 from itertools import takewhile
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.called_names import add_public, name_caller, named
 from vkcompute.arrays.creation import beside
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
@@ -40,7 +40,8 @@ def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
 def accept_host_data(names: MutableMapping[str, Any]) -> None:
     """Replaces the functions among the names of a module by ones that take data of the host for arrays, too."""
     for name, value in [*names.items()]:
-        if isinstance(value, FunctionType) and not name.startswith("_"):
+        is_ours = isinstance(value, FunctionType) and value.__module__.startswith("vkcompute.")
+        if is_ours and not name.startswith("_"):
             names[name] = _accepting(value)
 
 
@@ -62,42 +63,43 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     target = _written(signature)
     if not (names or integers) and target is None:
-        return function
+        return named(function)
+    add_public(function.__name__)
     leading = [*takewhile(names.__contains__, signature.parameters)]
     fitting = [NUMBERS | {Array} if name in numbers else {Array} for name in leading]
     is_quick = bool(leading) and len(leading) == len(names) and not several
     optional = {name for _, name in integers if signature.parameters[name].annotation != "int"}
 
     @wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         try:
-            return placed(args, named)
+            return placed(args, options)
         except Exception as error:
-            _name_caller(error, function.__name__)
+            name_caller(error, function.__name__)
             shorten_traceback(error)
             raise
 
-    def placed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def placed(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         kinds = [*map(type, args)]
         for at, name in integers:
-            value = args[at] if at < len(args) else named.get(name, 0)
+            value = args[at] if at < len(args) else options.get(name, 0)
             if type(value) is not int and not (value is None and name in optional):
                 _require_integer(function.__name__, name, value)
-        if target is not None and (args or target in named):
-            got = type(args[0] if args else named[target])
+        if target is not None and (args or target in options):
+            got = type(args[0] if args else options[target])
             if got is not Array:
                 rule = f"{function.__name__} writes to {target}, a device array; got {got.__name__}"
                 raise TypeError(f"{rule}; upload it before, with gpu.array(data)")
         fits = (
             is_quick
             and Array in kinds
-            and all(type(named[each]) in fitting_by_name[each] for each in names & named.keys())
+            and all(type(options[each]) in fitting_by_name[each] for each in names & options.keys())
         )
         if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
-            return function(*args, **named)
+            return function(*args, **options)
         if not names:
-            return function(*args, **named)
-        bound = signature.bind(*args, **named)
+            return function(*args, **options)
+        bound = signature.bind(*args, **options)
         given, what = bound.arguments, function.__name__
         values = [*given.values()]
         runtime = _runtime_of(values)
@@ -122,14 +124,6 @@ def _require_integer(function: str, name: str, value: Any) -> None:
         index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # of an array with several elements
         raise TypeError(f"{function}: {name} is an integer; got {value!r}") from None
-
-
-def _name_caller(error: Exception, name: str) -> None:
-    """Prefixes an error's message with the function that was called, if it names another, which that one calls."""
-    text = error.args[0] if type(error) in (TypeError, ValueError, IndexError) and error.args else None
-    named = re.match(r"(\w+)(?:: | takes )", text) if isinstance(text, str) else None
-    if named is not None and named[1] != name:
-        error.args = (f"{name}: {text}", *error.args[1:])
 
 
 def _written(signature: inspect.Signature) -> str | None:

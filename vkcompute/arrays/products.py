@@ -107,6 +107,7 @@ def _generalized(
             x1: Array, x2: Array, out: Array | None = None, *, dtype: npt.DTypeLike | None = None, axes: Any = None,
             casting: Any = "same_kind", order: str = "K", subok: bool = True, **named: Any,
         ) -> Array:  # fmt: skip
+            np.can_cast(x1.dtype, x1.dtype, casting)  # an error for what is no casting
             if dtype is not None:
                 taken(name, x1, x2)
                 wanted = np.dtype(dtype)

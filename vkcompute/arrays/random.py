@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from vkcompute import locks
 from vkcompute.arrays import creation, distributions
+from vkcompute.arrays.called_names import named_methods
 from vkcompute.arrays.contraction import grouped
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import moveaxis
 from vkcompute.arrays.matrix_product import MOST_GROUPS, slices
 from vkcompute.arrays.promotion import default_float, default_int, require_dtype
 from vkcompute.arrays.ufunc import apply, astype, written
-from vkcompute.arrays.variates import Size, Variates, require_in_range
+from vkcompute.arrays.variates import Size, Variates, require_in_range, shown
 from vkcompute.arrays.variates import on_host as _on_host
 from vkcompute.arrays.variates import reals as _reals
 from vkcompute.arrays.variates import shape_for as _shape
@@ -64,6 +65,7 @@ def _restored(seed: np.random.SeedSequence, device: Any, place: int) -> Generato
     return found
 
 
+@named_methods
 class Generator(Variates):
     """Makes arrays of random numbers, by the methods of `numpy.random.Generator`.
 
@@ -175,12 +177,13 @@ class Generator(Variates):
         with np.errstate(all="ignore"):
             span = last - first
         if not np.all(np.isfinite(span)) or max(np.abs(first).max(initial=0), np.abs(last).max(initial=0)) > most:
+            given = f"{shown(low)} and {shown(high)}"
             raise OverflowError(
-                f"uniform: the ends and their distance are finite, and the ends are at most {most:g}; got {low} and "
-                f'{high}; float64 has larger ones: vkcompute.numpy.set_default_dtype("float64")'
+                f"uniform: the ends and their distance are finite, and the ends are at most {most:g}; got {given}; "
+                'float64 has larger ones: vkcompute.numpy.set_default_dtype("float64")'
             )
-        if np.any(span < 0):
-            raise ValueError(f"uniform: low is at most high; got {low} and {high}")
+        if np.any(np.signbit(span)):
+            raise ValueError(f"uniform: low is at most high; got {shown(low)} and {shown(high)}")
         found = self.random(_shape(size, first.shape, last.shape))
         if np.any(span > most):  # the distance overflows, and half of it does not
             return apply("multiply", self._scaled(found, last / 2 - first / 2, first / 2), 2.0)
@@ -257,10 +260,10 @@ class Generator(Variates):
             ValueError: a mean is negative, NaN, or above 2**40.
         """
         runtime = self._runtime()
-        integer, means = default_int(runtime), np.asarray(_on_host(lam), np.float64)
+        integer, means = default_int(runtime), _reals("poisson", lam)
         most = 2.0**40
         if not np.all((means >= 0) & (means <= most)):
-            raise ValueError(f"poisson: means are 0 to {most:g}; got {lam}; larger ones are nearly normal")
+            raise ValueError(f"poisson: means are 0 to {most:g}; got {shown(lam)}; larger ones are nearly normal")
         wholes = np.floor(means)
         given = [np.asarray(wholes.astype(integer)), np.asarray((means - wholes).astype(np.float32))]
         return self._of_parameters(distributions.fill_poisson, size, integer, given)
@@ -273,7 +276,7 @@ class Generator(Variates):
         """
         runtime = self._runtime()
         integer, most = default_int(runtime), 2**40
-        trials, p = np.broadcast_arrays(np.asarray(_on_host(n)), np.asarray(_on_host(p), np.float64))
+        trials, p = np.broadcast_arrays(np.asarray(_on_host(n)), _reals("binomial", p))
         if trials.dtype.kind not in "biu":
             raise TypeError(f"binomial: numbers of trials are integers; got {trials.dtype}")
         if not np.all((trials >= 0) & (trials <= most) & (p >= 0) & (p <= 1)):
@@ -406,12 +409,12 @@ def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple
     """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
     starts, stops = (np.asarray(_on_host(each)) for each in (first, last))
     if any(each.dtype.kind not in "biuO" for each in (starts, stops)):
-        raise TypeError(f"the ends of ranges are integers; got {first!r} and {last!r}")
+        raise TypeError(f"the ends of ranges are integers; got {shown(first)} and {shown(last)}")
     is_empty = starts > stops if endpoint else starts >= stops
     stops = stops if endpoint else np.asarray(stops - 1)
     low, high = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     if np.any(is_empty) or np.any(starts < low) or np.any(stops > high):
-        given = f"integers from {first} to {last}{'' if endpoint else ', without the end'}"
+        given = f"integers from {shown(first)} to {shown(last)}{'' if endpoint else ', without the end'}"
         raise ValueError(f"{given}, of {dtype}: a range is not empty, and lies within {low} to {high}")
     wide = np.uint64 if dtype.kind == "u" else np.int64
     bits = [np.asarray(each.astype(wide)).view(np.uint64) for each in (starts, stops)]
@@ -429,7 +432,7 @@ def _require_positive(name: str, value: Any) -> None:
     """Raises ValueError if a parameter is negative, -0.0 included as in NumPy, or NaN."""
     found = _reals(name, value)
     if np.any(np.isnan(found) | np.signbit(found)):
-        raise ValueError(f"{name} is not negative; got {value}")
+        raise ValueError(f"{name} is not negative; got {shown(value)}")
 
 
 def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
@@ -437,7 +440,7 @@ def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
     found, limits = _reals(name, value), np.finfo(np.float32)
     if not np.all((found > 0 if positive else ~np.signbit(found)) & (found <= limits.max)):
         rule = f"{name}: parameters are {'positive' if positive else 'not negative'}, and at most {limits.max:g}"
-        raise ValueError(f"{rule}; got {value}")
+        raise ValueError(f"{rule}; got {shown(value)}")
     return np.asarray(np.where(found > 0, np.maximum(found, limits.tiny), 0).astype(np.float32))
 
 

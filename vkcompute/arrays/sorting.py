@@ -26,6 +26,7 @@ from vkcompute.runtime.memory.array import Array, empty_result
 
 _in_row = Elementwise("at % n", "at, n")
 _either = Elementwise("a | b", "a, b")
+_nan_of_both = Elementwise("other if isnan(other) else part", "part, other")
 
 
 def _last(x: Array, axis: int) -> Array:
@@ -162,8 +163,11 @@ def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
     marks = temporary(ordered.runtime, n, np.int32)
     if ordered.dtype.kind == "c":
         others = temporary(ordered.runtime, n, np.int32)
-        launch(_mark_first, n, flat(ordered.real), marks, n, int(equal_nan))
-        launch(_mark_first, n, flat(ordered.imag), others, n, int(equal_nan))
+        real, imag = flat(ordered.real), flat(ordered.imag)
+        if equal_nan:  # NaN in one part is NaN in both
+            real, imag = _nan_of_both(real, imag), _nan_of_both(imag, real)
+        launch(_mark_first, n, real, marks, n, int(equal_nan))
+        launch(_mark_first, n, imag, others, n, int(equal_nan))
         _either(marks, others, out=marks)
     else:
         launch(_mark_first, n, ordered, marks, n, int(equal_nan))

@@ -164,7 +164,10 @@ def _check_places(x: Array, kth: Any, axis: int | None, kind: str) -> None:
     if kind != "introselect":
         raise ValueError(f"the kind of a partition is 'introselect'; got {kind!r}")
     n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
-    for k in np.ravel(np.asarray(kth)).tolist():
+    places = np.asarray(kth.numpy() if type(kth) is Array else kth)
+    if places.dtype.kind not in "iu" or places.ndim > 1:
+        raise TypeError(f"partition: kth is an integer, or several; got {kth!r}")
+    for k in places.reshape(-1).tolist():
         if not -n <= k < n:
             raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
+from vkcompute.arrays.called_names import add_public, name_caller, named_methods
 from vkcompute.arrays.creation import Casting, asarray, in_order
 from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
 from vkcompute.arrays.manipulation import concat, reshape
@@ -50,6 +51,7 @@ def _signature(names: Sequence[str]) -> Signature:
 
 def function_of_elements(name: str, row: str) -> Ufunc:
     """Makes the function of this name that computes a row of the table, with its methods and documentation."""
+    add_public(name)
     kind: type[Ufunc] = BinaryUfunc if FUNCTIONS[row].arity == 2 else UnaryUfunc
     found = kind(name, row)
     found.__signature__ = _signature(["x1", "x2"] if found.nin == 2 else ["x"])  # type: ignore[attr-defined]
@@ -91,15 +93,30 @@ class Ufunc:
         Raises:
             TypeError, ValueError, OverflowError, MissingFeature: as the operators of arrays.
         """
+        try:
+            has_options = out is not None or where is not True or dtype is not None or order != "K"
+            if has_options or casting != "same_kind" or len(operands) != self.nin:
+                return self._with_options(operands, out, where, dtype, casting, order)
+            kinds = {*map(type, operands)}
+            if Array not in kinds or not kinds <= _OPERANDS:
+                operands = tuple(on_device(self.__name__, operands))
+            return apply(self._row, *operands)
+        except Exception as error:
+            name_caller(error, self.__name__)
+            raise
+
+    def _with_options(
+        self, operands: tuple[Any, ...], out: Any, where: Any, dtype: npt.DTypeLike | None, casting: Casting,
+        order: str | None,
+    ) -> Array:  # fmt: skip
+        """Applies the function with options that are not the default ones."""
         if len(operands) == self.nin + 1 and out is None:
             *operands, out = operands  # type: ignore[assignment]
         if type(out) is tuple and len(out) == 1:
             (out,) = out
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
-        kinds = {*map(type, operands)}
-        if Array not in kinds or not kinds <= _OPERANDS:
-            operands = tuple(on_device(self.__name__, operands))
+        operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
             operands = self._in_dtype(operands, np.dtype(dtype), casting)
         found = apply(self._row, *operands)
@@ -151,6 +168,7 @@ class Ufunc:
 _OPERANDS = NUMBERS | {Array}
 
 
+@named_methods
 class BinaryUfunc(Ufunc):
     """A function of two elements, and its uses along axes."""
 
@@ -211,7 +229,7 @@ class BinaryUfunc(Ufunc):
         axes = reduced_axes(self.__name__, array.ndim, axis)
         if where is not True:
             neutral = np.array(self.identity).astype(array.dtype)[()]  # -1, of all bits, also of unsigned integers
-            array = choose(asarray(where, np.bool_, device=array.runtime), array, neutral)
+            array = choose(reductions.mask_of(where, array), array, neutral)
         wide = astype(array, np.int32) if array.dtype.kind == "b" else array
         found = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
         found = astype(found, np.bool_) if array.dtype.kind == "b" else found
@@ -234,8 +252,13 @@ class BinaryUfunc(Ufunc):
             return written(concat(self._steps(array, at, dtype), axis=at), out)
         return written(scanned(array, _SCANS[self._row], axis_of(self.__name__, array.ndim, axis), dtype), out)
 
-    def _steps(self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None) -> list[Array]:
-        """Returns the partial results along an axis, which is kept: one per element, and one for `initial`."""
+    def _steps(
+        self, array: Array, axis: int, dtype: npt.DTypeLike | None, initial: Any = None, where: Array | None = None
+    ) -> list[Array]:
+        """Returns the partial results along an axis, which is kept: one per element, and one for `initial`.
+
+        Elements where `where`, of the array's shape, is false are left out.
+        """
         if self._row.startswith("logical_"):
             array = astype(array, np.bool_)
         if self._function.gives_bools and array.dtype.kind != "b":
@@ -249,26 +272,32 @@ class BinaryUfunc(Ufunc):
         if initial is not None:
             parts.insert(0, astype(asarray(initial, device=array.runtime), result).broadcast_to(shape))
         found = [astype(each, result) for each in parts[:1]]
-        for each in parts[1:]:
-            found.append(self(found[-1], each, dtype=dtype))
+        for k, each in enumerate(parts[1:]):
+            step = self(found[-1], each, dtype=dtype)
+            found.append(step if where is None else choose(where[_at_axis(axis, slice(k, k + 1))], step, found[-1]))
         return found or [temporary(array.runtime, (*array.shape[:axis], 0, *array.shape[axis + 1 :]), result)]
 
     def _folded(
-        self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None, **others: Any
-    ) -> Array:
+        self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None,
+        where: Any = True,
+    ) -> Array:  # fmt: skip
         """Returns the elements combined one after the other along axes, after `initial` or the neutral element."""
-        if others:
-            raise TypeError(f"{self.__name__}.reduce takes no {', '.join(others)}=; pass the elements that count")
         axes = reduced_axes(self.__name__, array.ndim, axis)
         if len(axes) > 1 and not self._function.commutative:
             raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
         initial = self.identity if initial is None else initial
         if initial is None and not reductions.all_axes_have_elements(array, axes):
             raise ValueError(f"{self.__name__}.reduce takes at least one element; the array has shape {array.shape}")
+        if initial is None and where is not True:
+            raise ValueError(f"{self.__name__}.reduce has no neutral element, so that where= needs initial=; got none")
         rest = [at for at in range(array.ndim) if at not in axes]
         lengths = [array.shape[at] for at in rest]
-        lines = reshape(array.transpose((*rest, *axes)), (*lengths, math.prod([array.shape[at] for at in axes])))
-        found = self._steps(lines, len(rest), dtype, initial)[-1]
+        shape = (*lengths, math.prod([array.shape[at] for at in axes]))
+        lines = reshape(array.transpose((*rest, *axes)), shape)
+        mask = reductions.mask_of(where, array)
+        if mask is not True:
+            mask = reshape(mask.broadcast_to(array.shape).transpose((*rest, *axes)), shape)
+        found = self._steps(lines, len(rest), dtype, initial, None if mask is True else mask)[-1]
         kept = [1 if at in axes else n for at, n in enumerate(array.shape)]
         return reshape(found, tuple(kept if keepdims else lengths))
 
@@ -287,6 +316,7 @@ class BinaryUfunc(Ufunc):
         Raises:
             TypeError: the result is of a higher kind than the array.
         """
+        _require_array(array)
         given = values if type(values) is Array else _values(self.__name__, values, array)
         if self._row in _MODULAR and given.dtype.kind in "iu" and array.dtype.kind in "iu":
             given = astype(given, array.dtype)
@@ -334,6 +364,7 @@ def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:
     return (slice(None),) * axis + (item,)
 
 
+@named_methods
 class UnaryUfunc(Ufunc):
     """A function of one element, and its use at indices."""
 
@@ -343,7 +374,14 @@ class UnaryUfunc(Ufunc):
         Raises:
             TypeError: the result is of a higher kind than the array.
         """
+        _require_array(array)
         _combine_at(self._row, array, indices)
+
+
+def _require_array(array: Any) -> None:
+    """Raises TypeError for what is no device array, and so cannot be changed."""
+    if type(array) is not Array:
+        raise TypeError(f"at changes a device array; got {type(array).__name__}; upload it before, with gpu.array(x)")
 
 
 def _values(name: str, values: Any, array: Array) -> Array:

@@ -225,8 +225,9 @@ def _variance(
     """Returns the variance, in the dtype in which it is computed for `out`, which it does not write."""
     a = checked("var", a)
     where = mask_of(where, a)
-    if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise TypeError(f"a variance is of a float dtype; got dtype={np.dtype(dtype)}; convert it with .astype()")
+    if dtype is not None and np.dtype(dtype).kind not in ("fc" if a.dtype.kind == "c" else "f"):
+        rule = f"a variance of {a.dtype} is of a float dtype; got dtype={np.dtype(dtype)}"
+        raise TypeError(f"{rule}; convert it with .astype()")
     axes = axes_of("var", a.ndim, axis)
     n: Any = math.prod([a.shape[at] for at in axes])
     dtype = dtype_with_mean(a, mean, dtype, out)
@@ -265,7 +266,7 @@ def distances(a: Array, mean: Operand, dtype: np.dtype[Any]) -> Array:
     wide = wide_float(promoted(a.runtime, dtype, floating(a.dtype)))
     difference = apply("subtract", astype(a, wide) if a.dtype != wide else a, mean)
     if difference.dtype.kind == "c" and a.dtype.kind != "c":
-        raise TypeError(f"the mean of real numbers is real; got mean={mean!r}, of {a.dtype}")
+        raise TypeError(f"the mean of real numbers is real; got one of {kind_of(mean)} for {a.dtype}")
     if difference.shape != a.shape:
         raise ValueError(f"mean= broadcasts to the array's shape {a.shape}; got one of shape {np.shape(mean)}")
     return difference

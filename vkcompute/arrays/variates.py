@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vkcompute.arrays.called_names import named_methods
 from vkcompute.arrays.gather import take_along_axis
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import ravel
@@ -35,11 +37,17 @@ def shape_of(parameter: Any) -> tuple[int, ...]:
     return parameter.shape if type(parameter) is Array else np.shape(parameter)
 
 
+def shown(value: Any) -> str:
+    """Returns a parameter as one line of an error."""
+    text = " ".join(str(on_host(value)).split())
+    return text if len(text) < 80 else f"{type(value).__name__} of shape {shape_of(value)}"
+
+
 def reals(name: str, value: Any) -> HostArray:
     """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
     found = np.asarray(float(value) if type(value) is int else on_host(value))  # ints above 64 bits included
     if found.dtype.kind not in "biuf":
-        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {value!r}")
+        raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {shown(value)}")
     return np.asarray(found, np.float64)
 
 
@@ -48,7 +56,7 @@ def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
     given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), np.finfo(dtype).max
     if np.any((given > most) & np.isfinite(given)):
         raise OverflowError(
-            f"a random distribution of {dtype} has parameters up to {most:g}; got {value}; for larger "
+            f"a random distribution of {dtype} has parameters up to {most:g}; got {shown(value)}; for larger "
             'ones, vkcompute.numpy.set_default_dtype("float64")'
         )
 
@@ -64,8 +72,8 @@ def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     return found
 
 
-def _checked(name: str, *, positive: bool = True, least: float = 0.0, most: float = np.inf, **given: Any) -> None:
-    """Checks parameters: numbers above `least`, or at least `least`, and at most `most`.
+def _checked(name: str, *, positive: bool = True, most: float = np.inf, **given: Any) -> None:
+    """Checks parameters: numbers that are positive, or not negative (-0.0 included, as in NumPy), and at most `most`.
 
     Raises:
         TypeError: one is no real number.
@@ -73,12 +81,26 @@ def _checked(name: str, *, positive: bool = True, least: float = 0.0, most: floa
     """
     for key, value in given.items():
         numbers = reals(name, value)
-        fits = (numbers > least if positive else numbers >= least) & (numbers <= most)
+        fits = (numbers > 0 if positive else ~np.signbit(numbers)) & (numbers <= most)
         if not fits.all():
             limit = "" if most == np.inf else f" and at most {most:g}"
-            raise ValueError(f"{name}: {key} is {'above' if positive else 'at least'} {least:g}{limit}; got {value}")
+            rule = f"{name}: {key} is {'above 0' if positive else 'not negative'}{limit}"
+            raise ValueError(f"{rule}; got {shown(value)}")
 
 
+def _limited(name: str, df: Any) -> HostArray:
+    """Returns degrees of freedom in float64.
+
+    Raises:
+        ValueError: one exceeds the largest float32, of which the variates are.
+    """
+    degrees, most = reals(name, df), float(np.finfo(np.float32).max)
+    if np.any(degrees > most):
+        raise ValueError(f"{name}: degrees of freedom are at most {most:g}; got {shown(df)}")
+    return degrees
+
+
+@named_methods
 class Variates:
     """The part of a generator whose methods are functions of other distributions.
 
@@ -106,9 +128,18 @@ class Variates:
             return value if value.dtype == default_float() else astype(value, default_float())
         return float(value) if np.ndim(value) == 0 else self._runtime().array(np.asarray(value, default_float()))
 
-    def _degrees(self, df: Any) -> Any:
-        """Returns degrees of freedom by which a chi-squared variate is divided, of at least the smallest float32."""
-        return self._given(np.maximum(reals("chisquare", df), np.finfo(np.float32).tiny))
+    def _log_gamma(self, shapes: HostArray, size: tuple[int, ...]) -> Any:
+        """Returns the logarithms of gamma variates, which are finite where the variates are too small for a float.
+
+        G. Marsaglia, W. Tsang: A simple method for generating gamma variables. 2000. Section 6.
+        """
+        waits = apply("divide", self.standard_exponential(size), self._given(shapes))
+        return apply("subtract", apply("log", self.standard_gamma(shapes + 1, size)), waits)
+
+    def _log_mean_square(self, df: HostArray, size: tuple[int, ...], more: Any = 0) -> Any:
+        """Returns the logarithms of chi-squared variates of `df` + 2 `more`, divided by `df`."""
+        halves = np.maximum(df / 2, np.finfo(np.float32).tiny)
+        return apply("subtract", self._log_gamma(np.asarray(halves + more), size), self._given(np.log(halves)))
 
     def _exponentials(self, size: Size, *parameters: Any) -> Any:
         """Returns exponential variates of mean 1, of the shape of results."""
@@ -165,8 +196,8 @@ class Variates:
         """Returns floats of Student's distribution of `df` degrees of freedom."""
         _checked("standard_t", df=df)
         shape = shape_for(size, shape_of(df))
-        squares = apply("divide", self.chisquare(df, shape), self._degrees(df))
-        return apply("divide", self.standard_normal(shape), apply("sqrt", squares))
+        root = apply("exp", apply("multiply", self._log_mean_square(_limited("standard_t", df), shape), -0.5))
+        return apply("multiply", self.standard_normal(shape), root)
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> Array:
         """Returns floats of Fisher's distribution of so many degrees of freedom."""
@@ -178,17 +209,23 @@ class Variates:
         _checked("noncentral_chisquare", df=df)
         _checked("noncentral_chisquare", positive=False, nonc=nonc)
         shape = shape_for(size, shape_of(df), shape_of(nonc))
-        more = self.poisson(np.asarray(on_host(nonc)) / 2, shape).numpy() if np.any(on_host(nonc)) else 0
-        found: Array = self.chisquare(np.asarray(on_host(df)) + 2.0 * more, shape)
+        degrees = _limited("noncentral_chisquare", df)
+        found: Array = self.chisquare(degrees + 2.0 * self._more(nonc, shape), shape)
         return found
+
+    def _more(self, nonc: Any, shape: tuple[int, ...]) -> Any:
+        """Returns how many pairs of degrees of freedom a squared mean adds to chi-squared variates."""
+        means = reals("noncentral_chisquare", nonc)
+        return self.poisson(means / 2, shape).numpy() if means.any() else 0
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Array:
         """Returns quotients of mean squares, the first of `noncentral_chisquare`."""
         _checked("noncentral_f", dfnum=dfnum, dfden=dfden)
         _checked("noncentral_f", positive=False, nonc=nonc)
         shape = shape_for(size, *map(shape_of, (dfnum, dfden, nonc)))
-        above = apply("divide", self.noncentral_chisquare(dfnum, nonc, shape), self._degrees(dfnum))
-        return apply("divide", above, apply("divide", self.chisquare(dfden, shape), self._degrees(dfden)))
+        above, below = (_limited("noncentral_f", each) for each in (dfnum, dfden))
+        one, other = self._log_mean_square(above, shape, self._more(nonc, shape)), self._log_mean_square(below, shape)
+        return apply("exp", apply("subtract", one, other))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> Array:
         """Returns floats whose density rises from `left` to `mode`, and falls to `right`.
@@ -198,7 +235,10 @@ class Variates:
         """
         low, top, high = (reals("triangular", each) for each in (left, mode, right))
         if not np.all((low <= top) & (top <= high) & (low < high)):
-            raise ValueError(f"triangular: left <= mode <= right, and left < right; got {left}, {mode}, {right}")
+            given = ", ".join(map(shown, (left, mode, right)))
+            raise ValueError(f"triangular: left <= mode <= right, and left < right; got {given}")
+        for each in (left, right):
+            require_in_range(default_float(), each)
         uniform = self.random(shape_for(size, low.shape, top.shape, high.shape))
         half = high / 2 - low / 2  # of the width, which may be beyond the range of floats
         rises = (top / 2 - low / 2) / half
@@ -318,7 +358,7 @@ class Variates:
 
     def bytes(self, length: int) -> bytes:
         """Returns random bytes, of Python."""
-        return bytes(self.integers(0, 256, length, np.uint8).numpy().tobytes())
+        return bytes(self.integers(0, 256, index(length), np.uint8).numpy().tobytes())
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Array | None = None) -> Array:
         """Returns the elements in random order along an axis, another one for each line; without an axis, of all."""

@@ -63,19 +63,19 @@ def _add_parameters(parser: Parser) -> None:
     group = parser.add_argument_group("training")
     add = group.add_argument
     positive, not_negative = number(0, inclusive=False), number(0, inclusive=True)
-    add("--learning-rate", metavar="X", type=positive, default=0.1, help="length of a step (default: %(default)s)")
+    add("--learning-rate", metavar="X", type=positive, help="train by gradient descent, with steps of this length")
     add(
         "--max-iter",
         metavar="N",
         type=whole(1),
         default=100,
-        help="passes over the rows (default: %(default)s)",
+        help="iterations of L-BFGS, or passes of gradient descent over the rows (default: %(default)s)",
     )
-    add(
-        "--alpha", metavar="X", type=not_negative, default=0.0, help="strength of the L2 penalty (default: %(default)s)"
-    )
-    add("--tol", metavar="X", type=not_negative, help="stop when the loss no longer falls by X (default: never)")
-    add("--batch-size", metavar="N", type=whole(1), help="rows per step (default: all of them)")
+    text = "strength of the L2 penalty beside the mean loss (default: 1 per row; 0 for gradient descent)"
+    add("--alpha", metavar="X", type=not_negative, help=text)
+    text = "stop when no derivative exceeds X (default: 1e-4), or, in gradient descent, the loss no longer falls by X"
+    add("--tol", metavar="X", type=not_negative, help=text)
+    add("--batch-size", metavar="N", type=whole(1), help="train by gradient descent, with so many rows per step")
     add(
         "--seed",
         metavar="N",
@@ -106,11 +106,12 @@ def _train(args: argparse.Namespace) -> int:
         _require_plot(args.plot)
 
     from vkcompute.cli import table
-    from vkcompute.cli.regression import regress
+    from vkcompute.cli.regression import regress, solver_of
     from vkcompute.runtime.runtime import Runtime
 
     data = table.read(args.data, target=args.target, ignore=args.ignore)
-    progress_bar = interruption.progress_bar("train", unit=" epochs", quiet=args.quiet)
+    unit = "epoch" if solver_of(args) == "gradient" else "iteration"
+    progress_bar = interruption.progress_bar("train", unit=f" {unit}s", quiet=args.quiet)
     with Runtime(args.device) as runtime, progress_bar as update:
         result = regress(data, args, runtime, lambda done: update(done, args.max_iter))
         device = runtime.device.name
@@ -119,16 +120,16 @@ def _train(args: argparse.Namespace) -> int:
     if args.plot is not None:
         title = f"Logistic regression of {args.target} on {terminal.count(result.n_train, 'row')}"
         with disk.replacing(args.plot) as temporary:
-            _draw(temporary, result.model.loss_curve_, title)
+            _draw(temporary, result.model.loss_curve_, title, unit)
     if not args.quiet:
-        terminal.write(_trained(args, result, device))
+        terminal.write(_trained(args, result, device, unit))
     return 0
 
 
-def _trained(args: argparse.Namespace, result: Result, device: str) -> str:
+def _trained(args: argparse.Namespace, result: Result, device: str, unit: str) -> str:
     classes = [f"{label} ({count:,})" for label, count in result.class_counts.items()]
     counts = [terminal.count(result.n_train + result.n_test, "row"), terminal.count(result.n_features, "feature")]
-    made = f"{terminal.count(result.model.n_iter_[0], 'epoch')} in {result.seconds:.3g} s"
+    made = f"{terminal.count(result.model.n_iter_[0], unit)} in {result.seconds:.3g} s"
     held_out = [f"{result.accuracy[1]:.4f} held out"] if result.n_test else []
     held_out_loss = [f"{result.log_loss[1]:.4f} held out"] if result.n_test else []
     rows = [terminal.count(result.n_train, "row"), *([f"{result.n_test:,} held out"] if result.n_test else [])]
@@ -241,8 +242,8 @@ def _require_plot(path: str) -> None:
         raise ValueError(f"--plot {path}: the file name must end in one of {', '.join(_PLOT_SUFFIXES)}")
 
 
-def _draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
-    """Draws the loss per epoch to `path`, in the format of its suffix."""
+def _draw(path: Path, losses: npt.NDArray[Any], title: str, unit: str) -> None:
+    """Draws the loss per iteration or epoch to `path`, in the format of its suffix."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -250,12 +251,12 @@ def _draw(path: Path, losses: npt.NDArray[Any], title: str) -> None:
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    epochs = range(1, len(losses) + 1)
-    axes.plot(epochs, losses, linewidth=1.8, marker="" if len(losses) > _MAX_MARKERS else ".")
-    outcome = f"loss {losses[-1]:.4g} after {terminal.count(len(losses), 'epoch')}"
+    steps = range(1, len(losses) + 1)
+    axes.plot(steps, losses, linewidth=1.8, marker="" if len(losses) > _MAX_MARKERS else ".")
+    outcome = f"loss {losses[-1]:.4g} after {terminal.count(len(losses), unit)}"
     # Dollar signs in a column's name are not math.
     axes.set_title(f"{terminal.truncate(title, _TITLE_COLUMNS)}\n{outcome}", parse_math=False)
-    axes.set_xlabel("epoch")
+    axes.set_xlabel(unit)
     axes.set_ylabel("loss (cross-entropy and penalty)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)

@@ -44,7 +44,7 @@ class Result:
 def regress(
     table: Table, args: argparse.Namespace, runtime: Runtime, progress: Callable[[int], None] | None = None
 ) -> Result:
-    """Trains by the command's arguments. `progress` is called with the number of epochs completed.
+    """Trains by the command's arguments. `progress` is called with the number of iterations or epochs completed.
 
     Raises:
         DataError: the target has one class, or few rows per class, or a number exceeds float32.
@@ -72,6 +72,11 @@ def regress(
     )
 
 
+def solver_of(args: argparse.Namespace) -> str:
+    """Returns the solver: gradient descent if one of its options is given, else L-BFGS."""
+    return "lbfgs" if args.learning_rate is None and args.batch_size is None else "gradient"
+
+
 def _fitted(
     rows: HostArray,
     codes: HostArray,
@@ -84,12 +89,13 @@ def _fitted(
     `codes` are the numbers of the rows' classes, and the model's classes here: those in a file may be fractions, which
     `fit` rejects.
     """
+    solver = solver_of(args)
     model = LogisticRegression(
-        solver="gradient",
+        solver=solver,
         learning_rate=args.learning_rate,
         max_iter=args.max_iter,
-        alpha=args.alpha,
-        tol=args.tol,
+        alpha=0.0 if args.alpha is None and solver == "gradient" else args.alpha,
+        tol=1e-4 if args.tol is None and solver == "lbfgs" else args.tol,
         batch_size=args.batch_size,
         random_state=args.seed,
         device=runtime,

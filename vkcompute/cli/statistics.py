@@ -7,6 +7,7 @@ import logging
 import os
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.cli import terminal
@@ -130,19 +131,20 @@ def _shader(args: argparse.Namespace, kernel: PythonKernel | Launched) -> Shader
         text = block_programs.signature_of(_function_of(kernel).__name__, args.signature)
     except ValueError as error:
         return error
-    return block_programs.shader(kernel, text, _target(args))
+    return block_programs.shader(kernel, text, _target(args.on, args.device))
 
 
-def _target(args: argparse.Namespace) -> Any:
-    """The target of block programs: of a family of GPUs, or of the device."""
-    if args.on is not None:
+@cache
+def _target(on: str | None, device: str | None) -> Any:
+    """The target of block programs: of a family of GPUs, or of the device, which is opened once."""
+    if on is not None:
         from vkcompute.cli.block_programs import ON_AMD
 
         return ON_AMD
     from vkcompute.runtime.runtime import Runtime
     from vkcompute.tile.device import block_target
 
-    with Runtime(args.device) as runtime:
+    with Runtime(device) as runtime:
         return block_target(runtime)
 
 

@@ -121,7 +121,10 @@ def run(command: Sequence[str], text: str = "") -> tuple[int, str]:
     except OSError as error:  # e.g. not the format of this machine's executables
         raise CompileError(f"{command[0]} cannot be run: {error.strerror}; use another compiler") from error
     if len(done.output) > _MAX_LOG_NBYTES:
-        raise CompileError(f"{command[0]} wrote more than {_MAX_LOG_NBYTES >> 20} MiB of messages and was stopped")
+        raise CompileError(
+            f"{command[0]} wrote more than {_MAX_LOG_NBYTES >> 20} MiB of messages and was stopped; run it by hand, "
+            "and correct what the first of them name"
+        )
     if done.problem:
         raise CompileError(
             f"{command[0]} exceeded {limits.timeout_s:g} s and was stopped; {_TIME_LIMIT} sets the limit"

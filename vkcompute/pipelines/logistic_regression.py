@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,6 +66,8 @@ class LogisticRegression(Estimator):
         batch_size: rows per step of gradient descent. None means all rows: one step per epoch. Otherwise each epoch
             uses the rows in a new random order, and its last batch may be smaller.
         n_iter_no_change: see `tol`.
+        class_weight: a dict with a weight per label, 1 for those that it lacks, by which the weights of the rows are
+            multiplied. "balanced" gives each class the same sum of weights.
         device: a `Runtime` or a `DeviceGroup`. A device's index, part of its name, or a list of these is opened for
             each fit. None means that of arrays made without a device. The devices of a group share the rows, by speeds
             measured in the first epochs. Only `fit` uses the device: predictions take the host less time than a copy.
@@ -96,12 +98,13 @@ class LogisticRegression(Estimator):
         learning_rate: float | None = None,
         batch_size: int | None = None,
         n_iter_no_change: int = 5,
+        class_weight: Mapping[Any, float] | str | None = None,
         device: Runtime | DeviceGroup | Sequence[Runtime | int | str] | int | str | None = None,
     ) -> None:
         self.penalty, self.C, self.tol, self.fit_intercept = penalty, C, tol, fit_intercept
         self.random_state, self.solver, self.max_iter, self.warm_start = random_state, solver, max_iter, warm_start
         self.alpha, self.learning_rate, self.batch_size = alpha, learning_rate, batch_size
-        self.n_iter_no_change, self.device = n_iter_no_change, device
+        self.n_iter_no_change, self.class_weight, self.device = n_iter_no_change, class_weight, device
 
     def fit(
         self: _Self,
@@ -136,10 +139,10 @@ class LogisticRegression(Estimator):
         names = inputs.feature_names(X)
         table = inputs.checked_table(X, name, as_float32=True)
         classes, codes = inputs.checked_labels(y, len(table), name)
-        weights = inputs.checked_weights(sample_weight, codes)
         coef, intercept = self._start(len(classes), table.shape[1], coef_init, intercept_init)
-        with progress_bar(progress, name, "epochs", self.max_iter) as update:
-            settings = settings_from(self, weights, inputs.total_weight(sample_weight, len(table)), update)
+        weights, total = self._weights(sample_weight, classes, codes)
+        with progress_bar(progress, name, self._unit, self.max_iter) as update:
+            settings = settings_from(self, weights, total, update)
             with self._training(table, len(classes), settings.solver) as train:
                 outcome = train(table, inputs.targets_of(codes, weights), settings, coef, intercept)
         self._keep(outcome, classes, names)
@@ -161,11 +164,22 @@ class LogisticRegression(Estimator):
             raise ValueError(
                 f"Dask arrays are trained on with two classes; got {len(classes)}; pass X.compute() for more of them"
             )
-        weights = inputs.checked_weights(sample_weight, codes)
+        weights, total = self._weights(sample_weight, classes, codes)
         coef, intercept = self._start(2, X.shape[1], coef_init, intercept_init)
-        with progress_bar(progress, type(self).__name__, "epochs", self.max_iter) as update:
-            settings = settings_from(self, weights, inputs.total_weight(sample_weight, len(codes)), update)
+        with progress_bar(progress, type(self).__name__, self._unit, self.max_iter) as update:
+            settings = settings_from(self, weights, total, update)
             return train_chunked(X, inputs.targets_of(codes, weights), settings, coef, intercept), classes
+
+    @property
+    def _unit(self) -> str:
+        """The noun of what a progress bar counts."""
+        return "iterations" if self.solver == "lbfgs" else "epochs"
+
+    def _weights(self, sample_weight: Any, classes: HostArray, codes: HostArray) -> tuple[Any, float]:
+        """Returns the weights of the rows, scaled, and the sum of those before; a class's weight is a factor."""
+        if self.class_weight is not None:
+            sample_weight = inputs.with_class_weights(self.class_weight, sample_weight, classes, codes)
+        return inputs.checked_weights(sample_weight, codes), inputs.total_weight(sample_weight, len(codes))
 
     @contextmanager
     def _training(self, table: HostArray, n_classes: int, solver: str) -> Iterator[Callable[..., Outcome]]:
@@ -251,7 +265,7 @@ class LogisticRegression(Estimator):
                 stacklevel=3,
             )
         elif self.tol is not None and not outcome.converged:
-            name, unit = ("lbfgs", "iterations") if self.solver == "lbfgs" else ("gradient descent", "epochs")
+            name, unit = "lbfgs" if self.solver == "lbfgs" else "gradient descent", self._unit
             more = f"increase max_iter={self.max_iter}, or scale the features, with StandardScaler"
             warnings.warn(
                 f"{name} failed to converge after {n_epochs} {unit}: {outcome.remedy or more}",

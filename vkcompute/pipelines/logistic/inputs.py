@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,32 @@ def checked_weights(sample_weight: Any, codes: HostArray) -> Floats:
     _, exponent = np.frexp(np.max(weights))
     scaled: Floats = np.ldexp(weights, 1 - exponent).astype(np.float32)
     return scaled
+
+
+def with_class_weights(class_weight: Any, sample_weight: Any, classes: HostArray, codes: HostArray) -> HostArray:
+    """Returns the weights of the rows, 1 each by default, multiplied by those of their classes, as in scikit-learn.
+
+    Args:
+        class_weight: a dict of weights by label, or "balanced".
+
+    Raises:
+        ValueError: it is neither, has a label that no row has, or a weight that is negative or not finite.
+    """
+    weights = np.ones(len(codes)) if sample_weight is None else row_weights(sample_weight, len(codes)).astype(float)
+    numbers = codes.astype(np.intp)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(numbers, weights, len(classes)) * len(classes)
+        factors = np.divide(weights.sum(), totals, out=np.zeros(len(classes)), where=totals > 0)
+    elif isinstance(class_weight, Mapping):
+        labels = classes.tolist()
+        if unknown := [each for each in class_weight if each not in labels]:
+            raise ValueError(f"class_weight has a weight per class, {labels}; got one of {unknown[0]!r}")
+        factors = np.array([class_weight.get(each, 1.0) for each in labels], np.float64)
+        if not (np.isfinite(factors).all() and (factors >= 0).all()):
+            raise ValueError(f"class_weight has weights that are finite and not negative; got {class_weight!r}")
+    else:
+        raise ValueError(f'class_weight is a dict of weights by label, "balanced" or None; got {class_weight!r}')
+    return np.asarray(weights * factors[numbers])
 
 
 def total_weight(sample_weight: Any, n_rows: int) -> float:

@@ -17,9 +17,12 @@ Shape = tuple[int, ...]
 def lengths(shape: int | Sequence[int]) -> Shape:
     """Converts one length or several to a shape; raises TypeError if one is not an integer."""
     try:
-        if isinstance(shape, (bool, np.bool_, dict, set)):
+        if isinstance(shape, (bool, np.bool_, dict, set, str, bytes)):
             raise TypeError
-        return tuple(to_int(n) for n in (shape if np.iterable(shape) else (shape,)))
+        given = tuple(shape) if np.iterable(shape) else (shape,)
+        if bool in map(type, given):
+            raise TypeError
+        return tuple(map(to_int, given))
     except TypeError:
         raise TypeError(f"a shape is an integer or a tuple of integers; got {shape!r}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import TypeVar
 
 from vkcompute import deferred_calls
@@ -24,6 +25,7 @@ class CompletionCallback:
 
     Attributes:
         tasks: (queue, task) of those that write the buffer, and of those that depend on them: they fail together.
+        thread: the one that launches them.
         launched: True once everything that writes the buffer has been launched.
         called, error: True once the callback has run, and what it returned or raised.
     """
@@ -31,6 +33,7 @@ class CompletionCallback:
     buffer: Buffer
     callback: Callback
     tasks: dict[tuple[int, int], None] = field(default_factory=dict)
+    thread: int = field(default_factory=get_ident)
     launched: bool = False
     called: bool = False
     error: BaseException | None = None
@@ -102,7 +105,8 @@ class CompletionCallbacks(list[CompletionCallback]):
         if not entry.called:
             failed = failure_of(self._queues, entry.whole) is not None
             try:
-                entry.error = None if failed else entry.callback()
+                with deferred_calls.on_behalf_of(entry.thread):
+                    entry.error = None if failed else entry.callback()
             except BaseException as caught:  # its result is lost
                 entry.error = caught
                 raise

@@ -321,7 +321,8 @@ def _store(returned: object, sinks: Sequence[Array]) -> None:
         if not isinstance(result, Array) or result is sink:
             continue
         if result.shape != sink.shape:
-            raise ValueError(f"work returns an array of the sink's shape, {sink.shape}; got {result.shape}")
+            rule = f"work returns an array of the sink's shape, {sink.shape}; got {result.shape}"
+            raise ValueError(f"{rule}; reshape it, or pass a sink of its shape")
         if not np.can_cast(result.dtype, sink.dtype, "same_kind"):
             raise TypeError(
                 f"work returns an array of {result.dtype}, and its sink has {sink.dtype}; convert it, as "
