@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from vkcompute import tile  # noqa: E402
 from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
+from vkcompute.blocks.launching.program import JITFunction  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.jit.compilation.build import CompileOptions, optimized  # noqa: E402
@@ -40,9 +41,9 @@ from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
-from vkcompute.nn import rows as line_programs  # noqa: E402
 from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
 from vkcompute.nn.linear import LINEAR  # noqa: E402
+from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
@@ -188,17 +189,18 @@ def matrix_product() -> Shader:
 
 def functions_of_networks() -> Iterator[Shader]:
     """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
-    lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
-    normal = 1e-5, *lines
+    block: dict[str, Any] = {"ROWS": 1, "LENGTH": 1024, "COLUMNS": 1, "WHOLE": True, "ALIGNED": True}
+    columns, normal = {"LENGTH": 64, "COLUMNS": 64}, {"EPS": 1e-5, "REPEATS": 1}
+    alone = dict.fromkeys(("weight_ptr", "bias_ptr"))
+    yield _library("softmax", lines.softmax, block)
+    yield _library("softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
+    yield _library("softmax along columns", lines.softmax, block | columns)
+    yield _library("log_softmax", lines.log_softmax, block)
+    yield _library("logsumexp", lines.logsumexp, block)
+    yield _library("layer_norm", lines.layer_norm, block | normal)
+    yield _library("layer_norm alone", lines.layer_norm, block | normal | alone)
+    yield _library("rms_norm", lines.rms_norm, block | normal)
     programs: list[tuple[str, Any, tuple[Any, ...]]] = [
-        ("softmax", line_programs.SOFTMAX, lines),
-        ("softmax of cut lines", line_programs.SOFTMAX, lines._replace(whole=False, aligned=False)),
-        ("softmax along columns", line_programs.SOFTMAX, lines._replace(length=64, columns=64, last=False)),
-        ("log_softmax", line_programs.LOG_SOFTMAX, lines),
-        ("logsumexp", line_programs.LOGSUMEXP, lines._replace(reduces=True)),
-        ("layer_norm", line_programs.LAYER_NORM, (True, True, *normal)),
-        ("layer_norm alone", line_programs.LAYER_NORM, (False, False, *normal)),
-        ("rms_norm", line_programs.RMS_NORM, (True, *normal)),
         ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
         ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
@@ -209,6 +211,15 @@ def functions_of_networks() -> Iterator[Shader]:
     for name, program, constants in programs:
         kernel = program.lowered(constants, _TARGET).function
         yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
+
+
+def _library(name: str, program: JITFunction, constants: Mapping[str, Any]) -> Shader:
+    """Returns a program of the library, with arrays of float32 that wide accesses fit."""
+    values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
+    others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
+    signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
+    found = specialize_block(program.definition, values, signature, BlockOptions(4, _TARGET, _OPTIONS))
+    return Shader(f"nn: {name}", found.spirv)
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

@@ -22,11 +22,12 @@ from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.variance import moments
+from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
+from vkcompute.nn.programs import lines as programs
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.program import Program
 
 
 def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:
@@ -36,7 +37,7 @@ def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> 
         dtype: to which the elements are converted first; integers become the default float.
     """
     x, axis = _prepared("softmax", input, dim, dtype)
-    found = _by_program(rows.SOFTMAX, x, axis)
+    found = _by_program(programs.softmax, x, axis)
     if found is None:
         powers = apply("exp", apply("subtract", wide(x, x.dtype), _largest(x, axis)))
         found = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
@@ -50,7 +51,7 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
         dtype: as of `softmax`.
     """
     x, axis = _prepared("log_softmax", input, dim, dtype)
-    found = _by_program(rows.LOG_SOFTMAX, x, axis)
+    found = _by_program(programs.log_softmax, x, axis)
     if found is None:
         less = apply("subtract", wide(x, x.dtype), _largest(x, axis))
         found = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
@@ -68,7 +69,7 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
         dtype = floating(input.dtype)
         return temporary(input.runtime, shape, dtype).fill(dtype.type(-np.inf))
     x, _ = _prepared("logsumexp", lines, 1, None)
-    found = _by_program(rows.LOGSUMEXP, x, 1, reduces=1)
+    found = _by_program(programs.logsumexp, x, 1, reduces=1)
     if found is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
@@ -99,7 +100,7 @@ def var_mean(
         empty = temporary(input.runtime, shape, floating(input.dtype)).fill(np.nan)
         return empty, empty.copy()
     x, _ = _prepared("var_mean", lines, 1, None)
-    found = _by_program(rows.VAR_MEAN, x, 1, (), (float(correction),), reduces=2)
+    found = _by_program(programs.var_mean, x, 1, reduces=2, CORRECTION=float(correction))
     if found is not None:
         return found[:, 0].reshape(shape), found[:, 1].reshape(shape)
     known = moments(x, (1,), keepdims=True)
@@ -143,8 +144,7 @@ def layer_norm(
         ValueError: the last axes, or an array, have another shape.
     """
     x, others = _lines("layer_norm", input, normalized_shape, {"weight": weight, "bias": bias})
-    constants = weight is not None, bias is not None, float(eps)
-    found = _by_program(rows.LAYER_NORM, x, 1, others, constants)
+    found = _by_program(programs.layer_norm, x, 1, others, EPS=float(eps))
     if found is None:
         given = wide(x, x.dtype)
         distances = apply("subtract", given, _mean(given, 1, keepdims=True))
@@ -163,7 +163,7 @@ def rms_norm(
     """
     x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
     eps = float(np.finfo(working(x.dtype)).eps if eps is None else eps)
-    found = _by_program(rows.RMS_NORM, x, 1, others, (weight is not None, eps))
+    found = _by_program(programs.rms_norm, x, 1, others, EPS=eps)
     if found is None:
         found = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
     return converted(found, floating(input.dtype)).reshape(input.shape)
@@ -179,13 +179,12 @@ def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None
 
 
 def _by_program(
-    program: Program, x: Array, axis: int, others: Sequence[Array] = (), constants: tuple[Any, ...] = (),
-    *, reduces: int = 0,
-) -> Array | None:  # fmt: skip
+    program: JITFunction, x: Array, axis: int, others: Sequence[Array | None] = (), **options: Any
+) -> Array | None:
     """Returns the result of a program; None if it cannot have such lines."""
     if not x.size:
         return temporary(x.runtime, x.shape, x.dtype)
-    return rows.over_lines(program, x, axis, others, constants, reduces=reduces)
+    return rows.over_lines(program, x, axis, others, **options)
 
 
 def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tuple[Array, int]:
@@ -208,8 +207,8 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
 
 def _lines(
     name: str, x: Array, normalized_shape: int | Sequence[int], arrays: dict[str, Array | None]
-) -> tuple[Array, list[Array]]:
-    """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype.
+) -> tuple[Array, list[Array | None]]:
+    """Returns an array as a matrix of lines, and the other arrays, as vectors of its dtype.
 
     All are in float32 if the array is of float16, and another of float32.
     """
@@ -222,18 +221,19 @@ def _lines(
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
     x, _ = _prepared(name, x, -1, None)
-    dtype, found = x.dtype, []
+    dtype, vectors = x.dtype, list[Array | None]()
     if any(each is not None and each.dtype == working(dtype) for each in arrays.values()):
         x = wide(x, dtype)
     for key, each in arrays.items():
         if each is None:
+            vectors.append(None)
             continue
         if each.shape != shape or each.dtype not in (dtype, x.dtype):
             or_wide = " or float32" if dtype == np.float16 else ""
             wanted, got = f"shape {shape} and dtype {dtype}{or_wide}", f"{each.shape} and {each.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
-        found.append(converted(each, x.dtype).reshape(-1))
-    return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
+        vectors.append(converted(each, x.dtype).reshape(-1))
+    return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), vectors
 
 
 def _largest(x: Array, axis: int) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,8 +66,12 @@ from vkcompute.tile.target import Target
 
 __tracebackhide__ = hides_calls
 
+_INTS, _INT32 = {int}, range(-(1 << 31), 1 << 31)
+_EXACT: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, str: str, float: float.hex}
+"""Keys of constants that no other constant of the type has: 0.0 and -0.0 are equal."""
 _MAX_PLANS = 1024
 _MAX_FORMS = 256
+_MAX_PROGRAMS = 1024
 _MOST_PRINTS = 1 << 16
 
 
@@ -74,36 +80,47 @@ class _Known(NamedTuple):
 
     Attributes:
         plan: a weak reference to its plan, which the runtime keeps.
-        order: positions of the arguments in the order of the plan.
+        pick: returns the arguments in the order of the plan.
         is_plain: True if the arguments are those of the plan, without wrappers and tables.
     """
 
     plan: weakref.ref[Plan]
-    order: tuple[int, ...]
+    pick: Callable[[Sequence[Any]], Sequence[Any]]
     is_plain: bool
 
 
 class BlockLauncher:
-    """Launches a block program, and keeps its specializations."""
+    """Launches a block program, and keeps its specializations.
 
-    def __init__(self, definition: Definition, parameters: Parameters, *, debug: bool = False) -> None:
-        self._debug = debug
+    Args:
+        is_internal: True for a program of the library, which no environment variable checks. The version of the files
+            in its folder is a part of its key on disk: the functions that it calls are in them.
+    """
+
+    def __init__(
+        self, definition: Definition, parameters: Parameters, *, debug: bool = False, is_internal: bool = False
+    ) -> None:
+        self._debug, self._is_internal = debug, is_internal
         self._definition, self.name, self._parameters = definition, parameters.name, parameters
+        self._traits = parameters.constexprs, parameters.unspecialized
         self._plan_key = object()
-        self._programs: dict[tuple[Any, ...], Specializations] = {}
+        self._programs: BoundedCache[tuple[Any, ...], Specializations] = BoundedCache(_MAX_PROGRAMS)
         self._of_forms: BoundedCache[Forms, BlockLauncher] = BoundedCache(_MAX_FORMS)
         self._plans: BoundedCache[tuple[Any, ...], _Known] = BoundedCache(_MAX_PLANS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
         args, chosen = self._parameters.bound(args, named)
-        sizes = self._parameters.grid(grid, args)
-        if 0 in sizes:
-            _, leaves = flattened(args, self._parameters.constexprs)
-            return _runtime_of(unwrapped(leaves)[0]).scheduler.completed_future()
-        pairs = zip(args, self._parameters.constexprs, strict=True)
-        places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
-        key = self._plan_key, sizes, chosen, *places
+        is_plain = type(grid) is tuple and {*map(type, grid)} == _INTS
+        given = grid if is_plain else self._parameters.grid(grid, args)
+        places = [
+            arg.launch_key if (kind := type(arg)) is Array
+            else (kind, _EXACT[kind](arg)) if constexpr and kind in _EXACT
+            else kind if arg is None or (kind is int and unspecialized and arg in _INT32)
+            else _place(arg, constexpr)
+            for arg, constexpr, unspecialized in zip(args, *self._traits, strict=True)
+        ]  # fmt: skip
+        key = self._plan_key, given, chosen, *places
         try:
             known = self._plans.get(key)
         except TypeError:  # a mutable constant, which has no hash
@@ -111,9 +128,13 @@ class BlockLauncher:
             raise
         if known is not None and (plan := known.plan()) is not None:
             bound = args if known.is_plain else bindings(args)
-            future = plan.launch([bound[at] for at in known.order], None)
+            future = plan.launch(known.pick(bound), None)
             if future is not None:
                 return future
+        sizes = self._parameters.grid(grid, args)
+        if 0 in sizes:
+            _, leaves = flattened(args, self._parameters.constexprs)
+            return _runtime_of(unwrapped(leaves)[0]).scheduler.completed_future()
         forms, leaves = flattened(args, self._parameters.constexprs)
         if forms is not None:  # the leaves have plans of their own
             return self._of_leaves(forms)(sizes, leaves, chosen.named())
@@ -152,7 +173,7 @@ class BlockLauncher:
         if is_alone:
             runtime.scheduler.finish()
         if exact and (plan := runtime.plans.get(key)) is not None:
-            self._plans[key] = _Known(weakref.ref(plan), order, not elements and len(bound) == len(args))
+            self._plans[key] = _Known(weakref.ref(plan), _picker(order), not elements and len(bound) == len(args))
         if hosts is not None:
             hosts.read(kernel, found.aliases)
         return future
@@ -162,7 +183,9 @@ class BlockLauncher:
         found = self._of_forms.get(forms)
         if found is None:
             parameters = self._parameters.of_leaves(forms)
-            found = self._of_forms[forms] = BlockLauncher(self._definition, parameters, debug=self._debug)
+            found = self._of_forms[forms] = BlockLauncher(
+                self._definition, parameters, debug=self._debug, is_internal=self._is_internal
+            )
         return found
 
     def _reporting(
@@ -199,7 +222,7 @@ class BlockLauncher:
             grid = -(-grid[0] // n_rows), n_rows
         self._parameters.check_constants(args, Parameter)
         constants, signature = self._parameters.typed(args, _type_of, elements)
-        checks = is_set("VKCOMPUTE_CHECK_BOUNDS")
+        checks = not self._is_internal and is_set("VKCOMPUTE_CHECK_BOUNDS")
         compilation = CompileOptions(grid_wrapped=is_wrapped, check_bounds=checks, target=target_of(runtime))
         asserts = chosen.asserts or checks or self._asserts()
         options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
@@ -246,16 +269,26 @@ class BlockLauncher:
     def _specializations(self, constants: Mapping[int, Any]) -> Specializations:
         """Returns the specializations for constants: their texts are a part of the key on disk."""
         key = tuple([(at, exact_key(value)) for at, value in constants.items()])
-        if key not in self._programs:
+        known = self._programs.get(key)
+        if known is None:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
             functions = [self._definition.function]
-            common = "blocks", code_version(*FOLDERS), text, repr(self._parameters.forms)
-            self._programs[key] = Specializations(functions, *common)
-        return self._programs[key]
+            common = "blocks", code_version(*FOLDERS, *self._folders(constants)), text, repr(self._parameters.forms)
+            known = self._programs[key] = Specializations(functions, *common)
+        return known
+
+    def _folders(self, constants: Mapping[int, Any]) -> list[Path]:
+        """Returns the folders with the functions of the library that a program of it calls."""
+        if not self._is_internal:
+            return []
+        called = [self._definition, *[getattr(value, "definition", None) for value in constants.values()]]
+        return [Path(each.function.__code__.co_filename).parent for each in called if each is not None]
 
     def _asserts(self) -> bool:
         """True if the conditions of `tl.device_assert` are checked."""
+        if self._is_internal:
+            return False
         return self._debug or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
 
     def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Kernel | SpillingKernel, int]:
@@ -270,6 +303,11 @@ class BlockLauncher:
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
         found, kernel, _, _ = self._on_grid(sizes, chosen, args, runtime, elements)
         return kernel, found.module.interface.workgroup_memory.effective({})
+
+
+def _picker(order: tuple[int, ...]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Returns a function that picks arguments in an order."""
+    return itemgetter(*order) if len(order) > 1 else itemgetter(slice(order[0], order[0] + 1))
 
 
 def bindings(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
+from typing import Any
 
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.ir.intervals import Interval
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
 from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
@@ -126,9 +129,10 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         raise definition.source.too_deep() from None
 
 
-def iterations_of(function: ir.Function) -> IterationBounds:
-    """Returns upper bounds of the iterations of a function's loops."""
-    always = ir.most_iterations(function, {})
+def iterations_of(function: ir.Function, bounds: Mapping[ir.Value, Interval] | None = None) -> IterationBounds:
+    """Returns upper bounds of the iterations of a function's loops, given intervals of some push constants."""
+    given: dict[Any, Interval] = {**(bounds or {})}
+    always = ir.most_iterations(function, given)
     if always is not None and always < MODEST:
         return always, always
-    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
+    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)) | given)
