@@ -200,14 +200,15 @@ def functions_of_networks() -> Iterator[Shader]:
     yield _library("layer_norm", lines.layer_norm, block | normal)
     yield _library("layer_norm alone", lines.layer_norm, block | normal | alone)
     yield _library("rms_norm", lines.rms_norm, block | normal)
+    given: dict[str, Any] = {"mask_ptr": None, "SCALE": 0.125, "CAUSAL": False, "HALVES": False}
+    given |= dict.fromkeys(("WHOLE_KEYS", "WHOLE_SIZE", "WHOLE_V_SIZE"), True)
+    for size, (rows, keys) in block_attention.LENGTHS.items():
+        lengths = {"ROWS": rows, "KEYS": keys, "SIZE": size, "V_SIZE": size}
+        yield _library(f"attention of {size}", block_attention.attention, given | lengths)
     programs: list[tuple[str, Any, tuple[Any, ...]]] = [
         ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
         ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
     ]
-    for size, (rows, keys) in block_attention.LENGTHS.items():
-        lengths = rows, keys, size, size, True, True, True
-        form = block_attention.Form("float32", (0.125).hex(), False, False, False, *lengths)
-        programs.append((f"attention of {size}", block_attention.ATTENTION, form))
     for name, program, constants in programs:
         kernel = program.lowered(constants, _TARGET).function
         yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)

@@ -36,7 +36,7 @@ def over_lines(
 
     Args:
         x: an array with elements.
-        others: arrays with an element per place along the lines; None for one that is left out.
+        others: arrays with an element per index along the lines; None for one that is left out.
         constants: further ones of the program.
         reduces: elements of the result per line, along the axis; 0 for as many as the line has.
     """
@@ -45,17 +45,17 @@ def over_lines(
     if length > LONGEST or most < min(rows, _ALIGNED):
         return None
     height, n, width = _lengths(rows, length, columns)
-    x, others = bindable(x), [None if each is None else bindable(each) for each in others]
+    x, others = bindable(x), [other if other is None else bindable(other) for other in others]
     given = x.reshape((rows, length, columns))
     out = temporary(x.runtime, (rows, reduces or length, columns), x.dtype)
     step = min(most, MOST_GROUPS * height) // _ALIGNED * _ALIGNED or rows
     repeats = 1
     if "REPEATS" in program.arg_names:
-        many = any(each is not None for each in others) and is_cpu(x.runtime) and rows >= _BUSY * _REPEATS * height
+        many = any(other is not None for other in others) and is_cpu(x.runtime) and rows >= _BUSY * _REPEATS * height
         constants["REPEATS"] = repeats = _REPEATS if many else 1
     aligned = (length if columns == 1 else columns) % ADJACENT == 0
     for start in range(0, rows, step):
-        one, result = [each if rows <= step else each[start : start + step] for each in (given, out)]
+        one, result = [whole if rows <= step else whole[start : start + step] for whole in (given, out)]
         grid = -(-len(one) // (height * repeats)), -(-columns // width), 1
         program[grid](
             one, *others, result, len(one), length, columns, **constants,

@@ -320,6 +320,6 @@ def _commutes(region: Region, params: Sequence[Value]) -> bool:
     *ops, end = region.ops
     pairs = [*zip(params, params[len(params) // 2 :], strict=False)]
     return len(ops) == len(pairs) and all(
-        isinstance(each, Op) and each.operation.commutative and {*each.args} == {*pair}
-        for each, pair in zip(end.args, pairs, strict=True)
+        isinstance(result, Op) and result.operation.commutative and {*result.args} == {*pair}
+        for result, pair in zip(end.args, pairs, strict=True)
     )

@@ -396,10 +396,10 @@ class BlockCompiler(BlockArithmetic):
         if function.__name__ == "static_range":
             return True
         call: Any = node.iter
-        if _leaves(node) or not all(isinstance(each, (ast.Constant, ast.Name)) for each in call.args):
+        if _leaves(node) or not all(isinstance(bound, (ast.Constant, ast.Name)) for bound in call.args):
             return False
         bounds = self._bounds(call)
-        return all(type(each) is int for each in bounds) and bounds[2] != 0 and len(range(*bounds)) == 1
+        return all(type(bound) is int for bound in bounds) and bounds[2] != 0 and len(range(*bounds)) == 1
 
     def _unroll(self, node: ast.For) -> None:
         if _leaves(node):
@@ -450,7 +450,7 @@ class BlockCompiler(BlockArithmetic):
 
 def _leaves(loop: ast.For) -> bool:
     """True if a loop has a break, continue or return."""
-    return any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(loop))
+    return any(isinstance(node, (ast.Break, ast.Continue, ast.Return)) for node in ast.walk(loop))
 
 
 class _Known(ast.expr):

@@ -283,7 +283,7 @@ class BlockLauncher:
         if not self._is_internal:
             return []
         called = [self._definition, *[getattr(value, "definition", None) for value in constants.values()]]
-        return [Path(each.function.__code__.co_filename).parent for each in called if each is not None]
+        return [Path(program.function.__code__.co_filename).parent for program in called if program is not None]
 
     def _asserts(self) -> bool:
         """True if the conditions of `tl.device_assert` are checked."""

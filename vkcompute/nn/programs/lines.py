@@ -13,6 +13,7 @@ from __future__ import annotations
 from vkcompute.blocks import language as tl
 from vkcompute.blocks.language import libdevice
 from vkcompute.blocks.launching.program import block_program
+from vkcompute.nn.programs.masks import below, both, larger
 from vkcompute.tile.registers import ADJACENT
 
 
@@ -31,25 +32,12 @@ def _block(
     offsets = tl.broadcast_to(offsets, (ROWS, LENGTH, COLUMNS))
     mask = None
     if ROWS > 1:
-        mask = _below(row, n_rows, ROWS, 1)[:, None, None]
+        mask = below(row, n_rows, ROWS, 1)[:, None, None]
     if not WHOLE:
-        mask = _both(mask, _below(0, length, LENGTH, ADJACENT if ALIGNED and COLUMNS == 1 else 1)[None, :, None])
+        mask = both(mask, below(0, length, LENGTH, ADJACENT if ALIGNED and COLUMNS == 1 else 1)[None, :, None])
     if COLUMNS > 1:
-        mask = _both(mask, _below(column, n_columns, COLUMNS, ADJACENT if ALIGNED else 1)[None, None, :])
+        mask = both(mask, below(column, n_columns, COLUMNS, ADJACENT if ALIGNED else 1)[None, None, :])
     return offsets, mask if mask is None else tl.broadcast_to(mask, (ROWS, LENGTH, COLUMNS))
-
-
-@block_program
-def _below(first, stop, N: tl.constexpr, UNIT: tl.constexpr):
-    """Returns True for N indices from the first one on that are less than `stop`: one condition per UNIT of them."""
-    n = max(N // UNIT, 1)
-    inside = first + UNIT * tl.arange(0, n) < stop
-    return tl.reshape(tl.broadcast_to(inside[:, None], (n, N // n)), (N,))
-
-
-@block_program
-def _both(mask, other):
-    return other if mask is None else mask & other
 
 
 @block_program
@@ -60,14 +48,9 @@ def _loaded(pointer, mask, other):
 
 
 @block_program
-def _larger(x, y):
-    return max(x, y)
-
-
-@block_program
 def _highest(x):
     """Returns the greatest element of each line."""
-    return tl.reduce(x, 1, _larger, keep_dims=True)
+    return tl.reduce(x, 1, larger, keep_dims=True)
 
 
 @block_program
@@ -195,10 +178,10 @@ def rms_norm(
 
 @block_program
 def _along(pointer, length, LENGTH: tl.constexpr, WHOLE: tl.constexpr, ALIGNED: tl.constexpr):
-    """Returns the elements of an array that has one per place along the lines; None without an array."""
+    """Returns the elements of an array that has one per index along the lines; None without an array."""
     if pointer is None:
         return None
-    mask = None if WHOLE else _below(0, length, LENGTH, ADJACENT if ALIGNED else 1)
+    mask = None if WHOLE else below(0, length, LENGTH, ADJACENT if ALIGNED else 1)
     return _loaded(pointer + tl.arange(0, LENGTH), mask, 0.0)[None, :, None]
 
 
