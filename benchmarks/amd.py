@@ -29,26 +29,28 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
+from vkcompute.arrays.block_product import ON_GPU  # noqa: E402
+from vkcompute.arrays.programs.products import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
 from vkcompute.blocks.launching.program import JITFunction  # noqa: E402
-from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
+from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
-from vkcompute.jit.compilation.build import CompileOptions, optimized  # noqa: E402
+from vkcompute.jit.compilation.build import CompileOptions  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
-from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
-from vkcompute.nn.linear import LINEAR  # noqa: E402
+from vkcompute.nn.activations import ACTIVATIONS  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
+from vkcompute.nn.programs.convolution import convolution  # noqa: E402
+from vkcompute.nn.programs.linear import linear  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
-_BLOCK = "float32", ON_GPU.sums // ON_GPU.columns, ON_GPU.columns, ON_GPU.step, True  # of a product
+_TILE = {"ROWS": ON_GPU.sums // ON_GPU.columns, "COLUMNS": ON_GPU.columns, "STEP": ON_GPU.step, "ALIGNED": True}
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -183,8 +185,7 @@ def _reduction(expression: str, dtype: str) -> Shader:
 
 def matrix_product() -> Shader:
     """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
-    kernel = PRODUCT.lowered(_BLOCK, _TARGET).function
-    return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
+    return _library("blocks: matrix product, float32", product, _TILE)
 
 
 def functions_of_networks() -> Iterator[Shader]:
@@ -192,26 +193,21 @@ def functions_of_networks() -> Iterator[Shader]:
     block: dict[str, Any] = {"ROWS": 1, "LENGTH": 1024, "COLUMNS": 1, "WHOLE": True, "ALIGNED": True}
     columns, normal = {"LENGTH": 64, "COLUMNS": 64}, {"EPS": 1e-5, "REPEATS": 1}
     alone = dict.fromkeys(("weight_ptr", "bias_ptr"))
-    yield _library("softmax", lines.softmax, block)
-    yield _library("softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
-    yield _library("softmax along columns", lines.softmax, block | columns)
-    yield _library("log_softmax", lines.log_softmax, block)
-    yield _library("logsumexp", lines.logsumexp, block)
-    yield _library("layer_norm", lines.layer_norm, block | normal)
-    yield _library("layer_norm alone", lines.layer_norm, block | normal | alone)
-    yield _library("rms_norm", lines.rms_norm, block | normal)
+    yield _library("nn: softmax", lines.softmax, block)
+    yield _library("nn: softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
+    yield _library("nn: softmax along columns", lines.softmax, block | columns)
+    yield _library("nn: log_softmax", lines.log_softmax, block)
+    yield _library("nn: logsumexp", lines.logsumexp, block)
+    yield _library("nn: layer_norm", lines.layer_norm, block | normal)
+    yield _library("nn: layer_norm alone", lines.layer_norm, block | normal | alone)
+    yield _library("nn: rms_norm", lines.rms_norm, block | normal)
+    yield _library("nn: linear", linear, _TILE | {"ACTIVATION": ACTIVATIONS["gelu"], "SCALE": 1.0})
+    yield _library("nn: convolution", convolution, _TILE | {"ACTIVATION": ACTIVATIONS["relu"]})
     given: dict[str, Any] = {"mask_ptr": None, "SCALE": 0.125, "CAUSAL": False, "HALVES": False}
     given |= dict.fromkeys(("WHOLE_KEYS", "WHOLE_SIZE", "WHOLE_V_SIZE"), True)
     for size, (rows, keys) in block_attention.LENGTHS.items():
         lengths = {"ROWS": rows, "KEYS": keys, "SIZE": size, "V_SIZE": size}
-        yield _library(f"attention of {size}", block_attention.attention, given | lengths)
-    programs: list[tuple[str, Any, tuple[Any, ...]]] = [
-        ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
-        ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
-    ]
-    for name, program, constants in programs:
-        kernel = program.lowered(constants, _TARGET).function
-        yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
+        yield _library(f"nn: attention of {size}", block_attention.attention, given | lengths)
 
 
 def _library(name: str, program: JITFunction, constants: Mapping[str, Any]) -> Shader:
@@ -220,7 +216,7 @@ def _library(name: str, program: JITFunction, constants: Mapping[str, Any]) -> S
     others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
     signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
     found = specialize_block(program.definition, values, signature, BlockOptions(4, _TARGET, _OPTIONS))
-    return Shader(f"nn: {name}", found.spirv)
+    return Shader(name, found.spirv)
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

@@ -1,144 +1,29 @@
-"""Block programs that are built by Python functions, and their launches on the device of their arrays."""
+"""Arrays of a launch of a block program: which have bytes in common, and which wide accesses fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
-from types import FunctionType
-from typing import Any, NamedTuple
 
-from vkcompute import ir
-from vkcompute.code_version import code_version
-from vkcompute.jit.compilation.build import CompileOptions, optimized
-from vkcompute.jit.compilation.cache import Specializations
-from vkcompute.jit.compilation.specialization import VALUE, Specialization, iterations_of
 from vkcompute.jit.elementwise.block_access import Block as Words
 from vkcompute.jit.elementwise.blocks import fits
-from vkcompute.jit.launching.loops import on_device
-from vkcompute.jit.launching.plan import launch
-from vkcompute.jit.launching.target import target_of
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
-from vkcompute.runtime.scheduling.future import Future
-from vkcompute.tile.device import block_target
-from vkcompute.tile.lowering import Lowered, lower
-from vkcompute.tile.overlaps import Overlaps, relevant
+from vkcompute.tile.overlaps import Overlaps
 from vkcompute.tile.registers import ADJACENT
-from vkcompute.tile.target import Target
 
 _WORDS = Words(ADJACENT)
 
 
-class Built(NamedTuple):
-    """A function of blocks.
-
-    Attributes:
-        wide: the buffers that `is_wide` holds for, in each launch.
-        divisors: powers of two that divide push constants, in each launch.
-        iterations: the most iterations of all loops of an invocation; None to find them.
-    """
-
-    function: ir.Function
-    wide: Sequence[ir.Memory] = ()
-    divisors: dict[Any, int] | None = None
-    iterations: int | None = None
-
-
-class Program:
-    """A block program for each set of constants.
-
-        def build(dtype, block) -> Built: ...
-
-        Program(build).launch(("float32", 64), [x, out], [x.size], (16, 1, 1))
-
-    Args:
-        build: builds the function for constants; it refers to no objects but modules, functions and constants.
-    """
-
-    def __init__(self, build: Callable[..., Built]) -> None:
-        if not isinstance(build, FunctionType):
-            raise TypeError(f"a block program is built by a function; got {type(build).__name__}")
-        self._build, self._name = build, build.__name__.strip("_")
-        folders = Path(__file__).parent, Path(build.__code__.co_filename).parent  # also of the functions that it calls
-        self._found = Specializations([build], "tile", code_version(*folders))
-
-    def launch(
-        self,
-        constants: tuple[Hashable, ...],
-        arrays: Sequence[Array],
-        numbers: Sequence[int],
-        grid: tuple[int, int, int],
-    ) -> Future:
-        """Launches the program for constants, with the arrays and push constants in their order."""
-        runtime = runtime_of(arrays[0])
-        place = self, constants, grid, *[each.launch_key for each in arrays]
-        plan = runtime.plans.get(place)
-        if plan is not None and (known := plan.found()) is not None:
-            future: Future | None = plan.launch(_arguments(arrays, numbers, known), None)
-            if future is not None:
-                return future
-        key = constants, block_target(runtime), CompileOptions(target=target_of(runtime)), overlaps_of(arrays)
-        found = self._found.find(key, self._specialized)
-        placed = on_device(runtime, self._name, found, partial(self._function, *key))
-        return launch(place, found, placed, _arguments(arrays, numbers, found), numbers, grid)
-
-    def lowered(self, constants: tuple[Hashable, ...], target: Target) -> Lowered:
-        """Returns the kernel for constants and a target, of arrays that have no bytes in common."""
-        return _lowered(self._build(*constants), target)
-
-    def _function(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
-    ) -> ir.Function:
-        return optimized(_lowered(self._build(*constants), target, overlaps).function, options)
-
-    def _specialized(
-        self, constants: tuple[Hashable, ...], target: Target, options: CompileOptions, overlaps: Overlaps
-    ) -> Specialization:
-        built = self._build(*constants)
-        kernel = _lowered(built, target, overlaps)
-        function = optimized(kernel.function, options)
-        n = len(built.function.buffers)
-        most, in_words = built.iterations, ir.in_words(function, options.target)
-        return Specialization(
-            ir.lower(function, options.target),
-            (),
-            iterations_of(function) if most is None else (most, most),
-            tuple([(n + at, VALUE) for at in range(len(built.function.pushes))]),
-            local_size=function.local_size,
-            aliases=kernel.aliases,
-            in_words=in_words,
-        )
-
-
-def _lowered(built: Built, target: Target, overlaps: Overlaps = ()) -> Lowered:
-    overlapping, aliased = relevant(built.function, overlaps)
-    return lower(
-        built.function,
-        target,
-        divisors=built.divisors,
-        wide=built.wide,
-        overlapping=overlapping,
-        aliased=aliased,
-    )
-
-
 def overlaps_of(arrays: Sequence[Array]) -> Overlaps:
     """Returns the pairs of arrays that have bytes in common, or may have some in a run of a graph."""
-    found = []
+    pairs = []
     for (at, one), (other_at, other) in combinations(enumerate(arrays), 2):
         maybe = may_overlap(one, other)
         if maybe or one.overlaps(other):
-            found.append((at, other_at, one.launch_key == other.launch_key and not maybe))
-    return tuple(found)
-
-
-def _arguments(arrays: Sequence[Array], numbers: Sequence[int], found: Specialization) -> list[Any]:
-    """Returns what a kernel gets: the arrays, those that are bound once more, and the numbers."""
-    return [*arrays, *[arrays[at] for at in found.aliases], *numbers]
+            pairs.append((at, other_at, one.launch_key == other.launch_key and not maybe))
+    return tuple(pairs)
 
 
 def is_wide(array: Array) -> bool:
