@@ -33,5 +33,5 @@ def sort_parts(keys: Array, n_rows: int, n: int, length: int, order: Array, sort
     grid = -(-n_rows // rows), -(-n // length), 1
     if length < 2 or max(grid) > MOST_GROUPS or is_too_large(keys, [rounded(n_rows, rows) * rounded(n, length)]):
         return False
-    sort[grid](keys, order, sorted_keys, n_rows, n, rows, length)
+    sort[grid](keys, order, sorted_keys, n_rows, n, rows, length, n % 4 == 0)
     return True
