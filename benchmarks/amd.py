@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,27 +29,29 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
+from vkcompute.arrays.block_product import ON_GPU  # noqa: E402
+from vkcompute.arrays.programs.products import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
+from vkcompute.blocks.launching.program import JITFunction  # noqa: E402
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.compiled.block_access import SINGLE  # noqa: E402
 from vkcompute.compiled.blocks import wide  # noqa: E402
 from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
-from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
-from vkcompute.jit.compilation.build import optimized  # noqa: E402
+from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
-from vkcompute.nn import rows as line_programs  # noqa: E402
-from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402
-from vkcompute.nn.linear import LINEAR  # noqa: E402
+from vkcompute.nn.activations import ACTIVATIONS  # noqa: E402
+from vkcompute.nn.programs import lines  # noqa: E402
+from vkcompute.nn.programs.convolution import convolution  # noqa: E402
+from vkcompute.nn.programs.linear import linear  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
-_BLOCK = "float32", ON_GPU.sums // ON_GPU.columns, ON_GPU.columns, ON_GPU.step, True  # of a product
+_TILE = {"ROWS": ON_GPU.sums // ON_GPU.columns, "COLUMNS": ON_GPU.columns, "STEP": ON_GPU.step, "ALIGNED": True}
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -184,33 +186,38 @@ def _reduction(expression: str, dtype: str) -> Shader:
 
 def matrix_product() -> Shader:
     """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
-    kernel = PRODUCT.lowered(_BLOCK, _TARGET).function
-    return Shader("blocks: matrix product, float32", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
+    return _library("blocks: matrix product, float32", product, _TILE)
 
 
 def functions_of_networks() -> Iterator[Shader]:
     """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
-    lines = line_programs.Form("float32", 1, 1024, 1, whole=True, last=True, aligned=True, reduces=False)
-    normal = 1e-5, *lines
-    programs: list[tuple[str, Any, tuple[Any, ...]]] = [
-        ("softmax", line_programs.SOFTMAX, lines),
-        ("softmax of cut lines", line_programs.SOFTMAX, lines._replace(whole=False, aligned=False)),
-        ("softmax along columns", line_programs.SOFTMAX, lines._replace(length=64, columns=64, last=False)),
-        ("log_softmax", line_programs.LOG_SOFTMAX, lines),
-        ("logsumexp", line_programs.LOGSUMEXP, lines._replace(reduces=True)),
-        ("layer_norm", line_programs.LAYER_NORM, (True, True, *normal)),
-        ("layer_norm alone", line_programs.LAYER_NORM, (False, False, *normal)),
-        ("rms_norm", line_programs.RMS_NORM, (True, *normal)),
-        ("linear", LINEAR, ("column", "gelu", (1.0).hex(), *_BLOCK)),
-        ("convolution", CONVOLUTION, ("row", "relu", *_BLOCK)),
-    ]
+    block: dict[str, Any] = {"ROWS": 1, "LENGTH": 1024, "COLUMNS": 1, "WHOLE": True, "ALIGNED": True}
+    columns, normal = {"LENGTH": 64, "COLUMNS": 64}, {"EPS": 1e-5, "REPEATS": 1}
+    alone = dict.fromkeys(("weight_ptr", "bias_ptr"))
+    yield _library("nn: softmax", lines.softmax, block)
+    yield _library("nn: softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
+    yield _library("nn: softmax along columns", lines.softmax, block | columns)
+    yield _library("nn: log_softmax", lines.log_softmax, block)
+    yield _library("nn: logsumexp", lines.logsumexp, block)
+    yield _library("nn: layer_norm", lines.layer_norm, block | normal)
+    yield _library("nn: layer_norm alone", lines.layer_norm, block | normal | alone)
+    yield _library("nn: rms_norm", lines.rms_norm, block | normal)
+    yield _library("nn: linear", linear, _TILE | {"ACTIVATION": ACTIVATIONS["gelu"], "SCALE": 1.0})
+    yield _library("nn: convolution", convolution, _TILE | {"ACTIVATION": ACTIVATIONS["relu"]})
+    given: dict[str, Any] = {"mask_ptr": None, "SCALE": 0.125, "CAUSAL": False, "HALVES": False}
+    given |= dict.fromkeys(("WHOLE_KEYS", "WHOLE_SIZE", "WHOLE_V_SIZE"), True)
     for size, (rows, keys) in block_attention.LENGTHS.items():
-        lengths = rows, keys, size, size, True, True, True
-        form = block_attention.Form("float32", (0.125).hex(), False, False, False, *lengths)
-        programs.append((f"attention of {size}", block_attention.ATTENTION, form))
-    for name, program, constants in programs:
-        kernel = program.lowered(constants, _TARGET).function
-        yield Shader(f"nn: {name}", lower(optimized(kernel, _OPTIONS), _OPTIONS.target).spirv)
+        lengths = {"ROWS": rows, "KEYS": keys, "SIZE": size, "V_SIZE": size}
+        yield _library(f"nn: attention of {size}", block_attention.attention, given | lengths)
+
+
+def _library(name: str, program: JITFunction, constants: Mapping[str, Any]) -> Shader:
+    """Returns a program of the library, with arrays of float32 that wide accesses fit."""
+    values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
+    others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
+    signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
+    found = specialize_block(program.definition, values, signature, BlockOptions(4, _TARGET, _OPTIONS))
+    return Shader(name, found.spirv)
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

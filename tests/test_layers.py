@@ -34,6 +34,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 BINDING = "core.vk"  # the only module that may import `vulkan`
+ABOVE_LANGUAGES = "arrays", "numpy", "pipelines", "nn"
+"""Packages whose programs are written in the block language or the kernel language."""
 MAX_FUNCTION_LINES = 30
 SOURCES = ("vkcompute", "scripts", "tools", "tests", "examples", "benchmarks")
 
@@ -159,6 +161,16 @@ def test_what_is_faster_on_a_cpu_is_in_one_table() -> None:
 def test_vulkan_is_imported_in_one_place() -> None:
     users = {name for name, path in modules().items() if any(names_vulkan(n) for n in ast.walk(tree(path)))}
     assert users <= {BINDING}
+
+
+def test_programs_above_the_languages_are_written_in_them() -> None:
+    """No module there imports the builder of block programs, or anything of `ir/`."""
+    users = {
+        i.source
+        for i in imports()
+        if unit(i.source) in ABOVE_LANGUAGES and (unit(i.target) == "ir" or i.target in ("tile", "tile.builder"))
+    }
+    assert users == set()
 
 
 IMPORT_ALONE = """

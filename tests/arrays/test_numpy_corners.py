@@ -198,6 +198,12 @@ def test_joined_arrays_are_converted_within_their_kind(of: Any) -> None:
     assert np.stack(of([[1, 2], [3, 4]], np.int32), axis=1).tolist() == [[1, 3], [2, 4]]
 
 
+def test_nan_among_edges_is_in_no_order(gpu: vc.Runtime) -> None:
+    for edges in ([np.nan, 1], [1, np.nan, 2], [2, 1, np.nan]):
+        with pytest.raises(ValueError, match=r"ascending or descending order, and NaN is in neither; got \[.*nan"):
+            vnp.digitize(gpu.zeros(3), np.array(edges, np.float32))
+
+
 def test_unsigned_edges_that_descend(of: Any) -> None:
     x, edges = of([0, 2, 3, 9], np.uint32), np.array([8, 3, 1], np.uint32)
     assert np.digitize(x, of(edges)).tolist() == np.digitize(x.numpy(), edges).tolist()

@@ -193,3 +193,37 @@ def wrong_index(x_ptr):
 def test_errors_of_orders(program: triton.JITFunction, message: str) -> None:
     with pytest.raises(KernelError, match=message):
         program.interpret[(1,)](np.arange(8, dtype=np.int32))
+
+
+@triton.jit
+def sorts_rows(x_ptr, y_ptr, DESCENDING: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x, y = tl.sort((tl.load(x_ptr + at), tl.load(y_ptr + at)), descending=DESCENDING)
+    tl.store(x_ptr + at, x)
+    tl.store(y_ptr + at, y)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "uint32"])
+def test_a_tuple_is_sorted_by_the_first_block_and_then_the_next(
+    machine: vkcompute.Runtime | None, dtype: str, descending: bool
+) -> None:
+    x = np.random.default_rng(0).integers(0, 4, (4, 32)).astype(dtype)
+    y = np.random.default_rng(1).permutation(x.size).astype(np.int32).reshape(x.shape)
+    if dtype == "float32":
+        x[:, ::7] = np.nan
+    found = run(machine, sorts_rows, (1,), (x, y, descending, *x.shape), num_warps=4)
+    order = np.lexsort((y, x))[:, :: -1 if descending else 1]
+    for got, given in zip(found, (x, y), strict=True):
+        np.testing.assert_array_equal(got, np.take_along_axis(given, order, 1))
+
+
+@triton.jit
+def sorts_unlike(x_ptr, N: tl.constexpr):
+    tl.sort((tl.load(x_ptr + tl.arange(0, N)), tl.arange(0, 2 * N)))
+
+
+@pytest.mark.pure
+def test_blocks_that_are_sorted_together_have_one_shape() -> None:
+    with pytest.raises(KernelError, match=r"tl.sort takes blocks of one shape; got .*\[4\], a block of int32\[8\]"):
+        run(None, sorts_unlike, (1,), (np.zeros(4, np.float32), 4))

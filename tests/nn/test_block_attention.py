@@ -13,8 +13,12 @@ from runtimes import lacks
 
 import vkcompute as vc
 from vkcompute import ir, nn, tile
+from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, build
+from vkcompute.blocks.launching.build import lowered as block_lowered
 from vkcompute.ir.function import walk
+from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.nn import block_attention
+from vkcompute.nn.programs import attention as programs
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
 from vkcompute.tile.target import MatrixShape
@@ -32,15 +36,18 @@ HEADS = [
 
 @pytest.fixture(autouse=True)
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The forms of the programs that were launched."""
+    """The arguments of the programs that were launched."""
     found: list[Any] = []
-    launch = block_attention.ATTENTION.launch
 
-    def counted(form: Any, *rest: Any) -> Any:
-        found.append(form)
-        return launch(form, *rest)
+    class Counted:
+        def __getitem__(self, grid: Any) -> Any:
+            def launch(*args: Any, **constants: Any) -> Any:
+                found.append(args)
+                return programs.attention[grid](*args, **constants)
 
-    monkeypatch.setattr(block_attention.ATTENTION, "launch", counted)
+            return launch
+
+    monkeypatch.setattr(block_attention, "attention", Counted())
     return found
 
 
@@ -184,8 +191,17 @@ def test_products_by_cooperative_matrices(
     """Loops carry matrices, whose elements are needed where an iteration begins: after the reads of the one before."""
     matrices = (MatrixShape(side, side, side, "float16", "float32"),)
     target = tile.Target(n_lanes, 1024, 49152, overlays=True, stages=True, matrices=matrices)
-    form = block_attention.Form("float16", (0.25).hex(), causal, True, True, rows, keys, size, size, True, True, False)
-    lowered = block_attention.ATTENTION.lowered(form, target).function
+    constants = {
+        "SCALE": 0.25, "CAUSAL": causal, "HALVES": True, "ROWS": rows, "KEYS": keys, "SIZE": size, "V_SIZE": size,
+        "WHOLE_KEYS": False, "WHOLE_SIZE": True, "WHOLE_V_SIZE": True,
+    }  # fmt: skip
+    names = programs.attention.arg_names
+    types = [ArrayType("f" if name == "mask_ptr" else "e", False, True) for name in names[:5]]
+    signature = dict(enumerate([*types, *[IntType("int32", 1)] * (len(names) - 5 - len(constants))]))
+    values = {names.index(name): value for name, value in constants.items()}
+    options = BlockOptions(4, target, CompileOptions())
+    definition = programs.attention.definition
+    lowered = block_lowered(definition, build(definition, values, signature, options), options).function
     ir.verify(lowered)
     check_barriers(lowered)
     assert any(op.code == "multiply_matrices" for op in walk(lowered.body))

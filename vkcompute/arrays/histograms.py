@@ -49,13 +49,16 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
         right: True if a bin includes its right edge, not its left one.
 
     Raises:
-        ValueError: the edges are in no order.
+        ValueError: the edges are in no order, as NaN beside others is.
     """
     edges = beside(bins, [x], x.runtime)
     host = edges.numpy()
     ascends = bool((host[1:] >= host[:-1]).all())
     if host.ndim != 1 or not (ascends or (host[1:] <= host[:-1]).all()):
-        raise ValueError("bins are edges along one axis, in ascending or descending order")
+        raise ValueError(
+            "bins are edges along one axis, in ascending or descending order, and NaN is in neither; got "
+            f"{np.array2string(host, threshold=8)}"
+        )
     if ascends:
         return search.searchsorted(edges, x, "left" if right else "right")
     return apply("subtract", np.int32(host.size), search.searchsorted(flip(edges), x, "left" if right else "right"))

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays.transposition import copy_transposed
+from vkcompute.errors import MissingFeature
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.view import copy_view
 from vkcompute.runtime.tuning import tuning_of
 
 Axis = int | tuple[int, ...] | None
@@ -102,7 +104,12 @@ def flat(x: Array) -> Array:
 def converted(x: Array, dtype: npt.DTypeLike) -> Array:
     """Returns a copy with elements of this dtype, as by NumPy's astype."""
     copy = temporary(x.runtime, x.shape, dtype)
-    copy_into(x, copy)
+    try:
+        copy_into(x, copy)
+    except MissingFeature:  # kernels on the device lack the dtype
+        if copy.dtype != x.dtype:
+            raise
+        copy_view(x, copy)
     return copy
 
 

@@ -3,7 +3,9 @@
 A line is divided into parts, and an invocation takes a part, so no barrier is needed. One launch combines the elements
 of each part. Their results are scanned in the same way. A last launch scans each part, beginning with the result of the
 parts before it (G. E. Blelloch, Prefix Sums and Their Applications, 1990). The order of operations is always the same.
-A float sum has the rounding error of a blocked sum. On GPUs, workgroups take the parts of long contiguous lines.
+A float sum has the rounding error of a blocked sum, so sums of positive numbers may decrease where a part begins. To
+compare them with the end of the part before would take another launch. On GPUs, workgroups take the parts of long
+contiguous lines.
 """
 
 from __future__ import annotations

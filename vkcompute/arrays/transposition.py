@@ -9,13 +9,11 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-from vkcompute import ir
-from vkcompute.arrays.block_offsets import between, grid, is_too_large, offsets, repeated, scaled, span
+from vkcompute.arrays.block_offsets import is_too_large
 from vkcompute.arrays.matrix_product import MOST_GROUPS
-from vkcompute.blocks.launching.built import Built, Program, is_wide
-from vkcompute.ir import INT32
+from vkcompute.arrays.programs.transposition import transpose
 from vkcompute.runtime.memory.array import Array
-from vkcompute.tile.builder import Builder
+from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.registers import ADJACENT
 
 _ROWS, _COLUMNS = 64, 16
@@ -31,45 +29,20 @@ class Matrices(NamedTuple):
     n_columns: int
 
 
-def _transposed(dtype: str, rows: int, columns: int) -> Built:
-    """Builds the copy of a block to the transposed matrix. All numbers are multiples of four."""
-    function = ir.Function("transposed")
-    x, out = (function.buffer(name, ir.SCALARS[dtype]) for name in ("x", "out"))
-    names = "n_rows", "n_columns", "last_row", "last_column"
-    n_rows, n_columns, last_row, last_column = pushes = [function.push(name, INT32) for name in names]
-    c = Builder(function)
-    at_row, at_column, matrix = (c.cast(c.builtin("group_id", axis), INT32) for axis in (1, 0, 2))
-    row, column = c.compute("mul", at_row, c.const(rows, INT32)), c.compute("mul", at_column, c.const(columns, INT32))
-    first = c.compute("min", row, last_row)  # the last blocks overlap, and one of them stores
-    below, across = span(c, first, rows), span(c, c.compute("min", column, last_column), columns)
-    stack = c.compute("mul", matrix, c.compute("mul", n_rows, n_columns))
-    block = c.load_block(x, offsets(c, scaled(c, below, n_columns), across, stack))
-    some = c.compute(
-        "add", c.full(first, (rows // ADJACENT,)), scaled(c, c.arange(0, rows // ADJACENT), c.const(ADJACENT, INT32))
-    )
-    own = grid(c, "and", between(c, across, column, n_columns), between(c, some, row, n_rows))
-    places = offsets(c, scaled(c, across, n_rows), below, stack)
-    c.store_block(out, places, c.permute(block, (1, 0)), repeated(c, own, ADJACENT))
-    return Built(function, [x, out], dict.fromkeys(pushes, ADJACENT))
-
-
-_PROGRAM = Program(_transposed)
-
-
 def copy_transposed(source: Array, out: Array) -> bool:
     """Copies transposed matrices to a contiguous array of the same shape and dtype; returns False for other views."""
-    found = _matrices(source) if out.contiguous and source.dtype == out.dtype and source.dtype.itemsize >= 4 else None
-    if found is None or source.overlaps(out):
+    is_copy = out.contiguous and source.dtype == out.dtype and source.dtype.itemsize >= 4
+    matrices = _matrices(source) if is_copy else None
+    if matrices is None or source.overlaps(out):
         return False
-    x, n, n_rows, n_columns = found
+    x, n, n_rows, n_columns = matrices
     rows = min(_ROWS, 1 << n_rows.bit_length() - 1)
-    groups = -(-n_columns // _COLUMNS), -(-n_rows // rows), n
+    grid = -(-n_columns // _COLUMNS), -(-n_rows // rows), n
     if min(rows, n_columns) < _COLUMNS or n_rows % ADJACENT or n_columns % ADJACENT:
         return False
-    if max(groups) > MOST_GROUPS or is_too_large(x, [x.size]) or not (is_wide(x) and is_wide(out)):
+    if max(grid) > MOST_GROUPS or is_too_large(x, [x.size]) or not (is_wide(x) and is_wide(out)):
         return False
-    numbers = n_rows, n_columns, n_rows - rows, n_columns - _COLUMNS
-    _PROGRAM.launch((x.dtype.name, rows, _COLUMNS), [x, out], numbers, groups)
+    transpose[grid](x, out, n_rows, n_columns, rows, _COLUMNS)
     return True
 
 
@@ -78,9 +51,9 @@ def _matrices(view: Array) -> Matrices | None:
     order = sorted(range(view.ndim), key=lambda axis: -view.strides[axis])
     x = view.transpose(tuple(order))
     axes = [axis for axis in range(view.ndim) if view.shape[axis] > 1]
-    places = [axes.index(axis) for axis in order if axis in axes]
-    starts = [0, *[at for at in range(1, len(places)) if places[at] != places[at - 1] + 1], len(places)]
-    runs = [places[start:stop] for start, stop in pairwise(starts)]
+    positions = [axes.index(axis) for axis in order if axis in axes]
+    starts = [0, *[at for at in range(1, len(positions)) if positions[at] != positions[at - 1] + 1], len(positions)]
+    runs = [positions[start:stop] for start, stop in pairwise(starts)]
     if (
         not x.contiguous
         or not 2 <= len(runs) <= 3

@@ -13,23 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import ir
-from vkcompute.arrays.block_offsets import LARGEST, between, grid, offsets, repeated, rounded, scaled, span
+from vkcompute.arrays.block_offsets import LARGEST, rounded
 from vkcompute.arrays.lines import Axis, axes_of, is_cpu
 from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.arrays.programs.moments import moments_of_parts
 from vkcompute.arrays.promotion import Operand, common, floating, kind_of, part_of, promoted, require_dtype, wide_float
 from vkcompute.arrays.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of, reduce
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, astype, part, written
 from vkcompute.arrays.ufunc import where as where_
-from vkcompute.blocks.launching.built import Built, Program, is_wide
-from vkcompute.ir import INT32, Value
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
-from vkcompute.tile.builder import Builder
+from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
 from vkcompute.tile.registers import ADJACENT
 
@@ -46,73 +44,17 @@ _ALIGNED = 256
 """Pieces of an array have a multiple of so many lines, so that any device can bind them."""
 _LONG, _PIECES = 1 << 24, 1024
 """Elements beyond which a line is divided, so that grids and bindings hold it; and the number of its pieces."""
-_N_MOMENTS = 4
+N_MOMENTS = 4
 
 
-def _moments(dtype: str, wide: str, rows: int, length: int, whole: bool, aligned: bool) -> Built:
-    """Builds four numbers for each part of each line.
-
-    They are the number of elements, an approximate mean, the mean distance from it, and the sum of squared distances
-    from the mean. The mean has the precision of a sum of two numbers, since those of several parts are subtracted.
-
-    Args:
-        dtype, wide: of the elements, and of the results.
-        rows, length: of a block, which has a part of several lines; powers of two.
-        whole: True if `length` divides that of the lines.
-        aligned: True if ADJACENT does.
-    """
-    function, kind, shape = ir.Function("moments"), ir.SCALARS[wide], (rows, length)
-    x, out = function.buffer("x", ir.SCALARS[dtype]), function.buffer("out", kind)
-    n_rows, n, n_parts = (function.push(name, INT32) for name in ("n_rows", "n", "n_parts"))
-    c = Builder(function)
-    zero = c.const(0, INT32)
-    at, row = (c.cast(c.builtin("group_id", axis), INT32) for axis in (0, 1))
-    below = span(c, c.compute("mul", row, c.const(rows, INT32)), rows)
-    start, present = c.compute("mul", at, c.const(length, INT32)), between(c, below, zero, n_rows)
-    inside = None
-    if rows > 1 or not whole:
-        unit = ADJACENT if aligned else 1
-        steps = scaled(c, c.arange(0, length // unit), c.const(unit, INT32))
-        steps = c.compute("add", steps, c.full(start, (length // unit,)))
-        inside = repeated(c, grid(c, "and", present, between(c, steps, zero, n)), unit)
-
-    def some(block: Value) -> Value:
-        """Returns the elements of lines, and 0 for others."""
-        return block if inside is None else c.select(inside, block, c.full(c.const(0, kind), shape))
-
-    def total(block: Value) -> Value:
-        return c.reduce([block], 1, lambda one, other: [c.compute("add", one[0], other[0])])[0]
-
-    block = c.cast(c.load_block(x, offsets(c, scaled(c, below, n), span(c, start, length), zero), inside), kind)
-    number = c.compute("min", c.compute("sub", n, start), c.const(length, INT32))
-    count = c.full(c.cast(number, kind), (rows,))
-    centre = c.compute("div", total(some(block)), count)
-    distances = some(c.compute("sub", block, c.broadcast(c.reshape(centre, (rows, 1)), shape)))
-    rest = c.compute("div", total(distances), count)
-    excess = c.compute("mul", c.compute("mul", rest, rest), count)
-    all_squares = total(c.compute("mul", distances, distances))
-    less = c.compute("sub", all_squares, excess)
-    nothing, infinity = (c.full(c.const(number, kind), (rows,)) for number in (0, np.inf))
-    less = c.select(c.compute("lt", less, nothing), nothing, less)  # by rounding
-    squares = c.select(c.compute("lt", excess, infinity), less, all_squares)
-    place = c.compute("add", scaled(c, below, n_parts), c.full(at, (rows,)))
-    for which, value in enumerate((count, centre, rest, squares)):
-        each = c.compute("add", scaled(c, place, c.const(_N_MOMENTS, INT32)), c.full(c.const(which, INT32), (rows,)))
-        c.store_block(out, each, value, present)
-    return Built(function, [x] if aligned else [], {n: ADJACENT} if aligned else None)
-
-
-_PROGRAM = Program(_moments)
-
-
-class _Lines(NamedTuple):
-    """An array as lines along its last axes.
+class _Matrix(NamedTuple):
+    """An array as a matrix, whose rows are its elements along the last axes.
 
     Attributes:
-        shape: the lengths of the other axes, and of the lines.
+        shape: the lengths of the other axes.
         axes: those of the others that are reduced.
-        n_rows, n: lines, and elements of each.
-        length: elements of a part, except of the last ones.
+        n_rows, n: rows, and elements of each.
+        length: elements of a part of a row, except of the last ones.
     """
 
     shape: tuple[int, ...]
@@ -122,8 +64,8 @@ class _Lines(NamedTuple):
     length: int
 
 
-def _lines_of(x: Array, axes: tuple[int, ...]) -> _Lines | None:
-    """Returns the lines of an array that a program reads faster than reductions read it twice; None for others.
+def _matrix_of(x: Array, axes: tuple[int, ...]) -> _Matrix | None:
+    """Returns an array as a matrix that a program reads faster than reductions read it twice; None for others.
 
     On CPUs without texel loads, the program takes up to twice as long as reductions (SwiftShader). So it does on
     lavapipe for float16, and along an axis before the last.
@@ -141,16 +83,16 @@ def _lines_of(x: Array, axes: tuple[int, ...]) -> _Lines | None:
     if n > _LONG and n % _PIECES == 0:
         shape, others, n = (*shape, _PIECES), (*others, first), n // _PIECES
     lengths, fewest = (_LENGTHS_ON_CPU, _FEWEST_ON_CPU) if is_cpu(runtime) else (_LENGTHS_ON_GPU, _FEWEST_ON_GPU)
-    length = min(lengths, key=lambda each: rounded(n, each))
+    length = min(lengths, key=lambda length: rounded(n, length))
     n_parts = -(-n // length)
     if n < _SHORTEST or n_parts > MOST_GROUPS or (x.size < fewest and (n_parts > 1 or others)):
         return None
-    return _Lines(shape, others, math.prod(shape), n, length)
+    return _Matrix(shape, others, math.prod(shape), n, length)
 
 
-def _parts_of(x: Array, lines: _Lines) -> Array | None:
-    """Returns the moments of the parts of lines, along the last two axes; None if bindings hold few lines."""
-    _, _, n_rows, n, length = lines
+def _parts_of(x: Array, matrix: _Matrix) -> Array | None:
+    """Returns the moments of the parts of rows, along the last two axes; None if bindings hold few rows."""
+    _, _, n_rows, n, length = matrix
     wide = require_dtype(x.runtime, wide_float(floating(x.dtype)), "var")
     require_dtype(x.runtime, x.dtype, "var")
     rows = min(max(_LENGTHS_ON_CPU[0] // length, 1), 1 << (n_rows - 1).bit_length())
@@ -160,12 +102,14 @@ def _parts_of(x: Array, lines: _Lines) -> Array | None:
     if not step:
         return None
     n_parts = -(-n // length)
-    given, found = x.reshape((n_rows, n)), temporary(x.runtime, (n_rows, n_parts, _N_MOMENTS), wide)
+    given, parts = x.reshape((n_rows, n)), temporary(x.runtime, (n_rows, n_parts, N_MOMENTS), wide)
+    whole = n % length == 0
     for start in range(0, n_rows, step):
-        piece, out = (each if step == n_rows else each[start : start + step] for each in (given, found))
-        form = x.dtype.name, wide.name, rows, length, n % length == 0, n % ADJACENT == 0 and is_wide(piece)
-        _PROGRAM.launch(form, [piece, out], (len(piece), n, n_parts), (n_parts, -(-len(piece) // rows), 1))
-    return found.reshape((*lines.shape, n_parts, _N_MOMENTS))
+        piece, out = (given, parts) if step == n_rows else (given[start : start + step], parts[start : start + step])
+        grid = n_parts, -(-len(piece) // rows)
+        aligned = n % ADJACENT == 0 and is_wide(piece)
+        moments_of_parts[grid](piece, out, len(piece), n, n_parts, rows, length, whole, aligned)
+    return parts.reshape((*matrix.shape, n_parts, N_MOMENTS))
 
 
 def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, Array] | None:
@@ -174,12 +118,12 @@ def moments(x: Array, axes: tuple[int, ...], *, keepdims: bool) -> tuple[Array, 
     Args:
         axes: as by `axes_of`.
     """
-    lines = _lines_of(x, axes)
-    parts = None if lines is None else _parts_of(x, lines)
-    if lines is None or parts is None:
+    matrix = _matrix_of(x, axes)
+    parts = None if matrix is None else _parts_of(x, matrix)
+    if matrix is None or parts is None:
         return None
-    count, centre, rest, squares = (parts[..., at] for at in range(_N_MOMENTS))
-    along = *lines.axes, centre.ndim - 1
+    count, centre, rest, squares = (parts[..., at] for at in range(N_MOMENTS))
+    along = *matrix.axes, centre.ndim - 1
     if math.prod([centre.shape[at] for at in along]) == 1:
         mean = apply("add", centre, rest)
     else:
@@ -214,8 +158,7 @@ def var(
     Raises:
         ValueError: `ddof` and `correction` are given, or `mean` does not broadcast to the array.
     """
-    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
-    return written(found, out)
+    return written(_variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean), out)
 
 
 def _variance(
@@ -242,10 +185,10 @@ def _variance(
         total = reduce("add", chosen(squared(difference, wide), where, "add", wide), axes, wide, keepdims)
     if where is not True:
         n = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
-        found = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
+        variance = apply("divide", total, apply("maximum", apply("subtract", n, ddof), 0))
     else:
-        found = apply("divide", total, wide.type(max(n - ddof, 0)))
-    return astype(found, narrow) if found.dtype != narrow else found
+        variance = apply("divide", total, wide.type(max(n - ddof, 0)))
+    return astype(variance, narrow) if variance.dtype != narrow else variance
 
 
 def dtype_with_mean(a: Array, mean: Operand, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vkcompute import ir
 from vkcompute.compiled.captured import CapturedGlobal, Table, unchanged
 from vkcompute.compiled.report import Site
+from vkcompute.ir.intervals import Interval
 from vkcompute.ir.target import ANY
 
 LOOP = "this loop"
@@ -124,9 +126,10 @@ class Specialization:
         return unchanged(self.captured)
 
 
-def iterations_of(function: ir.Function) -> IterationBounds:
-    """Returns upper bounds of the iterations of a function's loops."""
-    always = ir.most_iterations(function, {})
+def iterations_of(function: ir.Function, bounds: Mapping[ir.Value, Interval] | None = None) -> IterationBounds:
+    """Returns upper bounds of the iterations of a function's loops, given intervals of some push constants."""
+    given: dict[Any, Interval] = {**(bounds or {})}
+    always = ir.most_iterations(function, given)
     if always is not None and always < MODEST:
         return always, always
-    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)))
+    return always, ir.most_iterations(function, dict.fromkeys(function.pushes, (0, MODEST - 1)) | given)

@@ -8,35 +8,55 @@ of its shifts has a copy, too, which is as much shorter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from vkcompute.arrays.block_offsets import LARGEST, rounded
-from vkcompute.arrays.block_product import Taps, build_product, product_by_taps
+from vkcompute.arrays.block_offsets import LARGEST, is_too_large, rounded
+from vkcompute.arrays.block_product import tile_shape
 from vkcompute.arrays.lines import contiguous
+from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.arrays.operands import accept_host_data
 from vkcompute.arrays.products import converted, matmul, taken, working, zeros
+from vkcompute.arrays.programs.products import LONGEST
 from vkcompute.arrays.promotion import floating
 from vkcompute.arrays.ufunc import assign
-from vkcompute.blocks.launching.built import Built, Program, is_wide
-from vkcompute.nn.linear import Activation, activated, finished, known, wide
+from vkcompute.nn.linear import Activation, activated, known, wide
+from vkcompute.nn.programs.convolution import convolution
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.registers import ADJACENT
 
 Pair = int | tuple[int, int]
 _STEP = 8  # terms that a program loads together
 
 
-def _convolution(bias: str, activation: Recording, *form: Any) -> Built:
-    dtype, rows, columns, step, aligned = form
-    return build_product(dtype, rows, columns, step, aligned, lambda sums: finished(sums, bias, activation), taps=True)
+class Taps(NamedTuple):
+    """The windows of an array with which filters are multiplied, one per tap.
 
+    After `period` rows of one, the next one begins `jump` elements behind it.
 
-CONVOLUTION = Program(_convolution)
+    Attributes:
+        windows: an array of which programs load four elements together, of int32 offsets.
+        n_taps: their number.
+        period: rows of each, a multiple of a step's terms.
+        jump: elements from one window to the next.
+        row, stack: elements from one row to the next, and from a matrix to that of the next product.
+        n_columns: of the result; this and the three above are multiples of four.
+        n: products.
+    """
+
+    windows: Array
+    n_taps: int
+    period: int
+    jump: int
+    row: int
+    stack: int
+    n_columns: int
+    n: int
 
 
 def pair(name: str, key: str, value: Pair, least: int = 1) -> tuple[int, int]:
@@ -181,33 +201,48 @@ def _convolved(
     is_strided = steps[0] > 1
     height = lengths[0] if is_strided else lengths[0] + dilations[0] * (rows - 1)
     shifts = [(row, column) for column in range(columns) for row in (range(rows) if is_strided else [0])]
-    width, taps = rounded(lengths[1], ADJACENT), 1 if is_strided else rows
+    width, n_taps = rounded(lengths[1], ADJACENT), 1 if is_strided else rows
     period = rounded(weight.shape[1] * len(shifts), _STEP)
     area = height * width
-    filters = _filters(weight, groups, is_strided, taps, period)
+    filters = _filters(weight, groups, is_strided, n_taps, period)
     limit = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1)
     most = max(1, min(limit // (groups * period * area), limit // (len(weight) * lengths[0] * width)))
-    others = [] if bias is None else [bindable(wide(bias, x.dtype))]
-    form = "row" if others else "", activation
+    own_bias = None if bias is None else bindable(wide(bias, x.dtype))
     out: Array | None = None
     for start in range(0, len(x), most):
         part = x if most >= len(x) else x[start : start + most]
         n = len(part) * groups
         windows = _windows(part, groups, shifts, (height, width, lengths[1]), (steps, pads, dilations), period)
-        found = product_by_taps(
-            CONVOLUTION, form, filters,
-            Taps(windows, taps, period, dilations[0] * width, area, period * area, lengths[0] * width, n), others,
-        )  # fmt: skip
-        if found is None:
-            found = _by_products(filters, windows, taps, dilations[0] * width, lengths[0] * width)
+        taps = Taps(windows, n_taps, period, dilations[0] * width, area, period * area, lengths[0] * width, n)
+        result = product_by_taps(filters, taps, own_bias, activation)
+        if result is None:
+            result = _by_products(filters, windows, n_taps, dilations[0] * width, lengths[0] * width)
             by_row = None if bias is None else bias.reshape((groups, -1, 1))
-            found = activated(found.reshape((len(part), groups, *found.shape[1:])), by_row, activation)
-        found = found.reshape((len(part), len(weight), lengths[0], width))[..., : lengths[1]]
+            result = activated(result.reshape((len(part), groups, *result.shape[1:])), by_row, activation)
+        result = result.reshape((len(part), len(weight), lengths[0], width))[..., : lengths[1]]
         if most >= len(x):
-            return found if width == lengths[1] else contiguous(found)
+            return result if width == lengths[1] else contiguous(result)
         out = temporary(x.runtime, (len(x), len(weight), *lengths), x.dtype) if out is None else out
-        assign(out[start : start + most], found)
+        assign(out[start : start + most], result)
     return out  # type: ignore[return-value]
+
+
+def product_by_taps(filters: Array, taps: Taps, bias: Array | None, activation: Recording) -> Array | None:
+    """Returns products with windows of an array, of shape (n, rows, columns); None if one launch cannot do it.
+
+    Args:
+        filters: matrices of shape (groups, rows, n_taps * period), which repeat.
+    """
+    n_filters, n_rows, n_terms = filters.shape
+    rows, columns, step = tile_shape(filters, n_rows, taps.n_columns, n_terms)
+    grid = -(-n_rows // rows), -(-taps.n_columns // columns), taps.n
+    sizes = filters.size, taps.windows.size, taps.n * n_rows * taps.n_columns
+    if is_too_large(filters, sizes) or max(grid) > MOST_GROUPS or n_terms > LONGEST:
+        return None
+    out = temporary(filters.runtime, (taps.n, n_rows, taps.n_columns), filters.dtype)
+    numbers = n_rows, taps.n_columns, n_terms, n_filters, taps.period, taps.row, taps.stack, taps.jump
+    convolution[grid](filters, taps.windows, out, bias, *numbers, activation, rows, columns, step)
+    return out
 
 
 def _filters(weight: Array, groups: int, is_strided: bool, taps: int, period: int) -> Array:
@@ -215,11 +250,11 @@ def _filters(weight: Array, groups: int, is_strided: bool, taps: int, period: in
     n, channels, rows, columns = weight.shape
     given = weight.transpose((0, 1, 3, 2) if is_strided else (0, 2, 1, 3))
     n_terms = channels * columns * (rows if is_strided else 1)
-    found = temporary(weight.runtime, (n, taps, period), weight.dtype)
+    filters = temporary(weight.runtime, (n, taps, period), weight.dtype)
     if period > n_terms:
-        found.fill(weight.dtype.type(0))
-    assign(found[:, :, :n_terms], contiguous(given).reshape((n, taps, n_terms)))
-    return found.reshape((groups, n // groups, taps * period))
+        filters.fill(weight.dtype.type(0))
+    assign(filters[:, :, :n_terms], contiguous(given).reshape((n, taps, n_terms)))
+    return filters.reshape((groups, n // groups, taps * period))
 
 
 def _windows(x: Array, groups: int, shifts: Any, sizes: tuple[int, int, int], geometry: Any, period: int) -> Array:
@@ -255,12 +290,12 @@ def _by_products(filters: Array, windows: Array, taps: int, jump: int, n_columns
     groups, rows, n_terms = filters.shape
     period = n_terms // taps
     stacked = windows.reshape((len(windows) // groups, groups, period, -1))
-    found = None
+    sums = None
     for tap in range(taps):
         left = filters[:, :, tap * period : (tap + 1) * period]
-        each = matmul(left, stacked[..., tap * jump : tap * jump + n_columns])
-        found = each if found is None else found + each
-    return found.reshape((len(windows), rows, n_columns))  # type: ignore[union-attr]
+        products = matmul(left, stacked[..., tap * jump : tap * jump + n_columns])
+        sums = products if sums is None else sums + products
+    return sums.reshape((len(windows), rows, n_columns))  # type: ignore[union-attr]
 
 
 accept_host_data(globals())

@@ -22,9 +22,10 @@ from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.arrays.variance import moments
-from vkcompute.blocks.launching.built import Program
+from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
+from vkcompute.nn.programs import lines as programs
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -36,11 +37,11 @@ def softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> 
         dtype: to which the elements are converted first; integers become the default float.
     """
     x, axis = _prepared("softmax", input, dim, dtype)
-    found = _by_program(rows.SOFTMAX, x, axis)
-    if found is None:
+    result = _by_program(programs.softmax, x, axis)
+    if result is None:
         powers = apply("exp", apply("subtract", wide(x, x.dtype), _largest(x, axis)))
-        found = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
-    return found.reshape(input.shape)
+        result = converted(apply("divide", powers, _sum(powers, axis, keepdims=True)), x.dtype)
+    return result.reshape(input.shape)
 
 
 def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None) -> Array:
@@ -50,11 +51,11 @@ def log_softmax(input: Array, dim: int = -1, dtype: npt.DTypeLike | None = None)
         dtype: as of `softmax`.
     """
     x, axis = _prepared("log_softmax", input, dim, dtype)
-    found = _by_program(rows.LOG_SOFTMAX, x, axis)
-    if found is None:
+    result = _by_program(programs.log_softmax, x, axis)
+    if result is None:
         less = apply("subtract", wide(x, x.dtype), _largest(x, axis))
-        found = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
-    return found.reshape(input.shape)
+        result = converted(apply("subtract", less, _log_of_sum(less, axis)), x.dtype)
+    return result.reshape(input.shape)
 
 
 def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -> Array:
@@ -68,13 +69,13 @@ def logsumexp(input: Array, dim: int | tuple[int, ...], keepdim: bool = False) -
         dtype = floating(input.dtype)
         return temporary(input.runtime, shape, dtype).fill(dtype.type(-np.inf))
     x, _ = _prepared("logsumexp", lines, 1, None)
-    found = _by_program(rows.LOGSUMEXP, x, 1, reduces=1)
-    if found is None:
+    result = _by_program(programs.logsumexp, x, 1, reduces=1)
+    if result is None:
         largest = _largest(x, 1)
         origin = where(apply("isinf", largest), 0.0, largest)
         less = apply("subtract", wide(x, x.dtype), origin)
-        found = converted(apply("add", origin, _log_of_sum(less, 1)), x.dtype)
-    return found.reshape(shape)
+        result = converted(apply("add", origin, _log_of_sum(less, 1)), x.dtype)
+    return result.reshape(shape)
 
 
 def _log_of_sum(x: Array, axis: int) -> Array:
@@ -99,9 +100,9 @@ def var_mean(
         empty = temporary(input.runtime, shape, floating(input.dtype)).fill(np.nan)
         return empty, empty.copy()
     x, _ = _prepared("var_mean", lines, 1, None)
-    found = _by_program(rows.VAR_MEAN, x, 1, (), (float(correction),), reduces=2)
-    if found is not None:
-        return found[:, 0].reshape(shape), found[:, 1].reshape(shape)
+    result = _by_program(programs.var_mean, x, 1, reduces=2, CORRECTION=float(correction))
+    if result is not None:
+        return result[:, 0].reshape(shape), result[:, 1].reshape(shape)
     known = moments(x, (1,), keepdims=True)
     if known is not None:
         mean, total = known
@@ -111,7 +112,7 @@ def var_mean(
         distances = apply("subtract", given, mean)
         total = _sum(apply("multiply", distances, distances), 1)
     both = apply("divide", total, max(x.shape[1] - float(correction), 0.0)), mean
-    return tuple([converted(each, x.dtype).reshape(shape) for each in both])  # type: ignore[return-value]
+    return tuple([converted(part, x.dtype).reshape(shape) for part in both])  # type: ignore[return-value]
 
 
 def _flattened(
@@ -125,7 +126,7 @@ def _flattened(
     if axes and axes != [*range(axes[0], axes[-1] + 1)]:  # no lines along one axis
         x, axes = x.transpose((*others, *axes)), [*range(len(others), x.ndim)]
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
-    lengths = [prod(each) for each in (x.shape[:first], x.shape[first:last], x.shape[last:])]
+    lengths = [prod(part) for part in (x.shape[:first], x.shape[first:last], x.shape[last:])]
     return x.reshape(tuple(lengths)), shape
 
 
@@ -143,13 +144,12 @@ def layer_norm(
         ValueError: the last axes, or an array, have another shape.
     """
     x, others = _lines("layer_norm", input, normalized_shape, {"weight": weight, "bias": bias})
-    constants = weight is not None, bias is not None, float(eps)
-    found = _by_program(rows.LAYER_NORM, x, 1, others, constants)
-    if found is None:
+    result = _by_program(programs.layer_norm, x, 1, others, EPS=float(eps))
+    if result is None:
         given = wide(x, x.dtype)
         distances = apply("subtract", given, _mean(given, 1, keepdims=True))
-        found = _scaled(distances, distances, weight, bias, eps)
-    return converted(found, floating(input.dtype)).reshape(input.shape)
+        result = _scaled(distances, distances, weight, bias, eps)
+    return converted(result, floating(input.dtype)).reshape(input.shape)
 
 
 def rms_norm(
@@ -163,29 +163,28 @@ def rms_norm(
     """
     x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
     eps = float(np.finfo(working(x.dtype)).eps if eps is None else eps)
-    found = _by_program(rows.RMS_NORM, x, 1, others, (weight is not None, eps))
-    if found is None:
-        found = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
-    return converted(found, floating(input.dtype)).reshape(input.shape)
+    result = _by_program(programs.rms_norm, x, 1, others, EPS=eps)
+    if result is None:
+        result = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
+    return converted(result, floating(input.dtype)).reshape(input.shape)
 
 
 def _scaled(x: Array, distances: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """Returns x / sqrt(mean of squared distances + eps) * weight + bias."""
     squares = _mean(apply("multiply", distances, distances), 1, keepdims=True)
-    found = apply("divide", x, apply("sqrt", apply("add", squares, eps)))
+    result = apply("divide", x, apply("sqrt", apply("add", squares, eps)))
     if weight is not None:
-        found = apply("multiply", found, weight.reshape(-1))
-    return found if bias is None else apply("add", found, bias.reshape(-1))
+        result = apply("multiply", result, weight.reshape(-1))
+    return result if bias is None else apply("add", result, bias.reshape(-1))
 
 
 def _by_program(
-    program: Program, x: Array, axis: int, others: Sequence[Array] = (), constants: tuple[Any, ...] = (),
-    *, reduces: int = 0,
-) -> Array | None:  # fmt: skip
+    program: JITFunction, x: Array, axis: int, others: Sequence[Array | None] = (), **options: Any
+) -> Array | None:
     """Returns the result of a program; None if it cannot have such lines."""
     if not x.size:
         return temporary(x.runtime, x.shape, x.dtype)
-    return rows.over_lines(program, x, axis, others, constants, reduces=reduces)
+    return rows.over_lines(program, x, axis, others, **options)
 
 
 def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tuple[Array, int]:
@@ -196,20 +195,20 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
         ValueError: the axis is out of range.
         MissingFeature: the device lacks the dtype.
     """
-    found = require_dtype(x.runtime, floating(x.dtype) if dtype is None else np.dtype(dtype), name)
-    if found.kind != "f" or x.dtype.kind == "c":
-        raise TypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={found}")
+    kind = require_dtype(x.runtime, floating(x.dtype) if dtype is None else np.dtype(dtype), name)
+    if kind.kind != "f" or x.dtype.kind == "c":
+        raise TypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={kind}")
     shape = x.shape or (1,)
     if isinstance(axis, tuple):
         raise TypeError(f"{name}: dim is an int; got {axis!r}")
     at = axis_of(name, len(shape), axis)
-    return converted(x, found).reshape(shape), at
+    return converted(x, kind).reshape(shape), at
 
 
 def _lines(
     name: str, x: Array, normalized_shape: int | Sequence[int], arrays: dict[str, Array | None]
-) -> tuple[Array, list[Array]]:
-    """Returns an array as a matrix of lines, and the arrays that are given, as vectors of its dtype.
+) -> tuple[Array, list[Array | None]]:
+    """Returns an array as a matrix of lines, and the other arrays, as vectors of its dtype.
 
     All are in float32 if the array is of float16, and another of float32.
     """
@@ -222,18 +221,19 @@ def _lines(
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(f"{name}: the last axes have the shape normalized_shape, {shape}; the input's is {x.shape}")
     x, _ = _prepared(name, x, -1, None)
-    dtype, found = x.dtype, []
-    if any(each is not None and each.dtype == working(dtype) for each in arrays.values()):
+    dtype, vectors = x.dtype, list[Array | None]()
+    if any(vector is not None and vector.dtype == working(dtype) for vector in arrays.values()):
         x = wide(x, dtype)
-    for key, each in arrays.items():
-        if each is None:
+    for key, vector in arrays.items():
+        if vector is None:
+            vectors.append(None)
             continue
-        if each.shape != shape or each.dtype not in (dtype, x.dtype):
+        if vector.shape != shape or vector.dtype not in (dtype, x.dtype):
             or_wide = " or float32" if dtype == np.float16 else ""
-            wanted, got = f"shape {shape} and dtype {dtype}{or_wide}", f"{each.shape} and {each.dtype}"
+            wanted, got = f"shape {shape} and dtype {dtype}{or_wide}", f"{vector.shape} and {vector.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
-        found.append(converted(each, x.dtype).reshape(-1))
-    return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), found
+        vectors.append(converted(vector, x.dtype).reshape(-1))
+    return x.reshape((prod(x.shape[: -len(shape)]), prod(shape))), vectors
 
 
 def _largest(x: Array, axis: int) -> Array:

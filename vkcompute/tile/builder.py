@@ -218,7 +218,8 @@ class Builder(ir.Builder):
         """Combines the elements along an axis, which is removed, by an associative function.
 
         Args:
-            ordered: True to combine elements in their order, as needed by a function that is not commutative.
+            ordered: True to combine elements in their order, as needed by a function that is not commutative. One that
+                is seen to be so combines them in any order.
         """
         shape = shape_of(values[0].type)
         rest = (*shape[:axis], *shape[axis + 1 :])
@@ -246,6 +247,8 @@ class Builder(ir.Builder):
                 )
             self.yield_(*found)
         remove_unused(region)
+        if along.ordered and _commutes(region, op.params):
+            op.attribute = along._replace(ordered=False)
         if any(isinstance(each, BlockOp) for each in walk(region)):
             raise IrError(f"the function of a {code} combines numbers, and has no blocks; make them before the {code}")
         op.results = tuple(Result(typed(kind, shape)) for kind in kinds)
@@ -310,3 +313,13 @@ def _check_axis(code: str, value: Value, axis: int) -> None:
     n = len(shape_of(value.type))
     if not 0 <= axis < n:
         raise IrError(f"{code} takes axes from 0 to {n - 1} of {value.type}; got {axis}")
+
+
+def _commutes(region: Region, params: Sequence[Value]) -> bool:
+    """True if a function combines each pair of its operands by a commutative operation, and does nothing else."""
+    *ops, end = region.ops
+    pairs = [*zip(params, params[len(params) // 2 :], strict=False)]
+    return len(ops) == len(pairs) and all(
+        isinstance(result, Op) and result.operation.commutative and {*result.args} == {*pair}
+        for result, pair in zip(end.args, pairs, strict=True)
+    )

@@ -39,6 +39,7 @@ from vkcompute.blocks.compiler.types import (
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.compiled.captured import PLAIN
 from vkcompute.errors import KernelError
+from vkcompute.ir.intervals import Interval
 from vkcompute.jit.frontend.desugaring import BUILTIN
 from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
@@ -55,11 +56,18 @@ class Method:
 
 
 class BlockCompiler(BlockArithmetic):
-    """Compiles block programs."""
+    """Compiles block programs.
+
+    Attributes:
+        divisors: powers of two that divide integer arguments.
+        bounds: the least and the greatest value of integer arguments, as far as the program states them.
+    """
 
     def __init__(self, function: ir.Function) -> None:
         super().__init__(function, ir.FLOAT32)
         self.builder = tile.Builder(function)
+        self.divisors: dict[ir.Value, int] = {}
+        self.bounds: dict[ir.Value, Interval] = {}
 
     def value(self, node: ast.expr) -> Any:
         """Evaluates an expression.
@@ -377,18 +385,28 @@ class BlockCompiler(BlockArithmetic):
             STATEMENTS["assert"].expand(self, values, {})
 
     def statement(self, node: ast.stmt) -> None:
-        """Compiles a statement; loops over tl.static_range are unrolled."""
+        """Compiles a statement; loops over tl.static_range, or of one iteration of tl.range, are unrolled."""
         if isinstance(node, ast.Assert):
             self.located(self._assert, node)
             return
         function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
-        if isinstance(function, LoopRange) and function.__name__ == "static_range" and isinstance(node, ast.For):
+        if isinstance(function, LoopRange) and isinstance(node, ast.For) and self._is_unrolled(function, node):
             self.located(self._unroll, node)
         else:
             super().statement(node)
 
+    def _is_unrolled(self, function: LoopRange, node: ast.For) -> bool:
+        """True for a loop over tl.static_range, and for one over tl.range that is known to run once."""
+        if function.__name__ == "static_range":
+            return True
+        call: Any = node.iter
+        if _leaves(node) or not all(isinstance(bound, (ast.Constant, ast.Name)) for bound in call.args):
+            return False
+        bounds = self._bounds(call)
+        return all(type(bound) is int for bound in bounds) and bounds[2] != 0 and len(range(*bounds)) == 1
+
     def _unroll(self, node: ast.For) -> None:
-        if any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(node)):
+        if _leaves(node):
             raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
         call = node.iter
         args = self._bounds(call)
@@ -432,6 +450,11 @@ class BlockCompiler(BlockArithmetic):
         named = {each.arg or "**": self.value(each.value) for each in node.keywords}
         bounds: list[Any] = self.value(node.func).bounds(args, named)
         return bounds
+
+
+def _leaves(loop: ast.For) -> bool:
+    """True if a loop has a break, continue or return."""
+    return any(isinstance(node, (ast.Break, ast.Continue, ast.Return)) for node in ast.walk(loop))
 
 
 class _Known(ast.expr):

@@ -18,6 +18,7 @@ from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
+from vkcompute.operations import recording as recordings
 from vkcompute.tile import shape_of
 from vkcompute.tile.block_emitter import BlockEmitter
 
@@ -93,6 +94,14 @@ def emitted(c: BlockCompiler, name: str, *values: Value) -> Number:
     """Builds a function of elements, a row of the registry, of scalars or blocks of one type and shape."""
     f = BlockEmitter(c.builder, shape_of(values[0].type))
     return c.number(f.emit(FUNCTIONS[name], *values))
+
+
+@block_function
+def replayed(c: BlockCompiler, recording: Any, x: Any) -> Any:
+    """The elements, to which the steps of a function of one float are applied."""
+    (value,) = _floats(c, "replayed", x)
+    f = BlockEmitter(c.builder, shape_of(value.type))
+    return c.number(recordings.replayed(f, recording, f.operand(value)).value) if recording else x
 
 
 class PropagateNan:

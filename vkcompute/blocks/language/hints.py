@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
+from vkcompute.blocks.compiler.places import demand
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.compiled.report import escaped
-from vkcompute.ir import BOOL, Constant, Scalar
-from vkcompute.ir.function import Op
+from vkcompute.ir import BOOL, INT32, Constant, Scalar
+from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
+
+_LEAST, _MOST = {"ge": 0, "gt": 1}, {"le": 0, "lt": -1}
+"""Comparison with a constant -> what is added to it for the least, or the greatest, value."""
 
 
 def _hint(name: str) -> Any:
@@ -23,21 +29,48 @@ def _hint(name: str) -> Any:
     return block_function(emit)
 
 
-multiple_of, max_contiguous, max_constancy = (
-    _hint(name) for name in ("multiple_of", "max_contiguous", "max_constancy")
-)
+max_contiguous, max_constancy = (_hint(name) for name in ("max_contiguous", "max_constancy"))
+
+
+@block_function
+def multiple_of(c: BlockCompiler, input: Any, values: Any) -> Any:
+    """Returns its operand, an integer argument stated to be a multiple; of other values the hint has no effect.
+
+    Rows of such a length begin at aligned elements, which are loaded four together. Interpreted launches check it.
+    """
+    n = values[0] if isinstance(values, (tuple, list)) and len(values) == 1 else values
+    if type(n) is not int or n < 1:
+        raise UnsupportedError(f"tl.multiple_of takes an int from 1 on, known at compile time; got {describe(values)}")
+    value = input.value if isinstance(input, Number) else None
+    if isinstance(value, Push) and value.type is INT32:
+        c.divisors[value] = max(c.divisors.get(value, 1), n & -n)
+        rest = c.builder.compute("rem", value, c.builder.const(n, INT32))
+        holds = c.builder.compute("eq", rest, c.builder.const(0, INT32))
+        demand(c, holds, None, f"states that {{}} is a multiple of {n}; drop tl.multiple_of", value)
+    return input
 
 
 @block_function
 def assume(c: BlockCompiler, cond: Any) -> None:
-    """States a condition. That a scalar is not negative helps to find adjacent offsets behind a remainder."""
+    """States a condition.
+
+    That a scalar is not negative helps to find adjacent offsets behind a remainder. Bounds of an integer argument, as
+    `n <= 4096`, bound the iterations of loops.
+    """
     comparison = cond.value if isinstance(cond, Number) else None
-    if isinstance(comparison, Op) and comparison.code in ("ge", "gt"):
-        value, least = comparison.args
-        if not isinstance(least, Constant):
-            return
-        if isinstance(value.type, Scalar) and value.type.kind == "i" and int(least.value) >= 0:
-            c.builder.assume_natural(value)
+    if not isinstance(comparison, Op) or comparison.code not in _LEAST | _MOST:
+        return
+    value, constant = comparison.args
+    if not (isinstance(constant, Constant) and isinstance(value.type, Scalar) and value.type.kind == "i"):
+        return
+    code, bound = comparison.code, int(constant.value)
+    if code in _LEAST and bound >= 0:
+        c.builder.assume_natural(value)
+    if isinstance(value, Push):
+        limits = np.iinfo(value.type.name)
+        least, most = c.bounds.get(value, (int(limits.min), int(limits.max)))
+        least = max(least, bound + _LEAST[code]) if code in _LEAST else least
+        c.bounds[value] = least, min(most, bound + _MOST[code]) if code in _MOST else most
 
 
 @block_function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
@@ -26,6 +26,11 @@ __all__ = [
 _OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]
 globals().update({name: real_function(name, is_method=False) for name in _OF_ROWS})
 __all__ += _OF_ROWS
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # those of rows
+
+
 fast_dividef, fast_expf, fast_logf = fdiv, exp, log  # as accurate as the others
 
 

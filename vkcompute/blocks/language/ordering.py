@@ -5,9 +5,10 @@ K. E. Batcher: Sorting networks and their applications. AFIPS 1968.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
+from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.language.joining import chosen, is_second
@@ -62,33 +63,60 @@ def _of_keys(c: BlockCompiler, keys: Value, kind: Scalar) -> Value:
     return c.builder.cast(c.builder.bitcast(_mirrored_negatives(c, keys), wide), kind)
 
 
-def _merged(c: BlockCompiler, keys: Value, stage: int, *, descending: bool, alternating: bool) -> Value:
-    """Sorts runs of 2**stage that rise and then fall; alternating runs are sorted in opposite directions."""
-    b, shape = c.builder, shape_of(keys.type)
+def _merged(
+    c: BlockCompiler, keys: Sequence[Value], stage: int, *, descending: bool, alternating: bool
+) -> Sequence[Value]:
+    """Sorts runs of 2**stage that rise and then fall; alternating runs are sorted in opposite directions.
+
+    Args:
+        keys: blocks of one shape. Elements are ordered by the first block, equal ones by the next one.
+    """
+    b, shape = c.builder, shape_of(keys[0].type)
     for bit in reversed(range(stage)):
-        other = b.mirror(keys, 1 << bit)
         takes_greater = is_second(c, shape, bit)
         if alternating:
             takes_greater = b.compute("ne", takes_greater, is_second(c, shape, stage))
-        pair = b.compute("min", keys, other), b.compute("max", keys, other)
-        keys = b.select(takes_greater, *(pair if descending else pair[::-1]))
+        keys = _exchanged(c, keys, bit, takes_greater, descending=descending)
     return keys
 
 
-def _sorted(c: BlockCompiler, value: Value, *, descending: bool) -> Value:
-    shape = shape_of(value.type)
-    keys, n = _keys(c, value), log2(shape[-1])
+def _exchanged(
+    c: BlockCompiler, keys: Sequence[Value], bit: int, takes_greater: Value, *, descending: bool
+) -> Sequence[Value]:
+    """Orders pairs of elements whose numbers differ in a bit; the lesser is first, or last if descending."""
+    b, others = c.builder, [c.builder.mirror(key, 1 << bit) for key in keys]
+    if len(keys) == 1:
+        pair = b.compute("min", keys[0], others[0]), b.compute("max", keys[0], others[0])
+        return [b.select(takes_greater, *(pair if descending else pair[::-1]))]
+    *first, last = zip(keys, others, strict=True)
+    is_greater = b.compute("gt", *last)
+    for pair in reversed(first):
+        is_greater = b.compute("or", b.compute("gt", *pair), b.compute("and", b.compute("eq", *pair), is_greater))
+    is_moved = b.compute("eq" if descending else "ne", is_greater, takes_greater)
+    return [b.select(is_moved, other, key) for key, other in zip(keys, others, strict=True)]
+
+
+def _sorted(c: BlockCompiler, values: Sequence[Value], *, descending: bool) -> list[Value]:
+    keys: Sequence[Value] = [_keys(c, value) for value in values]
+    n = log2(shape_of(values[0].type)[-1])
     for stage in range(1, n + 1):
         keys = _merged(c, keys, stage, descending=descending, alternating=stage < n)
-    return _of_keys(c, keys, element_of(value.type))
+    return [_of_keys(c, key, element_of(value.type)) for key, value in zip(keys, values, strict=True)]
 
 
 @method
 @block_function
 def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> Any:
-    """The elements in order along the last axis; NaN is greater than all numbers."""
-    _last_axis(c, x, dim, "sort")
-    return c.number(_sorted(c, x.value, descending=bool(descending)))
+    """The elements in order along the last axis; NaN is greater than all numbers.
+
+    A tuple of blocks of one shape is sorted by the first, where it is equal by the second, and so on.
+    """
+    blocks = tuple(x) if is_sequence(x) else (x,)
+    shapes = [_last_axis(c, each, dim, "sort") for each in blocks]
+    if len(set(shapes)) != 1:
+        raise UnsupportedError(f"tl.sort takes blocks of one shape; got {', '.join(map(describe, blocks)) or '()'}")
+    results = map(c.number, _sorted(c, [each.value for each in blocks], descending=bool(descending)))
+    return tuple(results) if is_sequence(x) else next(results)
 
 
 @block_function
@@ -99,8 +127,8 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
         raise UnsupportedError(
             f"k is a power of two, at most the length of the axis, {shape[-1]}; got {describe_dynamic(k)}"
         )
-    found = _sorted(c, x.value, descending=bool(descending))
-    rows = c.builder.reshape(found, (*shape[:-1], shape[-1] // k, k))
+    (ordered,) = _sorted(c, [x.value], descending=bool(descending))
+    rows = c.builder.reshape(ordered, (*shape[:-1], shape[-1] // k, k))
     return chosen(c, rows, len(shape) - 1, 0)
 
 
@@ -108,8 +136,9 @@ def topk(c: BlockCompiler, x: Any, k: Any, dim: Any = None, descending: Any = Tr
 def bitonic_merge(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> Any:
     """The elements in order along the last axis, along which they rise and then fall."""
     shape = _last_axis(c, x, dim, "bitonic_merge")
-    keys = _merged(c, _keys(c, x.value), log2(shape[-1]), descending=bool(descending), alternating=False)
-    return c.number(_of_keys(c, keys, element_of(x.value.type)))
+    keys = [_keys(c, x.value)]
+    (key,) = _merged(c, keys, log2(shape[-1]), descending=bool(descending), alternating=False)
+    return c.number(_of_keys(c, key, element_of(x.value.type)))
 
 
 @method

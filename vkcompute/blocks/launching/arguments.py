@@ -54,6 +54,7 @@ class Parameters:
         constexprs: for each, True if it is annotated as tl.constexpr.
         dtypes: for each, the dtype that it is annotated with; None for another annotation.
         forms: those of the arguments, if these parameters are for their leaves (see `of_leaves`); else None.
+        unspecialized: for each, True if its ints are not constant if 1, and have no known divisor.
 
     Args:
         unspecialized: names or indices of parameters whose ints are not constant if 1, and have no known divisor.
@@ -72,8 +73,9 @@ class Parameters:
         unaligned: Iterable[str | int] = (),
     ) -> None:
         self.name, self._signature, self.names = name, signature, list(signature.parameters)
-        self._unspecialized = frozenset(map(self._position, unspecialized))
-        self._unaligned = self._unspecialized.union(map(self._position, unaligned))
+        given, n = {*map(self._position, unspecialized)}, len(self.names)
+        self.unspecialized = [at in given for at in range(n)]
+        self._unaligned = [at in given.union(map(self._position, unaligned)) for at in range(n)]
         self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
         self.dtypes = [_dtype_of(each) for each in signature.parameters.values()]
         self.forms: Forms | None = None
@@ -93,29 +95,19 @@ class Parameters:
         found = copy(self)
         found.forms, found.names = forms, list(chain(*names))
         found.constexprs, found.dtypes = [self.constexprs[at] for at in owners], [self.dtypes[at] for at in owners]
-        found._unspecialized = frozenset([leaf for leaf, at in enumerate(owners) if at in self._unspecialized])
-        found._unaligned = frozenset([leaf for leaf, at in enumerate(owners) if at in self._unaligned])
+        found.unspecialized = [self.unspecialized[at] for at in owners]
+        found._unaligned = [self._unaligned[at] for at in owners]
         return found
 
     def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], LaunchOptions]:
         """Returns the arguments in the order of the parameters, and the options."""
-        ordered = self._ordered(args, named)
-        if ordered is not None:
-            return ordered, DEFAULTS
+        names = self.names[len(args) :]
+        if len(args) <= len(self.names) and named.keys() == {*names}:
+            return (*args, *map(named.__getitem__, names)), DEFAULTS
         options = {name: named.pop(name) for name in OPTIONS if name in named and name not in self.names}
-        ordered = self._ordered(args, named)
-        if ordered is None:
-            ordered = bound(self.name, self._signature, args, named, OPTIONS)
-        return ordered, _launch_options(options)
-
-    def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...] | None:
-        """Returns the arguments in order if each parameter has one, and there are no others; else None."""
-        if len(args) + len(named) != len(self.names):
-            return None
-        try:
-            return (*args, *[named[name] for name in self.names[len(args) :]])
-        except KeyError:
-            return None
+        if options:
+            return self.bound(args, named)[0], _launch_options(options)
+        return bound(self.name, self._signature, args, named, OPTIONS), DEFAULTS
 
     def typed(
         self, args: Sequence[Any], typed: Any, elements: Mapping[int, str]
@@ -129,7 +121,7 @@ class Parameters:
         constants: dict[int, Any] = {}
         signature: dict[int, Any] = {}
         for at, (arg, constexpr) in enumerate(zip(args, self.constexprs, strict=True)):
-            is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None and at not in self._unspecialized
+            is_one = type(arg) is int and arg == 1 and self.dtypes[at] is None and not self.unspecialized[at]
             if constexpr or arg is None or isinstance(arg, Constexpr) or is_one:
                 constants[at] = _constant(arg)
             else:
@@ -138,7 +130,7 @@ class Parameters:
                 dtype = self.dtypes[at]
                 if dtype is not None and not isinstance(found, (ArrayType, TableType)):
                     found = _annotated(dtype, arg, self.names[at])
-                if at in self._unaligned and isinstance(found, IntType):
+                if self._unaligned[at] and isinstance(found, IntType):
                     found = found._replace(divisor=1)
                 signature[at] = found._replace(element=elements[at]) if at in elements else found
         return constants, signature

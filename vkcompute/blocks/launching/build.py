@@ -116,7 +116,6 @@ class Built(NamedTuple):
     compiler: BlockCompiler
     memories: dict[int, Memory]
     numbers: dict[int, Push]
-    divisors: dict[Any, int]
     wide: list[Memory]
     n_arguments: int
 
@@ -147,7 +146,7 @@ def build(
     names = parameters if forms is None else all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
-    built = Built(compiler, {}, {}, {}, [], len(names))
+    built = Built(compiler, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
     args = [given[at] for at in range(len(names))]
     try:
@@ -186,7 +185,7 @@ def _number(built: Built, name: str, at: int, kind: Any) -> Number:
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
     push = built.numbers[at] = compiler.function.push(name, stored)
     if isinstance(kind, IntType):
-        built.divisors[push] = kind.divisor
+        compiler.divisors[push] = kind.divisor
     return compiler.number(compiler.builder.cast(push, target))
 
 
@@ -240,7 +239,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             function,
             options.target,
             n_warps=options.n_warps,
-            divisors=built.divisors,
+            divisors=built.compiler.divisors,
             wide=built.wide,
             overlapping=overlapping,
             aliased=aliased,
@@ -291,7 +290,7 @@ def specialize(
     return Specialization(
         module,
         compiler.captured.all(),
-        iterations_of(kernel.function),
+        iterations_of(kernel.function, compiler.bounds),
         pushes,
         local_size=kernel.function.local_size,
         features=tuple(sorted(ir.float_atomics(kernel.function))),

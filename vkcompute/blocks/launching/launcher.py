@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from vkcompute.blocks.launching.build import (
     lowered,
     specialize,
 )
-from vkcompute.blocks.launching.built import is_wide, overlaps_of
 from vkcompute.blocks.launching.composites import Forms, flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
@@ -60,13 +60,18 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
+from vkcompute.tile.array_access import is_wide, overlaps_of
 from vkcompute.tile.device import block_target
 from vkcompute.tile.overlaps import Overlaps
 from vkcompute.tile.target import Target
 
 __tracebackhide__ = hides_calls
 
+_INTS, _INT32 = {int}, range(-(1 << 31), 1 << 31)
+_EXACT: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, str: str, float: float.hex}
+"""Keys of constants that no other constant of the type has: 0.0 and -0.0 are equal."""
 _MAX_FORMS = 256
+_MAX_PROGRAMS = 1024
 
 
 class BlockSource:
@@ -101,25 +106,36 @@ class BlockSource:
 
 
 class BlockLauncher:
-    """Launches a block program, and keeps its specializations."""
+    """Launches a block program, and keeps its specializations.
 
-    def __init__(self, definition: Definition, parameters: Parameters, *, debug: bool = False) -> None:
-        self._debug = debug
+    Args:
+        is_internal: True for a program of the library, which no environment variable checks. The version of the files
+            in its folder is a part of its key on disk: the functions that it calls are in them.
+    """
+
+    def __init__(
+        self, definition: Definition, parameters: Parameters, *, debug: bool = False, is_internal: bool = False
+    ) -> None:
+        self._debug, self._is_internal = debug, is_internal
         self._definition, self.name, self._parameters = definition, parameters.name, parameters
+        self._traits = parameters.constexprs, parameters.unspecialized
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
-        self._programs: dict[tuple[Any, ...], Compiled] = {}
+        self._programs: BoundedCache[tuple[Any, ...], Compiled] = BoundedCache(_MAX_PROGRAMS)
         self._of_forms: BoundedCache[Forms, BlockLauncher] = BoundedCache(_MAX_FORMS)
 
     def __call__(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Launches the program on a grid: a tuple, or a function of the arguments by name."""
         args, chosen = self._parameters.bound(args, named)
-        sizes = self._parameters.grid(grid, args)
-        if 0 in sizes:
-            _, leaves = flattened(args, self._parameters.constexprs)
-            return runtime_among(unwrapped(leaves)[0]).scheduler.completed_future()
-        pairs = zip(args, self._parameters.constexprs, strict=True)
-        places = [arg.launch_key if type(arg) is Array else _place(arg, constexpr) for arg, constexpr in pairs]
-        key = self._plan_key, sizes, chosen, *places
+        is_plain = type(grid) is tuple and {*map(type, grid)} == _INTS
+        given = grid if is_plain else self._parameters.grid(grid, args)
+        keys = [
+            arg.launch_key if (kind := type(arg)) is Array
+            else (kind, _EXACT[kind](arg)) if constexpr and kind in _EXACT
+            else kind if arg is None or (kind is int and unspecialized and arg in _INT32)
+            else _key(arg, constexpr)
+            for arg, constexpr, unspecialized in zip(args, *self._traits, strict=True)
+        ]  # fmt: skip
+        key = self._plan_key, given, chosen, *keys
         try:
             plan: Plan | None = args[self._array_at].runtime.plans.get(key)
         except (AttributeError, IndexError):  # another argument is an array now
@@ -129,6 +145,10 @@ class BlockLauncher:
             raise
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future
+        sizes = self._parameters.grid(grid, args)
+        if 0 in sizes:
+            _, leaves = flattened(args, self._parameters.constexprs)
+            return runtime_among(unwrapped(leaves)[0]).scheduler.completed_future()
         forms, leaves = flattened(args, self._parameters.constexprs)
         if forms is not None:  # the leaves have plans of their own
             return self._of_leaves(forms)(sizes, leaves, chosen.named())
@@ -164,11 +184,13 @@ class BlockLauncher:
 
     def _of_leaves(self, forms: Forms) -> BlockLauncher:
         """Returns the launcher for the leaves of arguments of these forms."""
-        found = self._of_forms.get(forms)
-        if found is None:
+        launcher = self._of_forms.get(forms)
+        if launcher is None:
             parameters = self._parameters.of_leaves(forms)
-            found = self._of_forms[forms] = BlockLauncher(self._definition, parameters, debug=self._debug)
-        return found
+            launcher = self._of_forms[forms] = BlockLauncher(
+                self._definition, parameters, debug=self._debug, is_internal=self._is_internal
+            )
+        return launcher
 
     def _on_grid(
         self,
@@ -183,7 +205,7 @@ class BlockLauncher:
         is_wrapped = len(grid) == 1 and grid[0] > most
         self._parameters.check_constants(args, Parameter)
         constants, signature = self._parameters.typed(args, _type_of, elements)
-        checks = is_set("VKCOMPUTE_CHECK_BOUNDS")
+        checks = not self._is_internal and is_set("VKCOMPUTE_CHECK_BOUNDS")
         compilation = CompileOptions(grid_wrapped=is_wrapped, check_bounds=checks, target=target_of(runtime))
         asserts = chosen.asserts or checks or self._asserts()
         options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
@@ -197,16 +219,26 @@ class BlockLauncher:
     def _program(self, constants: Mapping[int, Any]) -> Compiled:
         """Returns the program for constants: their texts are a part of the key on disk."""
         key = tuple([(at, exact_key(value)) for at, value in constants.items()])
-        if key not in self._programs:
+        known = self._programs.get(key)
+        if known is None:
             texts = [fingerprint.value(value) for value in constants.values()]
             text = None if None in texts else repr([*zip(constants, texts, strict=True)])
             source = BlockSource(self._definition, constants, self._parameters)
-            common = "blocks", code_version(*FOLDERS), text, repr(self._parameters.forms)
-            self._programs[key] = Compiled(source, *common)
-        return self._programs[key]
+            common = "blocks", code_version(*FOLDERS, *self._folders(constants)), text, repr(self._parameters.forms)
+            known = self._programs[key] = Compiled(source, *common)
+        return known
+
+    def _folders(self, constants: Mapping[int, Any]) -> list[Path]:
+        """Returns the folders with the functions of the library that a program of it calls."""
+        if not self._is_internal:
+            return []
+        called = [self._definition, *[getattr(value, "definition", None) for value in constants.values()]]
+        return [Path(program.function.__code__.co_filename).parent for program in called if program is not None]
 
     def _asserts(self) -> bool:
         """True if the conditions of `tl.device_assert` are checked."""
+        if self._is_internal:
+            return False
         return self._debug or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
 
     def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Kernel | SpillingKernel, int]:
@@ -271,7 +303,7 @@ def _overlaps(args: tuple[Any, ...]) -> Overlaps:
     return None if may or ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]) else ()
 
 
-def _place(arg: Any, constexpr: bool) -> Any:
+def _key(arg: Any, constexpr: bool) -> Any:
     """Returns the part of a plan's key for an argument that is no array."""
     kind = type(arg)
     if kind is int:

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.blocks.launching import interpretation
 from vkcompute.blocks.launching.arguments import Parameters
 from vkcompute.blocks.launching.compiled import CompiledKernel
 from vkcompute.blocks.launching.launched import Launched
@@ -36,6 +35,9 @@ def is_interpreting() -> bool:
 class JITFunction(Launched):
     """A function made by `jit`: `kernel[grid](x, y, BLOCK=1024)` launches it, and other programs may call it.
 
+    Args:
+        is_internal: as made by `block_program`.
+
     Attributes:
         fn: the function.
         definition: the function and its source.
@@ -50,8 +52,9 @@ class JITFunction(Launched):
         debug: bool = False,
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
+        is_internal: bool = False,
     ) -> None:
-        self._debug = debug
+        self._debug, self._is_internal = debug, is_internal
         functools.update_wrapper(self, function)
         self.fn, self.definition = function, definition_of(function, "a block program")
         self.signature = self.definition.signature
@@ -68,12 +71,14 @@ class JITFunction(Launched):
         """Its launches. It loads the driver's package."""
         from vkcompute.blocks.launching.launcher import BlockLauncher  # not at import: it loads the driver
 
-        return BlockLauncher(self.definition, self.parameters, debug=self._debug)
+        return BlockLauncher(self.definition, self.parameters, debug=self._debug, is_internal=self._is_internal)
 
     @cached_property
     def _launch(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
         """Its launches: on the device, or interpreted, as the environment says at the first one."""
-        if is_interpreting():
+        if not self._is_internal and is_interpreting():
+            from vkcompute.blocks.launching import interpretation  # not at import: it takes the simulator
+
             return partial(interpretation.run, self.definition, self.parameters)
         return self.launcher
 
@@ -128,6 +133,8 @@ class Interpretation:
         raise RuntimeError(f"{name} is interpreted on a grid; write {name}.interpret[grid](…)")
 
     def _run(self, grid: Any, *args: Any, **named: Any) -> Done:
+        from vkcompute.blocks.launching import interpretation
+
         return interpretation.run(self._program.definition, self._program.parameters, grid, args, named)
 
 
@@ -176,3 +183,14 @@ def jit(
     if not isinstance(function, FunctionType):
         raise TypeError(f"triton.jit takes a function written in Python; got {type(function).__name__}")
     return JITFunction(function, **options)
+
+
+def block_program(function: Callable[..., Any]) -> JITFunction:
+    """Makes a block program of the library, which is launched as those of users.
+
+    One specialization serves all ints: none is a constant, or known to be a multiple. State divisors by
+    `tl.multiple_of`. Environment variables that check or interpret the programs of users have no effect.
+    """
+    assert isinstance(function, FunctionType), "a function written in Python"
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return JITFunction(function, do_not_specialize=names, is_internal=True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from vkcompute.blocks.language.addresses import COLUMNS
 from vkcompute.blocks.launching.build import TableType
-from vkcompute.blocks.launching.built import is_wide
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.compiled.arguments import kind_of_array
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -16,6 +15,7 @@ from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.placeholders import Placeholder
+from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.registers import ADJACENT
 
 

@@ -1,0 +1,1 @@
+"""Block programs of arrays, in the block language."""

@@ -1,0 +1,1 @@
+"""Block programs of the functions of neural networks."""
