@@ -81,7 +81,7 @@ class PaperDevice(Guarded):
         super().__init__(Rank.DEVICE)
         self.deletion_queue = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
-        self.memory = SimpleNamespace()
+        self.memory = SimpleNamespace(reusable=SimpleNamespace())
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
 
     def refuse_interruption(self, frame: Any) -> None:

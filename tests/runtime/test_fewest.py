@@ -119,8 +119,23 @@ def replays(draw: st.DrawFn) -> Step:
     )
 
 
+@st.composite
+def new_owners(draw: st.DrawFn) -> Step:
+    """The memory of a buffer that is gone takes a result, wherever the tasks of the former owner are."""
+    number, pin = draw(st.integers(0, N_BUFFERS - 1)), draw(PINS)
+
+    def run(s: State) -> None:
+        if (history := s.buffers[number].history) is not None:
+            history.hand_over()
+        s.paper.launch(s.ranges([(number, 0, NBYTES)]), [], s.pin(pin))
+
+    return Step(f"new_owner({number}, queue={pin})", run)
+
+
 FLUSH = st.just(Step("flush", lambda s: s.paper.scheduler.flush()))
-STEPS = st.one_of(launches(), launches(), launches(), copies(), fills(), host_accesses(), progress(), FLUSH)
+STEPS = st.one_of(
+    launches(), launches(), launches(), copies(), fills(), host_accesses(), progress(), new_owners(), FLUSH
+)
 
 
 def run(queues: str, program: list[Step], batch_tasks: int = 4) -> Paper:

@@ -94,15 +94,16 @@ class CommandQueue(Timeline):
         timed: True if they have.
         failures: of all queues of the scheduler, in the order in which they occurred.
         failure: the reason why the queue accepts no more work, or None.
+        finished: the last task that was seen to have finished.
         ahead: a value for which the host waits before it launches more, or 0. It does so without locks.
     """
 
     _numbers = itertools.count(1)  # of submits, of all queues in this process
 
     __slots__ = (
-        "_busy", "_clocks", "_failed", "_finished", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
+        "_busy", "_clocks", "_failed", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
         "_timings", "_values", "_waited", "_waits", "ahead", "batched_bytes", "costs", "device_queue", "failure",
-        "failures", "load", "n_batched", "task", "timed",
+        "failures", "finished", "load", "n_batched", "task", "timed",
     )  # fmt: skip
 
     def __init__(self, index: int, device_queue: Queue, failures: list[Failure], *, timed: bool) -> None:
@@ -119,7 +120,7 @@ class CommandQueue(Timeline):
         self._waits: dict[Queue, int] = {}  # of the next submit
         self._waited: VectorClock = {}  # predecessors of the next commands; replaced, never modified
         self._failed: list[Failure] = []  # of this queue, ordered by task
-        self.task, self._finished, self._first = 0, 0, 1
+        self.task, self.finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
         self.timed, self.load = timed, 0.0
         self.costs: dict[Cost | Mix, float] = {}
@@ -309,9 +310,9 @@ class CommandQueue(Timeline):
         if done:
             if self._timings:
                 self._learn_costs(done)
-            self._finished = self._last_tasks[done - 1]
+            self.finished = self._last_tasks[done - 1]
             del self._last_tasks[:done], self._values[:done], self._clocks[:done], self._timings[:done]
-        return self._finished
+        return self.finished
 
     def _learn_costs(self, done: int) -> None:
         """Updates the costs of the tasks in the first `done` submits, which have finished."""
@@ -330,7 +331,7 @@ class CommandQueue(Timeline):
 
         If the task has failed, the value is reached no later than the next submit finishes.
         """
-        if task <= self._finished:
+        if task <= self.finished:
             return 0
         position = bisect_left(self._last_tasks, task)
         if position == len(self._last_tasks):
