@@ -166,9 +166,9 @@ class PaperTask(Task):
 class Paper:
     """A scheduler on such a device."""
 
-    def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, queues: Sequence[tuple[int, str]], *, submits_early: bool = False) -> None:
         self.device = PaperDevice(queues)
-        self.scheduler = Scheduler(self.device, None)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(self.device, None, submits_early=submits_early)  # type: ignore[arg-type]
         self.transfers = Transfers.__new__(Transfers)
         self.transfers._scheduler = self.scheduler
 

@@ -138,9 +138,9 @@ STEPS = st.one_of(
 )
 
 
-def run(queues: str, program: list[Step], batch_tasks: int = 4) -> Paper:
+def run(queues: str, program: list[Step], batch_tasks: int = 4, *, submits_early: bool = False) -> Paper:
     with on_paper(batch_tasks):
-        state = State(Paper(QUEUES[queues]))
+        state = State(Paper(QUEUES[queues], submits_early=submits_early))
         for step in program:
             step.run(state)
         state.paper.scheduler.flush()
@@ -148,9 +148,9 @@ def run(queues: str, program: list[Step], batch_tasks: int = 4) -> Paper:
 
 
 @pytest.mark.parametrize("queues", QUEUES)
-@given(program=st.lists(STEPS, max_size=30))
-def test_conflicts_are_ordered_by_the_fewest(queues: str, program: list[Step]) -> None:
-    history = run(queues, program).device.history
+@given(program=st.lists(STEPS, max_size=30), submits_early=st.booleans())
+def test_conflicts_are_ordered_by_the_fewest(queues: str, program: list[Step], *, submits_early: bool) -> None:
+    history = run(queues, program, submits_early=submits_early).device.history
     assert not races(history)
     assert not superfluous(history)
 

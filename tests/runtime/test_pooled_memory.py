@@ -151,7 +151,9 @@ OPERATIONS = st.lists(
 
 
 @pytest.mark.queues
-@pytest.mark.parametrize("options", [{}, {"timelines": (3, 1)}, {"staging": True, "timelines": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"timelines": (3, 1), "submits_early": True}, {"staging": True, "timelines": 2}], ids=str
+)
 @settings(max_examples=12)
 @given(operations=OPERATIONS)
 def test_random_programs_on_results_that_come_and_go(

@@ -36,7 +36,8 @@ class Context(Handle):
 
     def __init__(self, device: Device, submit_limit_s: float | None) -> None:
         self.device = device
-        self.scheduler = Scheduler(device, self, submit_limit_s)
+        # A submit to a CPU takes time from the work itself, which begins no sooner.
+        self.scheduler = Scheduler(device, self, submit_limit_s, submits_early=device.physical.kind != "cpu")
         self.transfers = Transfers(self.scheduler)
         self._cache: dict[Hashable, Any] = {}
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)

@@ -28,6 +28,7 @@ from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, 
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
+# Where `submits_early` is True, a batch is also submitted to an idle queue: see `CommandQueue.n_early`.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
 _MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
@@ -58,12 +59,14 @@ class Scheduler:
         moves: True once a buffer has moved to the host: buffers are to be in place for a task.
     """
 
-    def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
+    def __init__(
+        self, device: Device, owner: object, submit_limit_s: float | None = None, *, submits_early: bool = False
+    ) -> None:
         self.device = device
         self.failures: list[Failure] = []
         self._n_drained = self._n_reported = 0  # of the failures
         self.queues = [
-            CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None)
+            CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None, early=submits_early)
             for index, queue in enumerate(device.queues)
         ]
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
@@ -374,11 +377,19 @@ class Scheduler:
         target.recorded = target.task
         target.n_batched += 1
         target.batched_bytes += nbytes
-        if target.n_batched >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+        n = target.n_batched
+        if n == target.n_early or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+            self._submit_batch(target, n)
+        return self.tracker, target, target.task, self.placement.reason
+
+    def _submit_batch(self, target: CommandQueue, n: int) -> None:
+        """Submits an open batch of `n` tasks if it is full, or else if its queue is idle."""
+        n_early = target.n_early
+        if n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES or target.is_idle:
             target.flush()
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
-        return self.tracker, target, target.task, self.placement.reason
+        target.n_early = min(2 * n_early, 2 * BATCH_TASKS)
 
     # -- access history and failures ----------------------------------------------------------------------------------
 
@@ -449,6 +460,7 @@ class Scheduler:
     def _flush_queues(self) -> None:
         for queue in self.queues:
             queue.flush()
+            queue.expect_wait()
             self.is_ahead = self.is_ahead or queue.ahead > 0
 
     def points(self, dependencies: Dependencies) -> list[Point]:
@@ -457,6 +469,7 @@ class Scheduler:
         with self.device.lock:
             for queue in queues:
                 queue.fail_unrecorded()
+                queue.expect_wait()
             values = {queues[index]: queues[index].value_of(task) for index, task in dependencies.items()}
             self._drain_failed()
             return [Point(queue.device_queue, value) for queue, value in minimal_waits(values).items()]
