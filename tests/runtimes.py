@@ -16,6 +16,7 @@ def open_runtime(
     timelines: int | tuple[int, int] = 1,
     staging: bool = False,
     limits: Mapping[str, Any] = MappingProxyType({}),
+    submits_early: bool = False,
     **options: Any,
 ) -> vc.Runtime:
     """Opens a runtime with at least so many queues, that stages every transfer, or with other limits.
@@ -26,11 +27,15 @@ def open_runtime(
         timelines: compute queues, or (compute, transfer) queues.
         staging: whether the host may not access device memory.
         limits: in the place of the device's own.
+        submits_early: True to leave it to the device whether an idle queue gets a batch before it is full.
         options: passed on to `vc.Runtime`. Submits have no time limit, else a GPU gets the first launch of a kernel in
             parts, with a submit each.
     """
     with emulated(timelines=timelines, staging=staging, limits=limits):
-        return vc.Runtime(**{"submit_limit_s": None, **options})
+        runtime = vc.Runtime(**{"submit_limit_s": None, **options})
+    for queue in runtime.scheduler.queues if not submits_early else ():
+        queue.n_early = queue.fewest = 0
+    return runtime
 
 
 def lacks(gpu: vc.Runtime, dtype: str, *, in_shaders: bool = False) -> bool:

@@ -81,7 +81,7 @@ class PaperDevice(Guarded):
         super().__init__(Rank.DEVICE)
         self.deletion_queue = SimpleNamespace(collect=lambda: None)
         self.retry = lambda call, *args: call(*args)
-        self.memory = SimpleNamespace()
+        self.memory = SimpleNamespace(reusable=SimpleNamespace())
         self.queues = [PaperQueue(self, family, i, role) for i, (family, role) in enumerate(queues)]
 
     def refuse_interruption(self, frame: Any) -> None:
@@ -166,9 +166,9 @@ class PaperTask(Task):
 class Paper:
     """A scheduler on such a device."""
 
-    def __init__(self, queues: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, queues: Sequence[tuple[int, str]], *, submits_early: bool = False) -> None:
         self.device = PaperDevice(queues)
-        self.scheduler = Scheduler(self.device, None)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(self.device, None, submits_early=submits_early)  # type: ignore[arg-type]
         self.transfers = Transfers.__new__(Transfers)
         self.transfers._scheduler = self.scheduler
 

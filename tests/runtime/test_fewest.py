@@ -119,13 +119,28 @@ def replays(draw: st.DrawFn) -> Step:
     )
 
 
+@st.composite
+def new_owners(draw: st.DrawFn) -> Step:
+    """The memory of a buffer that is gone takes a result, wherever the tasks of the former owner are."""
+    number, pin = draw(st.integers(0, N_BUFFERS - 1)), draw(PINS)
+
+    def run(s: State) -> None:
+        if (history := s.buffers[number].history) is not None:
+            history.hand_over()
+        s.paper.launch(s.ranges([(number, 0, NBYTES)]), [], s.pin(pin))
+
+    return Step(f"new_owner({number}, queue={pin})", run)
+
+
 FLUSH = st.just(Step("flush", lambda s: s.paper.scheduler.flush()))
-STEPS = st.one_of(launches(), launches(), launches(), copies(), fills(), host_accesses(), progress(), FLUSH)
+STEPS = st.one_of(
+    launches(), launches(), launches(), copies(), fills(), host_accesses(), progress(), new_owners(), FLUSH
+)
 
 
-def run(queues: str, program: list[Step], batch_tasks: int = 4) -> Paper:
+def run(queues: str, program: list[Step], batch_tasks: int = 4, *, submits_early: bool = False) -> Paper:
     with on_paper(batch_tasks):
-        state = State(Paper(QUEUES[queues]))
+        state = State(Paper(QUEUES[queues], submits_early=submits_early))
         for step in program:
             step.run(state)
         state.paper.scheduler.flush()
@@ -133,9 +148,9 @@ def run(queues: str, program: list[Step], batch_tasks: int = 4) -> Paper:
 
 
 @pytest.mark.parametrize("queues", QUEUES)
-@given(program=st.lists(STEPS, max_size=30))
-def test_conflicts_are_ordered_by_the_fewest(queues: str, program: list[Step]) -> None:
-    history = run(queues, program).device.history
+@given(program=st.lists(STEPS, max_size=30), submits_early=st.booleans())
+def test_conflicts_are_ordered_by_the_fewest(queues: str, program: list[Step], *, submits_early: bool) -> None:
+    history = run(queues, program, submits_early=submits_early).device.history
     assert not races(history)
     assert not superfluous(history)
 

@@ -431,7 +431,7 @@ def test_what_could_not_be_submitted_is_left_out(monkeypatch: pytest.MonkeyPatch
         return (lambda *args: -2 if full[0] else function(*args)) if name == "vkQueueSubmit" else function
 
     monkeypatch.setattr(vk, "interceptors", [wrap])
-    with vc.Runtime(queues=1, submit_limit_s=None) as gpu:
+    with open_runtime(queues=1) as gpu:
         x, y = gpu.full(1 << 12, 1.0), gpu.full(1 << 12, 1.0)
         with gpu.profile() as profile:
             x.fill(2)
@@ -454,7 +454,7 @@ def test_a_device_that_is_lost_in_a_profile(monkeypatch: pytest.MonkeyPatch, cle
         return (lambda *args: -4 if lost[0] else function(*args)) if name == "vkQueueSubmit" else function
 
     monkeypatch.setattr(vk, "interceptors", [wrap])
-    with vc.Runtime() as gpu:
+    with open_runtime() as gpu:
         x = gpu.full(1 << 12, 1.0)
         profile = gpu.profile()
         profile.__enter__()

@@ -65,7 +65,7 @@ def filled(gpu: vc.Runtime, n: int) -> list[vc.Array]:
 
 
 def test_the_least_recently_used_move_and_come_back(small: vc.Runtime) -> None:
-    assert small.memory() == (0, LIMIT, 0, 0)
+    assert small.memory() == (0, LIMIT, 0, 0, 0)
     first = filled(small, 4)
     for x in first[1:]:  # the oldest one is then the first
         add_to(x, x)

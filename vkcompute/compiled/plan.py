@@ -12,7 +12,7 @@ from vkcompute.compiled.loops import Loops
 from vkcompute.compiled.specialization import Specialization
 from vkcompute.runtime.launching.kernel import Launch
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.future import Future, QueuedTask
 
 
 class Order(NamedTuple):
@@ -44,6 +44,7 @@ class Plan:
         "_binds_more",
         "_binds_twice",
         "_command",
+        "_constant",
         "_cost",
         "_extents",
         "_grid",
@@ -55,6 +56,7 @@ class Plan:
         "_sets",
         "_values",
         "_writes_at",
+        "_written",
         "found",
         "single",
     )  # fmt: skip
@@ -76,14 +78,21 @@ class Plan:
             [*{args[arrays[i]].launch_key: arrays[i] for i in which}.values()]  # some are bound twice
             for which in (kernel.writes, kernel.reads)
         )
+        self._written = self._writes_at[0] if len(self._writes_at) == 1 else None
         n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._arrays, self._values = _picker(arrays), _picker(order.numbers)
         self._extents, self.found, self.single = extents, weakref.ref(found), found.single
+        self._constant = command if not order.numbers and loops is None else None
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
     def launch(self, args: Sequence[Any], queue: int | str | None) -> Future | None:
         """Launches, unless a captured global has changed or a graph is being recorded: then returns None."""
+        queued = self.enqueue(args, queue)
+        return None if queued is None else Future(*queued)
+
+    def enqueue(self, args: Sequence[Any], queue: int | str | None) -> QueuedTask | None:
+        """Launches as `launch`, for callers who need no future."""
         kernel, found = self._kernel(), self.found()
         if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).recordings:
             return None
@@ -95,6 +104,20 @@ class Plan:
             return None
         if self._prepare is not None:
             args = self._prepare(args)
+        if (command := self._constant or self._commanded(args)) is None:
+            return None
+        bound = self._arrays(args) if self._binds_more or self._binds_twice else ()
+        if self._binds_more:
+            writes, reads = kernel.ranges(bound)
+        else:
+            written = self._written  # most kernels write one array: faster than a comprehension
+            writes = [args[at].span for at in self._writes_at] if written is None else [args[written].span]
+            reads = [args[at].span for at in self._reads_at]
+        keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
+        return scheduler.enqueue(command, writes, reads, queue, keep)
+
+    def _commanded(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Returns the command with the numbers among the arguments; None if they do not suit the kernel."""
         values = [*self._values(args), *self._extents]
         if self._harmless is not None and not ((harmless := self._harmless()) and harmless(values, self._grid)):
             return None
@@ -102,13 +125,7 @@ class Plan:
             push = self._pack(*values)
         except (struct.error, TypeError, OverflowError):  # needs another specialization, or is the caller's error
             return None
-        bound = self._arrays(args) if self._binds_more or self._binds_twice else ()
-        if self._binds_more:
-            writes, reads = kernel.ranges(bound)
-        else:
-            writes, reads = [args[at].span for at in self._writes_at], [args[at].span for at in self._reads_at]
-        keep = kernel, self._sets, self._cost, bound if self._binds_twice else ()
-        return scheduler.dispatch((*self._command, push, len(push), self._grid), writes, reads, queue, keep)
+        return (*self._command, push, len(push), self._grid)
 
 
 def places(args: Sequence[Any]) -> tuple[Any, ...]:

@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
-from vkcompute import deferred_calls
 from vkcompute.core.lifetime import live
-from vkcompute.core.memory import PLACE_BITS, Allocation, Block, MemoryPool
+from vkcompute.core.memory import PLACE_BITS, Block, MemoryPool
+from vkcompute.core.range_pool import MemoryRange
 
 _PRUNE_AFTER = 64
 PADDING = 64  # so that kernels may load and store whole vectors, of up to 64 bytes, at the end
@@ -31,7 +31,7 @@ class Buffer:
 
     Args:
         recycles: takes the range of a closed buffer of this kind, which the device may still use, if there is one. All
-            its uses are in the access history, which orders those of the new buffer.
+            its uses are in the access history, which orders those of the new buffer. Leaves the range to others.
 
     Attributes:
         device: the device that it is on.
@@ -47,7 +47,7 @@ class Buffer:
     """
 
     __slots__ = (
-        "__weakref__", "_allocations", "_open", "_pool", "_recycles", "address", "block", "device", "history", "host",
+        "__weakref__", "_memory", "_open", "_pool", "_recycles", "address", "block", "device", "history", "host",
         "nbytes", "offset", "place", "readers", "used_bytes",
     )  # fmt: skip
 
@@ -56,36 +56,31 @@ class Buffer:
     ) -> None:
         self._open, self._recycles = False, recycles
         self._pool, self.device = pool, pool.device
-        self.used_bytes = nbytes
-        self.nbytes = -(-max(nbytes, 1) // PADDING) * PADDING
-        self._allocations: list[Allocation] = []
-        self.history: Any = None
         self.host: Any = None
+        self.used_bytes = nbytes
+        self.nbytes = nbytes = -(-(nbytes or 1) // PADDING) * PADDING
+        taken: list[MemoryRange] = []
         try:
-            with self.device.lock:
-                self.device.require_open()
-                if recycles:
-                    history = pool.recycled(self.nbytes, self._allocations)
-                    self.history = None if history is None else history.successor()
-                if not self._allocations:
-                    pool.allocate(self.nbytes, use, self._allocations, moves=moves)
-                self.block, self.offset = self._allocations[0]
-                self.place = (self.block.key << PLACE_BITS) + self.offset
-                key = id(self)
-                self._open = True  # indivisible from the next line
-                live[key] = "Buffer"
-                if use == "device":
-                    pool.buffers[key] = weakref.ref(self)
+            if recycles:
+                pool.reusable.take(nbytes, taken)
+            if not taken:
+                taken += (MemoryRange(nbytes),)
+                pool.allocate(taken[0], use, moves=moves)
+            self._memory: MemoryRange | None = (memory := taken[0])
+            if (history := memory.history) is not None:
+                history.hand_over()
+            self.block, self.offset = memory.allocations[0]
+            self.place, self.address, self.history = memory.place, memory.address, history
+            self.readers: dict[int, Reader] = {}
+            key = id(self)
+            self._open = True  # indivisible from the next line
+            live[key] = "Buffer"
+            if use == "device":
+                pool.buffers[key] = weakref.ref(self)
         except BaseException:
-            if not self._open:  # else the finalizer frees the range
-                self.device.deletion_queue.append((pool.free, self._allocations))
+            if not self._open and taken:  # else the finalizer frees it
+                self.device.deletion_queue.append((pool.free, taken[0].allocations))
             raise
-        # Emulated staging leaves device memory to the device, even if it is host-visible.
-        visible = self.block.address and (use not in ("device", "fixed") or pool.unified)
-        self.address = self.block.address + self.offset if visible else 0
-        self.readers: dict[int, Reader] = {}
-        if deferred_calls.waiting:  # a warning that buffers move to the host
-            deferred_calls.run()
 
     def add_reader(self, reader: Reader) -> None:
         """Registers a reader, which is called back before the buffer is overwritten."""
@@ -114,22 +109,28 @@ class Buffer:
 
     def close(self) -> None:
         """Frees the range after its last use. A second call does nothing."""
-        key = id(self)
         if self._open:
-            self._open = False  # indivisible from the next line
+            key, memory, pool = id(self), self._memory, self._pool
+            release: Callable[[Any], object]
+            released: Any
+            if self._recycles and memory is not None:
+                memory.history = self.history
+                release, released = pool.reusable.leave, memory
+            else:  # also where it has moved to the host
+                release = self.device.deletion_queue.append
+                released = pool.free, ([] if memory is None else memory.allocations)
+            self._open, self._memory = False, None  # indivisible from here
             del live[key]
-            self.device.deletion_queue.append((self._pool.free, self._allocations))
-            self._pool.buffers.pop(key, None)
-            if self._recycles:
-                self._pool.recycle(self.nbytes, self._allocations, self.history)
+            release(released)
+            pool.buffers.pop(key, None)
 
     def move_out(self, host: Any) -> None:
         """Frees the memory, whose content is in `host`; no work on it is pending. Requires the device's lock."""
-        allocations, pool, none = self._allocations, self._pool, cast(Block, None)
-        deletion = pool.free, allocations
+        memory, pool, none = cast(MemoryRange, self._memory), self._pool, cast(Block, None)
+        deletion = pool.free, memory.allocations
         self.block.renew_key()
         place = Block.place_of_none()
-        self.host, self.block, self.offset, self.address, self._allocations = host, none, 0, 0, []  # indivisible
+        self.host, self.block, self.offset, self.address, self._memory = host, none, 0, 0, None  # indivisible
         self.place = place  # indivisible from the next line
         self.device.deletion_queue.append(deletion)
 
@@ -137,9 +138,9 @@ class Buffer:
         """Takes the memory and the accesses of a buffer of the same size. Requires the device's lock."""
         other.block.renew_key()
         history = other.history or self.history
-        place = (other.block.key << PLACE_BITS) + other.offset
+        place, memory = (other.block.key << PLACE_BITS) + other.offset, cast(MemoryRange, other._memory)
         self.block, self.offset, self.address = other.block, other.offset, other.address  # indivisible from here
-        self._allocations, other._allocations = other._allocations, []
+        self._memory, other._memory, memory.place = memory, None, place
         self.place, self.history, self.host = place, history, None
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:

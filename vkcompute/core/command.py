@@ -76,8 +76,8 @@ class Recorder:
     """
 
     __slots__ = (
-        "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_fill", "_fn", "_push",
-        "_sets", "ended", "handle", "transfer_only",
+        "_barrier", "_bind_pipeline", "_bind_sets", "_bound", "_copy", "_dispatch", "_dispatch_base", "_fill", "_fn",
+        "_push", "_pushed", "_sets", "ended", "handle", "transfer_only",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, handle: Any, *, reusable: bool = False) -> None:
@@ -86,9 +86,10 @@ class Recorder:
         self.transfer_only = queue.role == "transfer"
         self._bound: Any = None
         self._sets: Any = None
+        self._pushed: Any = None
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self._push, self._dispatch, self._dispatch_base = fn.vkCmdPushConstants, fn.vkCmdDispatch, fn.vkCmdDispatchBase
-        self._copy, self._fill = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer
+        self._copy, self._fill, self._barrier = fn.vkCmdCopyBuffer, fn.vkCmdFillBuffer, fn.vkCmdPipelineBarrier
         info = _BEGIN_REUSABLE if reusable else _BEGIN_ONCE
         vk.check(fn.vkBeginCommandBuffer(handle, info), "vkBeginCommandBuffer", queue)
 
@@ -103,7 +104,7 @@ class Recorder:
         grid: tuple[int, int, int],
         base: tuple[int, int, int] | None = None,
     ) -> None:
-        """Dispatches `grid` workgroups; binds the pipeline and the sets unless they are bound already.
+        """Dispatches `grid` workgroups; binds and pushes what is not bound and pushed already.
 
         Args:
             push: the push constants, read before the call returns.
@@ -115,14 +116,16 @@ class Recorder:
         if pipeline is not self._bound:
             self._bound = None  # Ctrl-C may strike before the pipeline is bound
             self._bind_pipeline(handle, _COMPUTE_BIND_POINT, pipeline)
-            self._bound, self._sets = pipeline, None
+            self._bound, self._sets, self._pushed = pipeline, None, None
         if sets is not self._sets:
             self._sets = None
             if n_sets:
                 self._bind_sets(handle, _COMPUTE_BIND_POINT, layout, 0, n_sets, sets, 0, _NULL)
             self._sets = sets
-        if push_bytes:
+        if push_bytes and push != self._pushed:
+            self._pushed = None
             self._push(handle, layout, _COMPUTE_STAGE, 0, push_bytes, push)
+            self._pushed = push
         if base is None:
             self._dispatch(handle, *grid)
         else:
@@ -146,14 +149,14 @@ class Recorder:
     def barrier(self) -> None:
         """Orders all earlier kernels and copies of the queue before all later ones."""
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_BARRIER) if self.transfer_only else (_WORK_STAGES, _WORK_BARRIER)
-        self._fn.vkCmdPipelineBarrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
+        self._barrier(self.handle, stages, stages, 0, 1, barrier, 0, _NULL, 0, _NULL)
 
     def end(self) -> None:
         """Makes writes visible to the host and ends the recording; a second call does nothing."""
         if self.ended:
             return
         stages, barrier = (_STAGE_TRANSFER, _TRANSFER_TO_HOST) if self.transfer_only else (_WORK_STAGES, _WORK_TO_HOST)
-        self._fn.vkCmdPipelineBarrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
+        self._barrier(self.handle, stages, _STAGE_HOST, 0, 1, barrier, 0, _NULL, 0, _NULL)
         results: list[int] = []
         try:
             call_into(results, self._fn.vkEndCommandBuffer, self.handle)

@@ -113,6 +113,8 @@ class Device(LogicalDevice):
     def _end(self) -> None:
         if self._deletions:  # the last holder of lent memory may go while the device is being closed
             self.fn.vkDeviceWaitIdle(self.handle)  # also for submits with an unknown value: validation objected to them
+            if hasattr(self, "memory"):
+                self.memory.reusable.clear()
             self._close_children()
             if hasattr(self, "pipeline_cache"):
                 self.pipeline_cache.close()

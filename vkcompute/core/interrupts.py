@@ -40,7 +40,7 @@ from itertools import starmap
 from sys import _getframe
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from vkcompute import locks
 from vkcompute.errors import VkComputeError
@@ -133,9 +133,11 @@ class Guarded:
         unguarded_lock: the lock, for code that must not fail, or that does what `lock` does by itself.
         is_owned: returns True if this thread has the lock.
         holders: thread -> code object and id of the frame that took the lock first or is about to.
+        taker: the code of a function that takes `unguarded_lock` before it calls anything: a holder without a record.
     """
 
     lock_rank: locks.Rank
+    taker: ClassVar[CodeType | None] = None
 
     def __init__(self, rank: locks.Rank) -> None:
         self.lock_rank = rank
@@ -167,7 +169,10 @@ class Guarded:
     def refuse_interruption(self, frame: FrameType) -> None:
         """Raises an error if code outside of the package runs between the lock's holder and `frame`, which it calls."""
         (holder, number), inner, foreign = self.holders.get(get_ident(), (None, 0)), frame.f_back, False
+        taker = self.taker
         while inner is not None and not ((code := inner.f_code) is holder and id(inner) == number):
+            if code is taker:
+                break
             if code.co_filename not in _known_files:
                 foreign = foreign or not _is_own(code.co_filename)
             inner = inner.f_back

@@ -8,23 +8,22 @@ import itertools
 import mmap
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from vkcompute import deferred_calls
 from vkcompute.core import vk
 from vkcompute.core.interrupts import call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.physical import MemoryType
+from vkcompute.core.range_pool import Allocation, MemoryRange, RangePool
 from vkcompute.core.suballoc import Suballocator
 from vkcompute.errors import OUT_OF_MEMORY, OutOfDeviceMemory, VulkanError
 
 MIB = 1 << 20
 _MANY_DELETIONS = 256
-_MOST_RECYCLED = 64  # ranges of a size, and sizes
-_MOST_TRIED = 4  # ranges for one allocation
 _HUGE_PAGE_BYTES = 2 << 20
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 0x1, 0x2, 0x4, 0x8
 _UNIFIED = _DEVICE_LOCAL | _HOST_VISIBLE | _HOST_COHERENT | _HOST_CACHED
@@ -108,10 +107,6 @@ class Block(Handle):
         run_deletions(self._deletions, first=0)  # the buffer before its memory
 
 
-Allocation = tuple[Block, int]
-"""A block, and the offset in it of a range, in bytes."""
-
-
 class MemoryPool:
     """All memory of one device.
 
@@ -128,11 +123,10 @@ class MemoryPool:
         release_callbacks: called when memory runs out, to close buffers that are only kept for later use.
         make_room: called with a number of bytes when memory runs out in spite of that, to move buffers to the host;
             returns False if it has moved none.
-        may_recycle: called with the access history of a closed buffer; returns False if the next launch should not have
-            to wait for the tasks in it.
+        reusable: ranges that closed buffers have left for the results of later launches.
         buffers: weak references to the buffers in device memory, by id.
         exceeds_limit: True while the staging memory of such a move may exceed `limit_bytes`.
-        peak_bytes: the most bytes of device memory that were in use by buffers at a time.
+        peak_bytes: the most bytes of device memory that were in use or reusable at a time.
     """
 
     def __init__(
@@ -141,7 +135,7 @@ class MemoryPool:
         self.device, self.limit_bytes, self._families = device, limit_bytes, families
         self.release_callbacks: list[Callable[[], None]] = []
         self.make_room: Callable[[int], bool] = lambda nbytes: False
-        self.may_recycle: Callable[[Any], bool] = lambda history: True
+        self.reusable = RangePool(device.deletion_queue.append, self.free)
         self.buffers: dict[int, weakref.ref[Any]] = {}
         self.exceeds_limit = False
         self._used_bytes = self.peak_bytes = 0  # Ctrl-C may falsify the former until `used_bytes` counts anew
@@ -159,7 +153,6 @@ class MemoryPool:
         limits = device.physical.limits
         self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
         self.blocks: list[Block] = []
-        self._recyclable: dict[int, deque[tuple[list[Allocation], Any]]] = {}
 
     @property
     def allocated_bytes(self) -> int:
@@ -170,10 +163,10 @@ class MemoryPool:
     def used_bytes(self) -> int:
         """Bytes of device memory in use by buffers."""
         self._used_bytes = sum(block.ranges.used_bytes for block in self.blocks if block.kind.heap == self.heap)
-        return self._used_bytes
+        return self._used_bytes - self.reusable.nbytes
 
-    def allocate(self, nbytes: int, use: str, allocations: list[Allocation], *, moves: bool = True) -> None:
-        """Allocates a range of `nbytes` (a multiple of 16) for `use` and adds it to `allocations`, in one atomic step.
+    def allocate(self, made: MemoryRange, use: str, *, moves: bool = True) -> None:
+        """Allocates the memory of a range, whose size is a multiple of 16, for a use.
 
         Args:
             moves: True to move other buffers to the host if there is no room.
@@ -181,10 +174,23 @@ class MemoryPool:
         Raises:
             OutOfDeviceMemory: it does not fit, even after everything closed has been freed.
         """
-        kind = self.kinds[use]
+        with self.device.lock:
+            self.device.require_open()
+            self._allocate(made.nbytes, self.kinds[use], made.allocations, moves)
+            block, offset = made.allocations[0]
+            made.place = (block.key << PLACE_BITS) + offset
+        # Emulated staging leaves device memory to the device, even if it is host-visible.
+        if block.address and (use not in ("device", "fixed") or self.unified):
+            made.address = block.address + offset
+        if deferred_calls.waiting:  # a warning that buffers move to the host
+            deferred_calls.run()
+
+    def _allocate(self, nbytes: int, kind: MemoryType, allocations: list[Allocation], moves: bool) -> None:
+        """Adds a range to `allocations`, in one atomic step."""
         if self.device.deletion_queue.n_new > _MANY_DELETIONS:
             self.device.collect()
         if not self._from_blocks(nbytes, kind, allocations):
+            self.reusable.clear()
             self.device.collect()
             # Throttles a host that runs far ahead of the device: closed buffers would fill the heap.
             if self._deferred_bytes() > self.keep_bytes:
@@ -201,7 +207,7 @@ class MemoryPool:
             self.peak_bytes = self._used_bytes
 
     def _allocate_in_room(self, nbytes: int, kind: MemoryType, allocations: list[Allocation], moves: bool) -> None:
-        """Allocates as `allocate`; moves other buffers to the host for as long as there is no room."""
+        """Allocates as `_allocate`; moves other buffers to the host for as long as there is no room."""
         while not self._from_blocks(nbytes, kind, allocations):
             if (error := self._error_of(nbytes, kind, allocations)) is None:
                 return
@@ -224,40 +230,22 @@ class MemoryPool:
             return error
         return None
 
-    def recycle(self, nbytes: int, allocations: list[Allocation], history: Any) -> None:
-        """Lets `recycled` take a range that is about to be freed, with the access history of its buffer."""
-        ranges = self._recyclable.get(nbytes)
-        if ranges is None:
-            if len(self._recyclable) >= _MOST_RECYCLED:
-                self._recyclable.clear()
-            ranges = self._recyclable.setdefault(nbytes, deque(maxlen=_MOST_RECYCLED))
-        ranges.append((allocations, history))
-
-    def recycled(self, nbytes: int, allocations: list[Allocation]) -> Any:
-        """Moves a range of `nbytes` that was closed lately to `allocations`; returns its history, or None without one.
-
-        The next use of the range is ordered after those in the history. So the device need not have finished them.
-        """
-        ranges = self._recyclable.get(nbytes) or deque()
-        for _ in range(min(len(ranges), _MOST_TRIED)):
-            closed, history = ranges.pop()
-            if closed and self.may_recycle(history):
-                allocations[:], closed[:] = closed[:], ()  # indivisible; its deletion then frees nothing
-                return history
-            if closed:
-                ranges.appendleft((closed, history))
-        return None
-
-    def _reclaim(self) -> None:
-        """Frees reference cycles, buffers of pending work, buffers kept for later use, and empty blocks."""
-        gc.collect()
+    def trim(self) -> None:
+        """Frees memory that is kept for later use, after the work that uses it. Requires the device's lock."""
+        self.reusable.clear()
         self.device.collect(wait=True)
         self._release()
+
+    def _reclaim(self) -> None:
+        """Frees reference cycles, buffers of pending work, memory kept for later use, and empty blocks."""
+        gc.collect()
+        self.trim()
 
     def _release(self) -> None:
         """Frees closed buffers, buffers kept for later use, and empty blocks."""
         for release in self.release_callbacks:
             release()
+        self.reusable.clear()
         self.device.collect()
         self.drop_empty(0)
 

@@ -130,10 +130,16 @@ class Runtime(Context):
         return self
 
     def memory(self) -> MemoryInfo:
-        """Returns the bytes of device memory that are used, free, spilled to the host, and the most that were used."""
+        """Returns the bytes of device memory that are used, free, spilled to the host, and pooled; and the peak."""
         self.require_open()
         with self.device.lock:
             return self.scheduler.residency.memory()
+
+    def trim(self) -> None:
+        """Frees device memory that is kept for later results, for other programs. Waits for the work that uses it."""
+        self.require_open()
+        with self.device.lock:
+            self.device.memory.trim()
 
     # -- arrays ------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class Tuning(NamedTuple):
         busy_groups: workgroups that keep the whole device busy. A CPU runs one per core at a time; several per core
             even out cores that are interrupted.
         submit_limit_s: the default of `Runtime`. Desktops kill work that occupies their GPU for seconds.
+        submits_early: an idle queue gets its first launch at once, so that the device works while Python enqueues. On a
+            CPU the driver runs on the cores that Python needs.
         sequence_rows: the largest batch of which one workgroup makes several steps of training.
         sequence_products: the same in multiplications, where rows alone do not tell; 0 elsewhere. On lavapipe a launch
             costs as much as some 30,000 multiplications by weights, and each row as much as four more.
@@ -58,6 +60,7 @@ class Tuning(NamedTuple):
     row_lanes: int = 64
     busy_groups: int = 1024
     submit_limit_s: float | None = 0.5
+    submits_early: bool = True
     sequence_rows: int = 2048
     sequence_products: int = 0
 
@@ -82,6 +85,7 @@ ON_CPU = Tuning(
     row_lanes=8,
     busy_groups=8 * (os.cpu_count() or 1),
     submit_limit_s=None,
+    submits_early=False,
     sequence_products=1 << 16,
 )
 

@@ -64,13 +64,14 @@ class Arguments:
 
     Attributes:
         name: name of the formula, for errors.
+        n: number of parameters.
         plan_key: first part of the keys of its plans.
     """
 
     def __init__(self, formula: Formula, name: str) -> None:
         self.name, self.plan_key = name, object()
         self._parameters = formula.signature
-        self._n = len(self._parameters.parameters)
+        self.n = len(self._parameters.parameters)
         self._named = [*self._parameters.parameters]
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -79,11 +80,11 @@ class Arguments:
         Raises:
             TypeError: they do not fit the parameters.
         """
-        if not named and len(args) == self._n:
+        if not named and len(args) == self.n:
             return args
-        if len(args) > self._n:
+        if len(args) > self.n:
             raise TypeError(
-                f"{self.name} takes {self._n} by position; got {len(args)}; pass the others by name, as out=y"
+                f"{self.name} takes {self.n} by position; got {len(args)}; pass the others by name, as out=y"
             )
         return bound(self.name, self._parameters, args, named)
 
@@ -264,13 +265,15 @@ class ElementLauncher:
 
     def __call__(self, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """Launches the function, and returns its result."""
-        args = self._arguments.bound(args, named)
-        like = None
+        if named or len(args) != self._arguments.n:
+            args = self._arguments.bound(args, named)
+        like, outs = None, () if out is None else out if isinstance(out, tuple) else (out,)
+        bound = *args, *outs
+        keys = [arg.launch_key if type(arg) is Array else type(arg) for arg in bound]  # as `places`
         if out is None:
-            outs, like = self._new_results(args)
-        else:
-            outs = out if isinstance(out, tuple) else (out,)
-        if outs and (plan := self._repeated(args, outs, like)) is not None:
+            outs, like = self._new_results(args, keys)
+            bound = *args, *outs
+        if outs and (plan := self._repeated(bound, keys, like)) is not None:
             return outs[0] if plan.single else outs
         if group_of(args) is not None:
             return self._sharded(args, out)
@@ -294,34 +297,39 @@ class ElementLauncher:
         self._launch(args, outs, call, masks, wanted, block)
         return outs[0] if found.single else outs
 
-    def _new_results(self, args: tuple[Any, ...]) -> tuple[tuple[Array, ...], Specialization | None]:
+    def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Specialization | None]:
         """Returns new arrays like the results of the last call with such arguments, and its specialization.
 
-        Before that, there are none.
+        Before that, there are none. Adds the keys of the arrays to those of the arguments.
         """
-        runtime = next((arg.runtime for arg in args if type(arg) is Array), None)
-        known = None if runtime is None else runtime.plans.get((self._results_key, *places(args)))
-        if runtime is None or known is None or (like := known[0]()) is None:
-            return (), None
-        new = runtime.device.result_buffer
-        return tuple([Array.whole(runtime, new(each[2]), *each) for each in known[1]]), like
+        for arg in args:
+            if type(arg) is Array:
+                known = arg.runtime.plans.get((self._results_key, *keys))
+                if known is None or (like := known[0]()) is None:
+                    break
+                runtime, outs = arg.runtime, list[Array]()
+                for shape, dtype, nbytes in known[1]:
+                    out = Array.whole(runtime, runtime.device.result_buffer(nbytes), shape, dtype, nbytes)
+                    outs.append(out)
+                    keys.append(out.launch_key)
+                return tuple(outs), like
+        return (), None
 
-    def _repeated(
-        self, args: tuple[Any, ...], outs: tuple[Any, ...], like: Specialization | None = None
-    ) -> Plan | None:
+    def _repeated(self, bound: tuple[Any, ...], keys: Sequence[Any], like: Specialization | None) -> Plan | None:
         """Repeats a launch by its plan, and returns that; None if there is none.
 
         Args:
-            like: the specialization whose results `outs` are; another plan may have converted its own.
+            bound: the arguments and the results.
+            keys: of both, as by `places`.
+            like: the specialization of new results; another plan may have converted its own.
         """
-        bound = *args, *outs
         try:
-            plan: Plan | None = outs[0].runtime.plans.get((self._arguments.plan_key, *places(bound)))
+            plan: Plan | None = bound[-1].runtime.plans.get((self._arguments.plan_key, *keys))
         except AttributeError:  # an array of a group, or an error
             return None
         if plan is None or (like is not None and plan.found() is not like):
             return None
-        return plan if plan.launch(bound, None) else None
+        return plan if plan.enqueue(bound, None) else None
 
     def _checked(self, outs: tuple[Any, ...], shape: tuple[int, ...], dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Checks arrays for results of these dtypes, and returns theirs; () if they are the same."""

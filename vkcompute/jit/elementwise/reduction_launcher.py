@@ -150,7 +150,7 @@ class ReduceLauncher:
             return False
         for size, dtype, place, plan in known:
             part = out if size is None else temporary(runtime, size, dtype)
-            if plan is None or part.launch_key != place or plan.launch((*args, part), None) is None:
+            if plan is None or part.launch_key != place or plan.enqueue((*args, part), None) is None:
                 return False
             args = (part,)
         return True
@@ -283,7 +283,7 @@ class ReduceLauncher:
             bound.append(window(part, at, at + seen.pushes[0], n_results))
             plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
-            if plan is None or plan.launch(bound, None) is None:
+            if plan is None or plan.enqueue(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.specialized(*of_window, options_on(runtime_of(part))).block)
                 pushes = [*values(args), *lengths, *sizes]
                 dispatch(programs, of_window, bound, pushes, n_groups, plan_key)

@@ -32,8 +32,8 @@ class DownloadFuture(Future):
     """The future of a run that downloads: it is done once the results are in the host arrays."""
 
     def __init__(self, run: Future, download: Download) -> None:
-        super().__init__(run._tracker, run._queue, run._task)
-        self._reason, self._download = run._reason, download
+        super().__init__(run._tracker, run._queue, run._task, run._reason)
+        self._download = download
 
     def done(self) -> bool:
         return super().done() and self._download.finish(0.0)

@@ -14,6 +14,7 @@ from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.memory.reader import Reader
 from vkcompute.runtime.memory.transfers import Transfers
 from vkcompute.runtime.scheduling.scheduler import Scheduler
+from vkcompute.runtime.tuning import tuning_of
 
 _T = TypeVar("_T")
 _MAX_PLANS, _MAX_KERNELS = 4096, 1024
@@ -36,7 +37,8 @@ class Context(Handle):
 
     def __init__(self, device: Device, submit_limit_s: float | None) -> None:
         self.device = device
-        self.scheduler = Scheduler(device, self, submit_limit_s)
+        # A submit to a CPU takes time from the work itself, which begins no sooner.
+        self.scheduler = Scheduler(device, self, submit_limit_s, submits_early=tuning_of(device.physical).submits_early)
         self.transfers = Transfers(self.scheduler)
         self._cache: dict[Hashable, Any] = {}
         self._kernels: BoundedCache[Hashable, Any] = BoundedCache(_MAX_KERNELS)

@@ -155,7 +155,8 @@ class StridedView:
         self = cls.__new__(cls)
         self.runtime, self._buffer, self._expression, self._contiguous = runtime, buffer, None, True
         self._offset, self._shape, self._dtype, self._nbytes, self._base = 0, shape, dtype, nbytes, None
-        self._place(buffer)
+        self.launch_key = buffer.place, shape, dtype.char + ("." if nbytes == buffer.used_bytes else "")  # as `_place`
+        self.span = buffer, 0, nbytes
         return self
 
     def _place(self, buffer: Buffer) -> None:

@@ -61,9 +61,10 @@ class AccessHistory:
         if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
             segments = self._tile(start, stop)
         for segment in segments:
-            written, writer = segment.written, segment.writer
-            if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
-                dependencies[writer] = written
+            if written := segment.written:
+                writer = segment.writer
+                if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+                    dependencies[writer] = written
             segment.reads[timeline] = task
 
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
@@ -73,15 +74,18 @@ class AccessHistory:
         if len(found) != 1 or (segment := found[0]).start != start or segment.stop != stop:
             found = self._tile(start, stop)
         for segment in found:
-            written, writer = segment.written, segment.writer
-            if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
-                dependencies[writer] = written
-            for reader, read in segment.reads.items():
+            if written := segment.written:
+                writer = segment.writer
+                if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
+                    dependencies[writer] = written
+            for reader, read in segment.reads.items() if segment.reads else ():
                 if read > dependencies.get(reader, 0) and (reader != timeline or read != task):
                     dependencies[reader] = read
         if len(found) == 1:
             segment = found[0]
-            segment.writer, segment.written, segment.reads = timeline, task, {}
+            segment.writer, segment.written = timeline, task
+            if segment.reads:
+                segment.reads = {}
         elif found:
             first = bisect_right(self._segments, start, key=_start_of) - 1
             self._segments[first : first + len(found)] = [_Segment(start, stop, timeline, task, {})]
@@ -128,19 +132,26 @@ class AccessHistory:
             if failed(segment.writer, segment.written):
                 segment.written = 0
 
-    def successor(self) -> AccessHistory:
-        """Returns the history of the same bytes for another owner, who has written none of them.
+    def hand_over(self) -> None:
+        """Makes this the history of the same bytes for another owner, who has written none of them.
 
         Earlier tasks only order its writes; their results, and their failures, are not its own.
         """
-        made = AccessHistory()
+        self.written = False
+        if self.other_uses:
+            self.other_uses = {}
         for segment in self._segments:
-            reads = dict(segment.reads)
-            if segment.written:
-                reads[segment.writer] = max(segment.written, reads.get(segment.writer, 0))
-            made._segments.append(_Segment(segment.start, segment.stop, 0, 0, reads))
-        made._limit, made.needs_pruning = self._limit, self.needs_pruning
-        return made
+            written, writer, reads = segment.written, segment.writer, segment.reads
+            if written > reads.get(writer, 0):
+                reads[writer] = written
+            segment.writer = segment.written = 0
+
+    def is_on(self, timeline: int) -> bool:
+        """True if all accesses are on one timeline."""
+        alone = {timeline}
+        return all(
+            (each.writer == timeline or not each.written) and alone.issuperset(each.reads) for each in self._segments
+        )
 
     def prune(self, finished: Mapping[int, int]) -> None:
         """Drops segments whose tasks have all finished.

@@ -89,24 +89,31 @@ class CommandQueue(Timeline):
         device_queue: the core's queue.
         task: number of the newest task.
         n_batched: tasks in the open batch.
+        n_early: with so many tasks in the open batch, an idle queue gets it; 0 for never. It doubles each time until
+            the host waits: the first launch begins at once, and a long series takes few submits.
+        fewest: `n_early` after a wait: 1 or 0.
         batched_bytes: bytes that its copies move.
         costs, load: its launches by their cost, and their sum as a fraction of a submit, if submits have a time limit.
         timed: True if they have.
         failures: of all queues of the scheduler, in the order in which they occurred.
         failure: the reason why the queue accepts no more work, or None.
+        finished: the last task that was seen to have finished.
         ahead: a value for which the host waits before it launches more, or 0. It does so without locks.
     """
 
     _numbers = itertools.count(1)  # of submits, of all queues in this process
 
     __slots__ = (
-        "_busy", "_clocks", "_failed", "_finished", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
+        "_busy", "_clocks", "_failed", "_first", "_last_tasks", "_order", "_pool", "_sealed", "_seen_s",
         "_timings", "_values", "_waited", "_waits", "ahead", "batched_bytes", "costs", "device_queue", "failure",
-        "failures", "load", "n_batched", "task", "timed",
+        "failures", "fewest", "finished", "load", "n_batched", "n_early", "task", "timed",
     )  # fmt: skip
 
-    def __init__(self, index: int, device_queue: Queue, failures: list[Failure], *, timed: bool) -> None:
+    def __init__(
+        self, index: int, device_queue: Queue, failures: list[Failure], *, timed: bool, early: bool = False
+    ) -> None:
         super().__init__(index)
+        self.n_early = self.fewest = int(early)
         self.device_queue, self.failures = device_queue, failures
         self._pool = CommandPool(device_queue)
         self._sealed: Recorder | None = None  # of a batch that is complete and being submitted
@@ -119,7 +126,7 @@ class CommandQueue(Timeline):
         self._waits: dict[Queue, int] = {}  # of the next submit
         self._waited: VectorClock = {}  # predecessors of the next commands; replaced, never modified
         self._failed: list[Failure] = []  # of this queue, ordered by task
-        self.task, self._finished, self._first = 0, 0, 1
+        self.task, self.finished, self._first = 0, 0, 1
         self.n_batched = self.batched_bytes = 0
         self.timed, self.load = timed, 0.0
         self.costs: dict[Cost | Mix, float] = {}
@@ -242,6 +249,7 @@ class CommandQueue(Timeline):
             if submitted | (failed is not None):
                 self._sealed, self._waits, self._first, self.recorded = None, {}, task + 1, task
                 self.n_batched, self.batched_bytes, self.costs, self.load = 0, 0, {}, 0.0
+                self.n_early = self.fewest
                 queue.recording = False
         if failed is not None and sealed is not None:
             self._pool.discard(sealed.handle)
@@ -273,6 +281,15 @@ class CommandQueue(Timeline):
         position = bisect_left(self._order, (task, 0))
         number = self._order[position][1] if position < len(self._order) else sys.maxsize
         return number, task
+
+    @property
+    def is_idle(self) -> bool:
+        """True if all submitted work has finished; queries the driver."""
+        return self.device_queue.poll() >= self.device_queue.last_value
+
+    def expect_wait(self) -> None:
+        """Registers that the host is about to wait: what it launches next begins at once."""
+        self.n_early = self.fewest
 
     # -- failing ------------------------------------------------------------------------------------------------------
 
@@ -309,9 +326,9 @@ class CommandQueue(Timeline):
         if done:
             if self._timings:
                 self._learn_costs(done)
-            self._finished = self._last_tasks[done - 1]
+            self.finished = self._last_tasks[done - 1]
             del self._last_tasks[:done], self._values[:done], self._clocks[:done], self._timings[:done]
-        return self._finished
+        return self.finished
 
     def _learn_costs(self, done: int) -> None:
         """Updates the costs of the tasks in the first `done` submits, which have finished."""
@@ -330,7 +347,7 @@ class CommandQueue(Timeline):
 
         If the task has failed, the value is reached no later than the next submit finishes.
         """
-        if task <= self._finished:
+        if task <= self.finished:
             return 0
         position = bisect_left(self._last_tasks, task)
         if position == len(self._last_tasks):
@@ -345,6 +362,7 @@ class CommandQueue(Timeline):
             the error of the task, if it has failed.
         """
         point = Point(self.device_queue, self.value_of(task))
+        self.expect_wait()
         if self._failed and (failure := self.failure_of(task)) is not None:
             raise failure.raised()
         return point

@@ -16,20 +16,21 @@ from vkcompute.runtime.scheduling.placement import ONLY, RECORDED
 _logger = logging.getLogger("concurrent.futures")  # as of the base class
 _BASE_ATTRIBUTES = frozenset({"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"})
 
+QueuedTask = tuple[CompletionTracker, CommandQueue, int, str]
+"""The arguments of `Future`: a launch that nobody asks about needs no more."""
+
 
 class Future(concurrent.futures.Future[None]):
     """Work that has been launched. It runs whether or not its future is kept.
 
     This is a `concurrent.futures.Future`, so `concurrent.futures.wait` and `as_completed` accept it, and it can be
-    awaited under asyncio. Its result cannot be set. As every launch makes one, it is three attributes until more than
+    awaited under asyncio. Its result cannot be set. As many launches make one, it is four attributes until more than
     `result()` and `done()` is asked of it: then the base class is initialized, and the runtime's watcher informed.
     """
 
-    _reason = ONLY  # overridden if there was a choice
-
-    def __init__(self, tracker: CompletionTracker, queue: CommandQueue | None, task: int) -> None:
+    def __init__(self, tracker: CompletionTracker, queue: CommandQueue | None, task: int, reason: str = ONLY) -> None:
         # The base's constructor makes a lock and lists, which few futures need: see __getattr__.
-        self._tracker, self._queue, self._task = tracker, queue, task
+        self._tracker, self._queue, self._task, self._reason = tracker, queue, task, reason
 
     @property
     def queue(self) -> Queue | None:

@@ -68,13 +68,19 @@ class Placement:
             self.latest = queue
         return queue
 
-    def may_recycle(self, history: AccessHistory | None) -> bool:
+    def may_reuse(self, history: AccessHistory | None) -> bool:
         """True if a launch may wait for the tasks in the history of the memory that it is to write.
 
-        They have finished, or are on the queue where the launch is likely to be; with one queue, it waits for all.
+        They have finished, or are on the queue where the launch is likely to be.
         """
-        if history is None or len(self._queues) == 1:
+        latest = self.latest
+        if history is None or (history.is_on(latest.index) and latest.task - latest.finished <= _AHEAD):
             return True
+        with self._device.lock:
+            return self._precedes(history)
+
+    def _precedes(self, history: AccessHistory) -> bool:
+        """True if the tasks in a history have finished, or precede what the latest queue does next."""
         uses, latest = history.last_accesses(0, sys.maxsize), self.latest
         if not all(latest.follows(self._queues[index], task) for index, task in uses.items() if index != latest.index):
             return False

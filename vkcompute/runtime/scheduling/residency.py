@@ -29,13 +29,16 @@ class MemoryInfo(NamedTuple):
         used: in use by arrays and by the library.
         free: still to be had, within the limit of the runtime and the budget of the driver.
         spilled: of arrays that are on the host until they are used again.
-        peak: the most that were in use at a time.
+        peak: the most that were in use or pooled at a time.
+        pooled: kept for the results of later launches, until memory is short or `Runtime.trim` frees it. It counts as
+            free.
     """
 
     used: int
     free: int
     spilled: int
     peak: int
+    pooled: int
 
 
 class Copies(Protocol):
@@ -92,8 +95,9 @@ class Residency:
         pool, kind = self._pool, self._pool.kinds["device"]
         used = pool.used_bytes
         idle = sum(block.nbytes - block.ranges.used_bytes for block in pool.blocks if block.kind is kind)
-        spilled = self._spilled_bytes()
-        return MemoryInfo(used, pool.free_bytes(kind) + idle, spilled, max(pool.peak_bytes, used))
+        pooled = pool.reusable.nbytes
+        free, peak = pool.free_bytes(kind) + idle + pooled, max(pool.peak_bytes, used)
+        return MemoryInfo(used, free, self._spilled_bytes(), peak, pooled)
 
     def _spilled_bytes(self, besides: Collection[Buffer] = ()) -> int:
         buffers = [buffer for buffer in self._buffers() if buffer not in besides]

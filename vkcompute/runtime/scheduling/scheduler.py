@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from math import prod
 from sys import _getframe
-from threading import get_ident
 from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
 from vkcompute.core.buffer import Buffer, compute_readers
 from vkcompute.core.device import Device
+from vkcompute.core.interrupts import Guarded
 from vkcompute.core.queue import Point
 from vkcompute.deferred_calls import waiting
 from vkcompute.runtime.scheduling import current
@@ -19,7 +20,7 @@ from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependenc
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, minimal_waits
 from vkcompute.runtime.scheduling.completion import CompletionTracker
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Grid, split_grid
-from vkcompute.runtime.scheduling.future import Future
+from vkcompute.runtime.scheduling.future import Future, QueuedTask
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
@@ -27,6 +28,7 @@ from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, 
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
+# Where `submits_early` is True, a batch is also submitted to an idle queue: see `CommandQueue.n_early`.
 BATCH_TASKS = 64
 BATCH_BYTES = 16 << 20
 _MAX_MEASURED = 10_000  # tasks in a graph's submit, up to which a profile measures each
@@ -57,18 +59,21 @@ class Scheduler:
         moves: True once a buffer has moved to the host: buffers are to be in place for a task.
     """
 
-    def __init__(self, device: Device, owner: object, submit_limit_s: float | None = None) -> None:
+    def __init__(
+        self, device: Device, owner: object, submit_limit_s: float | None = None, *, submits_early: bool = False
+    ) -> None:
         self.device = device
         self.failures: list[Failure] = []
         self._n_drained = self._n_reported = 0  # of the failures
         self.queues = [
-            CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None)
+            CommandQueue(index, queue, self.failures, timed=submit_limit_s is not None, early=submits_early)
             for index, queue in enumerate(device.queues)
         ]
         self.tracker = CompletionTracker(device, self.queues, self.failures, owner)
         self.callbacks = self.tracker.callbacks
         self.placement = Placement(device, self.queues)
-        device.memory.may_recycle = self.placement.may_recycle
+        if len(self.queues) > 1:
+            device.memory.reusable.suits = self.placement.may_reuse
         self.moves = self.is_ahead = False
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
@@ -111,11 +116,20 @@ class Scheduler:
         keep: Keep,
     ) -> Future:
         """Launches a kernel; `command` has the arguments of `Recorder.dispatch`."""
+        return Future(*self.enqueue(command, writes, reads, queue, keep))
+
+    def enqueue(
+        self,
+        command: Sequence[Any],
+        writes: Sequence[Range],
+        reads: Sequence[Range],
+        queue: int | str | None,
+        keep: Keep,
+    ) -> QueuedTask:
+        """Launches as `dispatch`, for callers who need no future."""
         cost, device = keep[2], self.device
-        if device.is_owned():  # as in `device.lock`, but twice as fast
+        if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.taker`
             device.refuse_interruption(_getframe())
-        else:
-            device.holders[get_ident()] = _DISPATCH, id(_getframe())
         with device.unguarded_lock:
             for each in writes:
                 if each[0].readers:
@@ -126,29 +140,28 @@ class Scheduler:
                 self.residency.restore([where[0] for where in (*writes, *reads)])
                 command, keep = in_place(command, writes, reads, keep)
             if cost.load > 1 and len(parts := [*split_grid(command[-1], cost.n_parts)]) > 1:
-                future = self._dispatch_parts(parts, command, writes, reads, queue, keep)
+                queued = self._enqueue_parts(parts, command, writes, reads, queue, keep)
             else:
                 target = self._begin(writes, reads, queue, cost.load)
+                dispatch = target.recorder.dispatch  # type: ignore[union-attr]
+                if self.profile is not None:
+                    dispatch = partial(self._record, target, keep[0].name, writes, reads, dispatch)
                 try:
-                    dispatch = target.recorder.dispatch  # type: ignore[union-attr]
-                    if self.profile is None:
-                        dispatch(*command)
-                    else:
-                        self._record(target, keep[0].name, writes, reads, dispatch, *command)
+                    dispatch(*command)
                 except BaseException as error:
                     target.fail(error)
                     raise
-                future = self._end(target, 0, cost)
+                queued = self._end(target, 0, cost)
         if waiting or self.is_ahead:
             self.unlocked()
-        return future
+        return queued
 
     def _require_compute(self, queue: int | str) -> None:
         """Raises ValueError for a queue that only copies."""
         if self.placement.allowed(queue)[0] not in self.placement.compute or queue == "transfer":
             raise ValueError(f"queue {queue!r} of {self.device} only copies; a kernel needs a compute queue")
 
-    def _dispatch_parts(
+    def _enqueue_parts(
         self,
         parts: Sequence[tuple[Grid, Grid]],
         command: Sequence[Any],
@@ -156,20 +169,20 @@ class Scheduler:
         reads: Sequence[Range],
         queue: int | str | None,
         keep: Keep,
-    ) -> Future:
-        """Launches parts of a grid, each as a task with a submit of its own; returns the last one's future."""
-        cost, accesses = keep[2], [*reads, *writes]
+    ) -> QueuedTask:
+        """Launches parts of a grid, each as a task with a submit of its own; returns the last one."""
+        cost, accesses, first_reason = keep[2], [*reads, *writes], ""
         for base, grid in parts:
             fraction = max(1, prod(grid)) / max(1, prod(command[-1]))
             target = self._begin(writes, reads, queue, cost.load * fraction)
-            reason = self.placement.reason
+            first_reason = first_reason or self.placement.reason
             dispatch = target.recorder.dispatch  # type: ignore[union-attr]
             self._record(target, keep[0].name, writes, reads, dispatch, *command[:-1], grid, base)
-            future = self._end(target, 0, cost, fraction)
+            tracker, _, task, _ = self._end(target, 0, cost, fraction)
             target.flush()
             # The next part runs on the same queue, and fails if this one does.
-            queue, reads, future._reason = target.index, accesses, reason
-        return future
+            queue, reads = target.index, accesses
+        return tracker, target, task, first_reason
 
     def copy(self, parts: Sequence[CopyPart], target: Range, queue: int | str | None = None) -> Future:
         """Copies from the sources of the parts to the bytes of `target`."""
@@ -194,10 +207,10 @@ class Scheduler:
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             target = self._begin(writes, reads, queue)
             self._record(target, task.name, writes, reads, task.record, target.recorder)
-            future = self._end(target, sum([stop - start for _, start, stop in writes]))
+            queued = self._end(target, sum([stop - start for _, start, stop in writes]))
         if waiting or self.is_ahead:
             self.unlocked()
-        return future
+        return Future(*queued)
 
     def unlocked(self) -> None:
         """Calls deferred code of the user, and waits for a device that lags; does neither while locks are held."""
@@ -226,7 +239,7 @@ class Scheduler:
             if target.load + cost.load * times > 1:
                 target.flush()
             singly = cost.load > 1 or (self.profile is not None and 0 < len(tasks) * times <= _MAX_MEASURED)
-            if singly and self._failure_before(reads) is None:
+            if singly and not (self.failures and self._failure_before(reads)):
                 reason = self.placement.reason  # that of the queue for all of them
                 self._launch_all(target, tasks * times, writes)
                 self.placement.reason = reason
@@ -241,7 +254,7 @@ class Scheduler:
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
-            return self._future(target)
+            return Future(self.tracker, target, target.task, self.placement.reason)
 
     def _launch_all(self, target: CommandQueue, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
         """Launches a graph's tasks one by one. If one fails, so do the last one and all that they write."""
@@ -278,8 +291,9 @@ class Scheduler:
             target.flush()
         try:
             own = self._add_task(target, writes, reads)
-            target.open()
-            if own:
+            if target.recorder is None or target.failure is not None:
+                target.open()
+            if own > target.ordered:
                 target.order_after(own)
         except BaseException as error:
             target.fail_unrecorded(error)
@@ -298,7 +312,7 @@ class Scheduler:
         if target.recorded != target.task:
             target.fail_unrecorded()
         target.task = task = target.task + 1  # first: no number is used twice, even after a failure
-        failure = self._failure_before(reads)
+        failure = self._failure_before(reads) if self.failures else None
         dependencies: Dependencies = {}
         timeline = target.index
         if self.callbacks:
@@ -356,25 +370,26 @@ class Scheduler:
             target.fail_unrecorded(error)
             raise
 
-    def _end(self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0) -> Future:
+    def _end(self, target: CommandQueue, nbytes: int, cost: Cost = NOTHING, fraction: float = 1.0) -> QueuedTask:
         """Counts the newest task as recorded, and submits the batch if it is full."""
-        future = self._future(target)
         if cost is not NOTHING:
             target.add_cost(cost, fraction)
         target.recorded = target.task
         target.n_batched += 1
         target.batched_bytes += nbytes
-        if target.n_batched >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+        n = target.n_batched
+        if n == target.n_early or n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES:
+            self._submit_batch(target, n)
+        return self.tracker, target, target.task, self.placement.reason
+
+    def _submit_batch(self, target: CommandQueue, n: int) -> None:
+        """Submits an open batch of `n` tasks if it is full, or else if its queue is idle."""
+        n_early = target.n_early
+        if n >= BATCH_TASKS or target.batched_bytes >= BATCH_BYTES or target.is_idle:
             target.flush()
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
-        return future
-
-    def _future(self, target: CommandQueue) -> Future:
-        future = Future(self.tracker, target, target.task)
-        if self._only is None:
-            future._reason = self.placement.reason
-        return future
+        target.n_early = min(2 * n_early, 2 * BATCH_TASKS)
 
     # -- access history and failures ----------------------------------------------------------------------------------
 
@@ -405,9 +420,7 @@ class Scheduler:
                 buffer.history.overwrite(start, stop, lambda writer, task: self.queues[writer].failure_of(task))
 
     def _failure_before(self, reads: Sequence[Range]) -> Failure | None:
-        """The failure of a task whose results a new task reads, or None. Drains the queues after a failure."""
-        if not self.failures:
-            return None
+        """The failure of a task whose results a new task reads, or None. Drains the queues, as some task has failed."""
         self._drain_failed()
         return self.failure_of(reads)
 
@@ -447,6 +460,7 @@ class Scheduler:
     def _flush_queues(self) -> None:
         for queue in self.queues:
             queue.flush()
+            queue.expect_wait()
             self.is_ahead = self.is_ahead or queue.ahead > 0
 
     def points(self, dependencies: Dependencies) -> list[Point]:
@@ -455,6 +469,7 @@ class Scheduler:
         with self.device.lock:
             for queue in queues:
                 queue.fail_unrecorded()
+                queue.expect_wait()
             values = {queues[index]: queues[index].value_of(task) for index, task in dependencies.items()}
             self._drain_failed()
             return [Point(queue.device_queue, value) for queue, value in minimal_waits(values).items()]
@@ -492,4 +507,4 @@ class Scheduler:
             queue.failure = queue.failure or error
 
 
-_DISPATCH = Scheduler.dispatch.__code__
+Guarded.taker = Scheduler.enqueue.__code__

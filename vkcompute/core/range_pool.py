@@ -1,0 +1,125 @@
+"""Ranges of device memory, and the pool of those that closed buffers leave for the results of later launches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import starmap
+from typing import Any
+
+from vkcompute.core.interrupts import call_into
+from vkcompute.core.lifetime import Deletion
+
+_MOST_RANGES, _MOST_SIZES = 1024, 64  # of a size, and in all
+_MOST_TRIED = 4  # ranges for one request
+_ONCE = ((),)
+
+Allocation = tuple[Any, int]
+"""A block, and the offset in it of a range, in bytes."""
+
+
+class MemoryRange:
+    """A range of a block, for one buffer after the other.
+
+    It has no finalizer: the collector finalizes a cycle in any order, and a pool takes the range back from its buffer.
+
+    Attributes:
+        allocations: the block and the offset; nothing without memory.
+        nbytes: its size.
+        place, address: as of `Buffer`.
+        history: the access history of the last buffer there, or None.
+    """
+
+    __slots__ = ("address", "allocations", "history", "nbytes", "place")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.allocations: list[Allocation] = []
+        self.place = self.address = 0
+        self.history: Any = None
+
+
+class RangePool:
+    """Ranges that closed buffers have left, by size, also while the device still uses them.
+
+    Whoever takes one orders its accesses after those in the history. `leave` is for finalizers, which run on any thread
+    at any moment; it and `take` need no lock, as each is one atomic step on a deque.
+
+    Args:
+        defer: appends a deletion to those that run after all work so far.
+        free: frees allocations.
+
+    Attributes:
+        suits: returns False for a history whose tasks the next launch should not wait for; None if all suit.
+    """
+
+    def __init__(self, defer: Callable[[Deletion], None], free: Callable[[list[Allocation]], None]) -> None:
+        self._defer, self._free = defer, free
+        self._ranges: dict[int, deque[MemoryRange]] = {}
+        self.suits: Callable[[Any], bool] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all ranges."""
+        return sum(nbytes * len(ranges) for nbytes, ranges in list(self._ranges.items()))
+
+    def leave(self, memory: MemoryRange) -> None:
+        """Adds a range. Where there are many of a size, or many sizes, the oldest are given back."""
+        ranges = self._ranges.get(memory.nbytes)
+        if ranges is None:
+            if len(self._ranges) >= _MOST_SIZES:
+                with suppress(StopIteration, RuntimeError):  # another thread has changed the dict
+                    self._give_back(self._ranges.pop(next(iter(self._ranges)), deque()), 0)
+            ranges = self._ranges.setdefault(memory.nbytes, deque())
+        ranges.append(memory)
+        if self._ranges.get(memory.nbytes) is not ranges:  # another thread has removed the size meanwhile
+            self._give_back(ranges, 0)
+        elif len(ranges) > _MOST_RANGES:
+            self._give_back(ranges, _MOST_RANGES)
+
+    def take(self, nbytes: int, taken: list[MemoryRange]) -> None:
+        """Moves the newest range of this size to `taken`, if there is one that suits."""
+        ranges = self._ranges.get(nbytes)
+        if not ranges:
+            return
+        try:
+            taken += starmap(ranges.pop, _ONCE)  # does what `call_into` does
+        except IndexError:  # another thread has taken it
+            return
+        if self.suits is not None and not self.suits(taken[0].history):
+            self._take_older(ranges, taken, self.suits)
+
+    def _take_older(self, ranges: deque[MemoryRange], taken: list[MemoryRange], suits: Callable[[Any], bool]) -> None:
+        """Moves one of the next ranges to `taken`, in the place of one that does not suit; those go to the end."""
+        others: list[MemoryRange] = []
+        try:
+            while len(others) < _MOST_TRIED - 1:
+                others += taken  # indivisible with the next line
+                del taken[:]
+                call_into(taken, ranges.pop)
+                if suits(taken[0].history):
+                    return
+            others += taken  # indivisible with the next line
+            del taken[:]
+        except IndexError:  # there is no other
+            pass
+        finally:
+            ranges.extendleft(others)
+
+    def clear(self) -> None:
+        """Gives all ranges back."""
+        for ranges in list(self._ranges.values()):
+            self._give_back(ranges, 0)
+
+    def _give_back(self, ranges: deque[MemoryRange], most: int) -> None:
+        """Gives the oldest ranges back, except for so many."""
+        while len(ranges) > most:
+            dropped: list[MemoryRange] = []
+            try:
+                call_into(dropped, ranges.popleft)
+            except IndexError:  # another thread has taken the last one
+                return
+            finally:
+                for memory in dropped:
+                    self._defer((self._free, memory.allocations))
