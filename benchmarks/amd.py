@@ -32,13 +32,13 @@ from vkcompute import tile  # noqa: E402
 from vkcompute.arrays.block_product import ON_GPU, PRODUCT  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
+from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target, lower  # noqa: E402
 from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.jit.compilation.build import CompileOptions, optimized  # noqa: E402
 from vkcompute.jit.compilation.specialization import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.blocks import SINGLE, wide  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
-from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn import rows as line_programs  # noqa: E402
 from vkcompute.nn.convolution import CONVOLUTION  # noqa: E402

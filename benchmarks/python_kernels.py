@@ -16,10 +16,10 @@ from peers.work import Blocking, pair, product
 from workloads import Workload, n_body, workloads
 
 import vkcompute as vc
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.specialization import Specialization, specialize
-from vkcompute.jit.frontend.source import definition_of
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"

@@ -27,6 +27,7 @@ EVERYTHING = (
     "vkcompute/spirv/",
     "vkcompute/core/",
     "vkcompute/runtime/",
+    "vkcompute/frontend/",
     "vkcompute/jit/frontend/",
     "shaders/",
     "build_shaders.py",

@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("compilers", "glsl"),
     ("core",),
     ("runtime",),
+    ("frontend",),
     ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),

@@ -30,6 +30,7 @@ from reducer import clone, reduced, size_of  # noqa: E402
 
 from vkcompute import ir  # noqa: E402
 from vkcompute.errors import IrError  # noqa: E402
+from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.gpu_report.checks.random_kernels import random_of  # noqa: E402
 from vkcompute.gpu_report.random_programs.checks import integer_case  # noqa: E402
 from vkcompute.gpu_report.random_programs.integers import N  # noqa: E402
@@ -38,7 +39,6 @@ from vkcompute.jit.compilation.arguments import kind_of_array, kind_of_number  #
 from vkcompute.jit.compilation.build import CompileOptions, build, optimized  # noqa: E402
 from vkcompute.jit.compilation.specialization import SIZE  # noqa: E402
 from vkcompute.jit.frontend.compiler import Compiler  # noqa: E402
-from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 
 interpreter: Any = importlib.import_module("interpreter")  # of tests/ir, which mypy does not read
 _CHILD = Path(__file__).with_name("module_run.py")

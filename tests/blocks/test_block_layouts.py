@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkcompute import ir, tile
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir.function import walk
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate

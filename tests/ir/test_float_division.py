@@ -14,11 +14,11 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.float_division import expand_divisions
 from vkcompute.ir.function import Constant, Function, Region, Value, walk
 from vkcompute.jit.compilation.build import CompileOptions, build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.launching.target import target_of
 from vkcompute.jit.library.math_lowering import lower_math
 

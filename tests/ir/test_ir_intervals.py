@@ -109,9 +109,9 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     """What `range` compiles to is bounded by what the launch knows, ids included, also where loops are nested."""
     from types import FunctionType
 
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import CompileOptions, build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
-    from vkcompute.jit.frontend.source import definition_of
 
     def bound(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)
@@ -136,9 +136,9 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
 def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
     from types import FunctionType
 
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import CompileOptions, build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
-    from vkcompute.jit.frontend.source import definition_of
 
     def exceeds(body: str, n: int, limit: int) -> bool:
         function = _function(tmp_path, body)

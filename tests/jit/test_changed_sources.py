@@ -20,7 +20,7 @@ import pytest
 from hang_limit import hang_limit_s
 
 import vkcompute as vc
-from vkcompute.jit.frontend.source import read
+from vkcompute.frontend.source import read
 
 LAUNCHES = {
     "kernel": lambda module, x: module.kernel(x, x),

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.module import Module

@@ -12,10 +12,10 @@ from host import SimulatedRuntime
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import MissingFeature
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import CompileOptions, build
 from vkcompute.jit.compilation.specialization import specialize
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 GROUP, N_GROUPS = 64, 4
 Launch = Callable[..., None]

@@ -14,10 +14,10 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.function import NO_CONTRACTION, walk
 from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.specialization import specialize
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.library import math_lowering
 from vkcompute.spirv import opcodes as op
 from vkcompute.spirv.module import Module

@@ -151,8 +151,8 @@ pair = Pair(1.0)
 
 
 def compiled(function: Callable[..., Any], *signature: Any) -> None:
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.specialization import specialize
-    from vkcompute.jit.frontend.source import definition_of
 
     specialize(definition_of(function), signature)  # type: ignore[arg-type]
 

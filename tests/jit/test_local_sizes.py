@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import CompileOptions, build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 TILE = 4
 

@@ -21,10 +21,10 @@ from oracle import check, module
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
+from vkcompute.frontend.source import definition_of
 from vkcompute.gpu_report.random_programs.kernels import N, Program
 from vkcompute.jit.compilation.build import CompileOptions, build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.launching import loops
 
 LONG = 70_000

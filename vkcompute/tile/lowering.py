@@ -8,11 +8,11 @@ from functools import cache, partial, reduce
 from typing import NamedTuple
 
 from vkcompute import ir
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, INT32, UINT32, Constant, Memory, Value
 from vkcompute.ir.function import Function, Op, Param, Region, Result, back_edges, walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.report import Reports, Site
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile.access import Accesses
 from vkcompute.tile.contiguity import Divisors, Offsets
 from vkcompute.tile.exchange import Exchange, owner, where

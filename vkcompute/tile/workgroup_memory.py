@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, INT32, UINT32, Builder, Function, Memory, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import Type, vector
-from vkcompute.jit.frontend.source import UnsupportedError
 
 _ALIGNMENT = 16  # bytes, of each span; Vulkan requires it of the rows of cooperative matrices
 

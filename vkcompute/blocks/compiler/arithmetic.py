@@ -23,12 +23,13 @@ from vkcompute.blocks.compiler.types import (
     Dtype,
     Pointer,
 )
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import Type, element_of
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of, is_named
+from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 from vkcompute.tile.types import typed

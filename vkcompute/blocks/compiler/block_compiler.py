@@ -36,13 +36,15 @@ from vkcompute.blocks.compiler.types import (
     PointerType,
 )
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.captured import suggestion
-from vkcompute.jit.frontend.desugaring import BUILTIN
+from vkcompute.frontend.captured import suggestion
+from vkcompute.frontend.constants import PLAIN, is_named, made_tuple
+from vkcompute.frontend.desugaring import BUILTIN
+from vkcompute.frontend.source import Definition
+from vkcompute.frontend.syntax import LOOP_CALLS, UNSUPPORTED
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
-from vkcompute.jit.frontend.values import PLAIN, Number, is_named, is_static, made_tuple
+from vkcompute.jit.frontend.values import Number, is_static
 
 
 class Method:
@@ -57,7 +59,7 @@ class BlockCompiler(BlockArithmetic):
 
     def __init__(self, function: ir.Function) -> None:
         super().__init__(function, ir.FLOAT32)
-        self.builder = tile.Builder(function)
+        self.builder = self.flow.builder = tile.Builder(function)
 
     def value(self, node: ast.expr) -> Any:
         """Evaluates an expression.
@@ -75,7 +77,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
-        return List([item for each in node.elts for item in self.unpacked(each)])
+        return List([item for each in node.elts for item in self.unstarred(each)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
         """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
@@ -83,12 +85,12 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
         (each,), found = node.generators, []
         names = {name.id for name in ast.walk(each.target) if isinstance(name, ast.Name)}
-        before = {name: self.env[name] for name in names if name in self.env}
+        before = {name: self.flow.env[name] for name in names if name in self.flow.env}
         for item in self._items(each.iter):
             self.store_to(each.target, item)
             if all(map(self._holds, each.ifs)):
                 found.append(self.value(node.elt))
-        self.env = {name: value for name, value in self.env.items() if name not in names} | before
+        self.flow.env = {name: value for name, value in self.flow.env.items() if name not in names} | before
         return (List if isinstance(node, ast.ListComp) else tuple)(found)
 
     def _holds(self, test: ast.expr) -> bool:
@@ -240,7 +242,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _block_call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
-        args = [item for each in node.args for item in self.unpacked(each)]
+        args = [item for each in node.args for item in self.unstarred(each)]
         if any(each.arg is None for each in node.keywords):
             raise UnsupportedError("not supported in block programs: unpacking with **; name each argument")
         named = {each.arg or "": self.value(each.value) for each in node.keywords}
@@ -394,7 +396,7 @@ class BlockCompiler(BlockArithmetic):
         if not isinstance(node.target, ast.Name):
             raise UnsupportedError("a for loop over a range has one variable")
         for each in range(*args):
-            self.env[node.target.id] = each
+            self.flow.env[node.target.id] = each
             self._block(node.body)
 
     def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
@@ -424,7 +426,7 @@ class BlockCompiler(BlockArithmetic):
 
     def _bounds(self, node: Any) -> list[Any]:
         """Evaluates the arguments of tl.range or tl.static_range."""
-        args = [item for each in node.args for item in self.unpacked(each)]
+        args = [item for each in node.args for item in self.unstarred(each)]
         named = {each.arg or "**": self.value(each.value) for each in node.keywords}
         bounds: list[Any] = self.value(node.func).bounds(args, named)
         return bounds

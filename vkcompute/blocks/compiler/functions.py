@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from vkcompute.errors import IrError, KernelError
-from vkcompute.jit.frontend.binding import bind
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.binding import bind
+from vkcompute.frontend.unsupported import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""

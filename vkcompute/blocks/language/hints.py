@@ -8,10 +8,10 @@ from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
 from vkcompute.blocks.compiler.types import Pointer
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, Constant, Scalar
 from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.report import escaped
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 
 

@@ -14,9 +14,9 @@ from vkcompute import dtypes
 from vkcompute.blocks.compiler.types import DTYPES, Constexpr, Dtype
 from vkcompute.blocks.launching.build import DIVISOR, ArrayType, IntType, TableType
 from vkcompute.blocks.launching.composites import Forms, leaf_names
+from vkcompute.frontend.captured import suggestion
 from vkcompute.ir import BOOL
 from vkcompute.jit.compilation.arguments import bound, kind_of_number, remedy
-from vkcompute.jit.frontend.captured import suggestion
 
 N_WARPS = 4
 OPTIONS = (

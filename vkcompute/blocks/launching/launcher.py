@@ -29,6 +29,7 @@ from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.code_version import code_version
 from vkcompute.errors import MissingFeature, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function, Split
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import element_of
@@ -38,7 +39,6 @@ from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.jit.compilation.cache import Specializations
 from vkcompute.jit.compilation.missing_types import lacking_types, located
 from vkcompute.jit.compilation.specialization import TRUTH, VALUE, Specialization
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.kernel import is_set
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array

@@ -12,10 +12,11 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.compat.pyshader import stdlib, types
 from vkcompute.compat.pyshader.types import CONSTRUCTORS, SCALARS, TYPES, Matrix, Scalar, ShaderType
+from vkcompute.frontend.source import is_internal
+from vkcompute.frontend.syntax import SIGNS
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import UnsupportedError, is_internal
-from vkcompute.jit.frontend.syntax import SIGNS
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, like
 from vkcompute.jit.library import standard
 
@@ -209,7 +210,7 @@ class ShaderCompiler(Compiler):
     # -- names and calls ----------------------------------------------------------------------------------------------
 
     def _shader_name(self, node: ast.Name) -> Any:
-        is_variable = node.id in self.env or node.id in self.frames[-1].locals
+        is_variable = node.id in self.flow.env or node.id in self.frames[-1].locals
         return self._name(node) if is_variable or node.id not in NAMES else NAMES[node.id]
 
     def _shader_attribute(self, node: ast.Attribute) -> Any:

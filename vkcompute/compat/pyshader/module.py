@@ -12,8 +12,8 @@ from vkcompute.compat.pyshader import types
 from vkcompute.compat.pyshader.compiler import Buffer, ShaderCompiler
 from vkcompute.compat.pyshader.types import Scalar, ShaderType, parse_type
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import read
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number, Vector
 
 RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"

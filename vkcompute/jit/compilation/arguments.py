@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.jit.frontend.binding import bind
+from vkcompute.frontend.binding import bind
 
 MOST_ELEMENTS = 2**31 - 1  # ids are int32
 _WIDE = "uint32", "int64", "uint64"

@@ -10,12 +10,12 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.ir.target import ANY
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET, WHERE
 from vkcompute.jit.frontend.report import Reports
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction

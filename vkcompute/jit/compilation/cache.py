@@ -18,10 +18,10 @@ from typing import Any
 
 from vkcompute import deferred_calls, disk
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.ir import KernelModule
 from vkcompute.jit.compilation import fingerprint, plain_data
 from vkcompute.jit.compilation.specialization import Specialization
-from vkcompute.jit.frontend.captured import CapturedGlobal, lookup_in, with_functions
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.slow_work import announced
 

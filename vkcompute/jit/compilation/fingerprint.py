@@ -12,14 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import ir, spirv
+from vkcompute import frontend, ir, spirv
 from vkcompute.code_version import code_version
-from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
-from vkcompute.jit.frontend.values import PLAIN, is_named, plain_text
+from vkcompute.frontend.constants import PLAIN, is_named, plain_text
+from vkcompute.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = Path(ir.__file__).parent, Path(spirv.__file__).parent, Path(__file__).parents[1]
+_FOLDERS = (
+    Path(ir.__file__).parent,
+    Path(spirv.__file__).parent,
+    Path(frontend.__file__).parent,
+    Path(__file__).parents[1],
+)
 
 
 def value(found: Any) -> str | None:
@@ -73,5 +78,5 @@ def _text(found: FunctionType) -> str | None:
 
 
 def compiler() -> str | None:
-    """Returns the fingerprint of the installed compiler: of ir/, spirv/ and jit/; None for a package in an archive."""
+    """Returns the fingerprint of the compiler: of ir/, spirv/, frontend/ and jit/; None for a package in an archive."""
     return code_version(*_FOLDERS)

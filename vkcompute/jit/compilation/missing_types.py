@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Constant, Function, Scalar
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Kind, Number, Vector, kind_of
 
 _TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}

@@ -8,12 +8,12 @@ from types import NoneType
 import numpy as np
 
 from vkcompute import ir
+from vkcompute.frontend.captured import CapturedGlobal, Table, unchanged
+from vkcompute.frontend.source import Definition
 from vkcompute.jit.compilation.build import DEFAULTS, CompileOptions, Signature, build, optimized
-from vkcompute.jit.frontend.captured import CapturedGlobal, Table, unchanged
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import OFFSET
 from vkcompute.jit.frontend.report import Site
-from vkcompute.jit.frontend.source import Definition
 
 MODEST = 1024
 IterationBounds = tuple[int | None, int | None]

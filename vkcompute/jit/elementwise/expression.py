@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import Source
 from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library import complex_functions as of_complex

@@ -12,6 +12,8 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.frontend.source import Source
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
@@ -21,7 +23,6 @@ from vkcompute.jit.elementwise.block_access import Block, BlockAccess
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Source, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 
 MOST_COST = 100

@@ -13,6 +13,7 @@ from functools import cache, partial, reduce
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
+from vkcompute.frontend.source import Source, definition_of, read
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise.block_access import SINGLE, Block, BlockAccess
@@ -20,7 +21,6 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.source import Source, definition_of, read
 from vkcompute.jit.frontend.values import Kind, Number, joined, started
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared

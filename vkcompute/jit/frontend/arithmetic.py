@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial, reduce
 from numbers import Number as PlainNumber
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.constants import PLAIN, same
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import (
     NATURAL,
-    PLAIN,
     ArrayValue,
     Kind,
     Number,
@@ -36,6 +36,8 @@ from vkcompute.jit.frontend.values import (
     like,
     promoted,
     settled,
+    started,
+    stored,
     unpacked,
 )
 
@@ -66,6 +68,50 @@ _MOST_FLOAT_FACTORS = 3  # of floats: each product is rounded, and the result is
 class Arithmetic(Context):
     """Types and operators of numbers and vectors."""
 
+    # -- kinds of variables -------------------------------------------------------------------------------------------
+
+    def kind_of_variable(self, value: Any) -> Any:
+        """Returns the type of a variable with this value."""
+        return stored(kind_of(value, self.real), self.real)
+
+    def kind_at_loop(self, kind: Any) -> Any:
+        """Returns the type of a variable that has this one before a loop that assigns to it."""
+        return started(kind)
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        return joined(one, other, self.real)
+
+    def packed(self, value: Any, kind: Any) -> list[Value]:
+        """Returns the device values of a value of this type; constants have none."""
+        if isinstance(kind, Kind):
+            return [self.cast(value, kind.type)]
+        return (
+            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
+        )
+
+    def unpacked(self, kind: Any, values: Iterator[Value]) -> Any:
+        """Returns a value of this type, made of the next device values."""
+        return unpacked(kind, values)
+
+    def filler(self, kind: Any) -> list[Value]:
+        """Returns zeros."""
+        if isinstance(kind, Kind):
+            return self.packed(0, kind)
+        return [value for part in kind for value in self.filler(part)] if isinstance(kind, tuple) else []
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        """True if both values are one constant."""
+        return is_static(one) and same(one, other)
+
+    def state(self) -> set[tuple[int, str]]:
+        """Returns the limits of arguments, so far."""
+        return {*self.limits}
+
+    def restore(self, state: set[tuple[int, str]]) -> None:
+        """Forgets the limits of arguments that were noted since `state`."""
+        self.limits = {*state}
+
     # -- numbers ------------------------------------------------------------------------------------------------------
 
     def kind(self, value: Any) -> Kind:
@@ -87,14 +133,6 @@ class Arithmetic(Context):
     def converted(self, value: Any, target: Scalar) -> Number:
         """Converts a number, and returns it with its type."""
         return Number(self.cast(value, target), Kind(target))
-
-    def packed(self, value: Any, kind: Any) -> list[Value]:
-        """Returns the device values of a value of this type; constants have none."""
-        if isinstance(kind, Kind):
-            return [self.cast(value, kind.type)]
-        return (
-            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
-        )
 
     def common_type(self, *values: Any) -> Kind:
         """Returns the common type of operands.
@@ -133,10 +171,6 @@ class Arithmetic(Context):
         kind = kind_of(value, self.real)
         narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < 32
         return self.converted(value, INT32) if narrow else value
-
-    def joined(self, one: Any, other: Any) -> Any:
-        """Returns the type of a variable that has either type, depending on the path taken."""
-        return joined(one, other, self.real)
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a value: a device value, or a constant."""

@@ -13,30 +13,17 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute.errors import KernelError
+from vkcompute.frontend.binding import bind
+from vkcompute.frontend.control_flow import Build, Unset, nothing
+from vkcompute.frontend.source import Source, assigned, changed, names_in, parameters_of, read, stores
+from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, named_in, returns
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Constant
-from vkcompute.jit.frontend.binding import bind
 from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, LoopEdges
 from vkcompute.jit.frontend.expressions import Expressions
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.memory import indexed
-from vkcompute.jit.frontend.source import (
-    Source,
-    UnsupportedError,
-    assigned,
-    changed,
-    names_in,
-    parameters_of,
-    read,
-)
-from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, named_in, returns
-from vkcompute.jit.frontend.values import (
-    Number,
-    Row,
-    Unset,
-    Vector,
-    describe,
-)
+from vkcompute.jit.frontend.values import Number, Row, Vector, describe
 
 
 class Compiler(Expressions):
@@ -48,11 +35,11 @@ class Compiler(Expressions):
             raise changed(function)
 
         def build() -> None:
-            self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
-            self.env = dict(args)
+            frame = Frame(function, source, {*args, *assigned(source.tree.body)}, scope=self.flow.scopes[-1])
+            self.frames.append(frame)
             self._block(source.tree.body)
 
-        self.rebuilt(build)
+        self.rebuilt(partial(self.flow.program, args, build))
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Compiles the body of a Python function in the place of a call, and returns its value."""
@@ -76,61 +63,29 @@ class Compiler(Expressions):
         except TypeError as error:
             raise UnsupportedError(f"{function.__name__}: {error}") from None
         bound.apply_defaults()
-        outer = self.env
-        if self.frames:
-            self.frames[-1].env = outer
-        frame = Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node)
-        frame.outer = self.nested.get(function)
-        self.frames.append(frame)
-        self.env = {**bound.arguments, RETURNED: False}
-        self._block(source.tree.body)
-        self.frames.pop()
-        inner, self.env = self.env, outer
-        frame.env = inner
-        result = inner.get(RESULT)
-        if result is not None and inner[RETURNED] is not True:
-            raise UnsupportedError(f"{function.__name__} returns a value on some paths only; end it with a return")
-        return result
+
+        def build() -> None:
+            frame = Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node)
+            frame.scope, frame.outer = self.flow.scopes[-1], self.nested.get(function)
+            self.frames.append(frame)
+            self._block(source.tree.body)
+            self.frames.pop()
+
+        return self.flow.call(function.__name__, bound.arguments, build)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         """Compiles statements in order, as far as control reaches."""
-        loops, inlined = self.frames[-1].loops, self.frames[-1].call is not None
-        for n, each in enumerate(statements):
-            rest = statements[n + 1 :]
-            tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and returns(each.body)
-            if tail and isinstance(each, ast.If):  # the rest becomes the else of `if …: return`, without a second test
-                each, rest = ast.copy_location(ast.If(each.test, each.body, list(rest)), each), []
-            self.statement(each)
-            returned = self.env.get(RETURNED, False)
-            if not self.alive or tail or (returned is True and not loops):
-                return
-            if returned is not False and loops:
-                self._when(returned, self._break, partial(self._resume, False), each)
-                if not self.alive:  # it returns on all paths
-                    return
-            elif returned is not False:
-                self._when(returned, partial(self._resume, True), partial(self._resume, False, rest), each)
-                return
+        scope = self.frames[-1].scope
+        if scope.inlined and not scope.loops:
+            statements = _with_else(statements)
+        self.flow.block(statements, self.statement, self.here)
 
     def statement(self, node: ast.stmt) -> None:
         """Compiles a statement."""
         handler = _STATEMENTS.get(type(node))
         self.located(self.unsupported if handler is None else partial(handler, self), node)
-
-    def _resume(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
-        """Compiles statements where RETURNED is known."""
-        self.env[RETURNED] = returned
-        self._block(statements)
-
-    def _when(self, condition: Any, then: Build, otherwise: Build, node: ast.AST) -> None:
-        """Builds an `if`; for a constant condition only the side that is taken."""
-        truth = self.truth(condition)
-        if isinstance(truth, bool):
-            (then if truth else otherwise)()
-        else:
-            self.branch(truth, then, otherwise, node)
 
     def _pass(self, node: ast.stmt) -> None:
         """Builds nothing."""
@@ -167,7 +122,7 @@ class Compiler(Expressions):
     def _store_at(self, value: Any, target: ast.expr) -> None:
         match target:
             case ast.Name():
-                self.env[target.id] = value
+                self.flow.assign(target.id, value)
             case ast.Subscript():
                 array = self._assignable(target)
                 self.assign(array, self.value(target.slice), value)
@@ -218,7 +173,7 @@ class Compiler(Expressions):
         """Defines a nested function, which is compiled where it is called."""
         if node.decorator_list:
             raise UnsupportedError(f"{node.name} is decorated, and decorators are not compiled; remove the decorator")
-        self.env[node.name] = self.define(node, node)
+        self.flow.assign(node.name, self.define(node, node))
 
     def _if(self, node: ast.If) -> None:
         sides = partial(self._block, node.body), partial(self._block, node.orelse)
@@ -226,43 +181,38 @@ class Compiler(Expressions):
 
     def _test(self, test: ast.expr, then: Build, otherwise: Build, node: ast.AST) -> None:
         """Builds an `if` on an expression; the names that `and` assigns have a value where it is true."""
-        names = {each for each in named_in(test) if isinstance(self.env.get(each, Unset("")), Unset)}
-        outer, self.partial = self.partial, names
+        flow, names = self.flow, set(filter(self.flow.is_unset, named_in(test)))
+        outer, flow.partial = flow.partial, names
         condition = self.value(test)
-        self.partial = outer
+        flow.partial = outer
 
         def without_names(build: Build) -> None:
             for each in names:
-                self.env[each] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
+                flow.env[each] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
             build()
 
         if names and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
             otherwise = partial(without_names, otherwise)
         elif names:
             then = partial(without_names, then)
-        self._when(condition, then, otherwise, node)
+        flow.if_(condition, then, otherwise, self.here(node))
 
     def _return(self, node: ast.Return) -> None:
         value = self.value(node.value) if node.value is not None else None
-        if self.frames[-1].call is None:
-            if value is not None:
-                raise UnsupportedError("a kernel returns nothing; store the value in an array")
-            self.builder.return_()
-            self.alive = False
-            return
-        self.env |= {RETURNED: True, RESULT: value}
-        if self.frames[-1].loops:
-            self._break()
+        if value is not None and not self.frames[-1].scope.inlined:
+            raise UnsupportedError("a kernel returns nothing; store the value in an array")
+        self.flow.return_(value)
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _while(self, node: ast.While) -> None:
         def build() -> None:
-            self._test(node.test, lambda: None, partial(self._exit, node), node)
-            if self.alive:
+            self._test(node.test, nothing, partial(self._exit, node), node)
+            if self.flow.alive:
                 self._block(node.body)
 
-        self.repeat(build, assigned([node.test, *node.body, *node.orelse]), node)
+        names = assigned([node.test, *node.body, *node.orelse])
+        self.flow.loop(build, names, self.here(node), stores=partial(stores, node))
 
     def _for(self, node: ast.For) -> None:
         first, n_iterations, step = self.located(self._range, node.iter)
@@ -272,29 +222,30 @@ class Compiler(Expressions):
         if isinstance(n_iterations.value, Constant) and n_iterations.value.value == 0:
             self._block(node.orelse)  # the body is not compiled: the items of an empty tuple have no type
             return
-        self.env[counter] = self.converted(0, n_iterations.kind.type)
+        env = self.flow.env
+        env[counter] = self.converted(0, n_iterations.kind.type)
         names = {name, *assigned([*node.body, *node.orelse])}
         runs = isinstance(n_iterations.value, Constant)
         late = self._used_outside(node, names) if runs else set()
         if name in late:
-            self.env[name] = first
+            env[name] = first
             late.remove(name)
 
         def build() -> None:
-            iteration = self.env[counter]
-            self._when(self.compare("<", iteration, n_iterations), lambda: None, partial(self._exit, node), node)
+            flow, iteration = self.flow, self.flow.env[counter]
+            flow.if_(self.compare("<", iteration, n_iterations), nothing, partial(self._exit, node), self.here(node))
             for each in late:
-                self.env.pop(each, None)  # before it is assigned
-            self.env[name] = self.binary("+", first, self.binary("*", self.converted(iteration, first.kind.type), step))
-            self.env[counter] = self.binary("+", iteration, 1)
+                flow.env.pop(each, None)  # before it is assigned
+            flow.env[name] = self.binary("+", first, self.binary("*", self.converted(iteration, first.kind.type), step))
+            flow.env[counter] = self.binary("+", iteration, 1)
             self._block(node.body)
 
-        self.repeat(build, {counter, *names}, node, late)
-        self.env.pop(counter, None)
+        self.flow.loop(build, {counter, *names}, self.here(node), late, partial(stores, node))
+        self.flow.env.pop(counter, None)
 
     def _used_outside(self, loop: ast.For, names: set[str]) -> set[str]:
         """Returns those names without a value before a loop that are used outside of it."""
-        unset = {name for name in names if isinstance(self.env.get(name, Unset("")), Unset)}
+        unset = set(filter(self.flow.is_unset, names))
         outside = names_in(self.frames[-1].source.tree) - names_in(loop) if unset else ()
         return unset & {each.id for each in outside}
 
@@ -310,16 +261,23 @@ class Compiler(Expressions):
     def _exit(self, node: ast.For | ast.While) -> None:
         """Leaves a loop at its end, through its else."""
         self._block(node.orelse)
-        if self.alive:
-            self._break()
+        if self.flow.alive:
+            self.flow.break_()
 
-    def _break(self, node: ast.AST | None = None) -> None:
-        edges: LoopEdges = self.frames[-1].loops[-1]
-        self.leave(edges.exits, partial(self.builder.break_, edges.loop))
+    def _break(self, node: ast.Break) -> None:
+        self.flow.break_()
 
-    def _continue(self, node: ast.AST) -> None:
-        edges: LoopEdges = self.frames[-1].loops[-1]
-        self.leave(edges.continues, partial(self.builder.continue_, edges.loop))
+    def _continue(self, node: ast.Continue) -> None:
+        self.flow.continue_()
+
+
+def _with_else(statements: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Makes what follows `if …: return` its else, so that the condition is tested once."""
+    for n, each in enumerate(statements):
+        if isinstance(each, ast.If) and not each.orelse and returns(each.body):
+            whole = ast.If(each.test, each.body, list(statements[n + 1 :]))
+            return [*statements[:n], ast.copy_location(whole, each)]
+    return statements
 
 
 def _one_each(targets: list[ast.expr], values: tuple[Any, ...]) -> bool:

@@ -6,22 +6,22 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import IrError, KernelError
+from vkcompute.frontend.captured import Captured, Table
+from vkcompute.frontend.control_flow import ControlFlow, Scope
+from vkcompute.frontend.source import Source, is_internal
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar, Value
-from vkcompute.jit.frontend.captured import Captured, Table
+from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.report import Reports
-from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
 from vkcompute.jit.frontend.values import ArrayValue
 
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
-
-
-LOOP = "this loop"
-"""Message of the error that is the `loc` of a loop; a user of the location replaces it."""
 
 
 @dataclass(slots=True)
@@ -30,8 +30,7 @@ class Frame:
 
     Attributes:
         locals: names that it assigns to.
-        loops: enclosing loops of the current statement, the innermost last.
-        env: its variables while a function that it calls is compiled, and at its end.
+        scope: its variables and loops.
         outer: of a nested function, the function in which it is defined.
         call: the call at which it is inlined; None for the kernel itself.
     """
@@ -40,9 +39,26 @@ class Frame:
     source: Source
     locals: set[str]
     call: ast.AST | None = None
-    loops: list[Any] = field(default_factory=list)
-    env: dict[str, Any] = field(default_factory=dict)
+    scope: Scope = field(default_factory=partial(Scope, inlined=True))
     outer: Frame | None = None
+
+
+class Here:
+    """The location of a node in a function that is being compiled."""
+
+    __slots__ = ("_context", "node")
+
+    def __init__(self, context: Context, node: ast.AST) -> None:
+        self._context, self.node = context, node
+
+    @property
+    def line(self) -> int:
+        """The number of its line."""
+        return self._context.frames[-1].source.location(self.node)[0]
+
+    def error(self, message: object) -> KernelError:
+        """Returns an error at the node."""
+        return self._context.error(self.node, message)
 
 
 class Context(ABC):
@@ -54,8 +70,7 @@ class Context(ABC):
         real: the type of Python floats.
         frames: the kernel and the functions being inlined, the innermost last.
         node: the syntax node being compiled.
-        env: the variables of the innermost frame.
-        alive: True if control reaches the current place.
+        flow: the variables and the control flow.
         sources: sources of the functions that have been inlined.
         nested: nested functions, and the frames in which they are defined.
         captured: globals found outside of the kernel.
@@ -76,11 +91,10 @@ class Context(ABC):
         self.real = real
         self.frames: list[Frame] = []
         self.node: ast.AST = ast.Pass()
-        self.env: dict[str, Any] = {}
-        self.alive = True
+        self.flow = ControlFlow(self.builder, self)  # type: ignore[arg-type]
         self.sources: dict[FunctionType, Source] = {}
         self.nested: dict[FunctionType, Frame] = {}
-        self.captured = Captured()
+        self.captured = Captured(in_kernels)
         self.check_bounds = False
         self.reports: Reports | None = None
         self.written: dict[int, bool] = {}
@@ -95,6 +109,10 @@ class Context(ABC):
     def id_axes(self) -> ir.IdAxes:
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
+
+    def here(self, node: ast.AST) -> Here:
+        """Returns the location of a node in the innermost frame."""
+        return Here(self, node)
 
     @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:

@@ -19,40 +19,32 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import BOOL, SCALARS, Value
-from vkcompute.jit.frontend.captured import Table, suggestion
-from vkcompute.jit.frontend.control import ControlFlow
-from vkcompute.jit.frontend.desugaring import BUILTIN, CheckedBuiltin
+from vkcompute.frontend.captured import Table, suggestion
+from vkcompute.frontend.constants import PLAIN, is_named, made_tuple
+from vkcompute.frontend.control_flow import Unset
+from vkcompute.frontend.desugaring import BUILTIN, CheckedBuiltin
+from vkcompute.frontend.source import Definition, function_def, nested_function
+from vkcompute.frontend.syntax import SIGNS, UNSUPPORTED, is_cheap
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import BOOL, SCALARS
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
 from vkcompute.jit.frontend.other_words import in_kernels
-from vkcompute.jit.frontend.source import (
-    Definition,
-    UnsupportedError,
-    function_def,
-    nested_function,
-)
-from vkcompute.jit.frontend.syntax import SIGNS, UNSUPPORTED, is_cheap
+from vkcompute.jit.frontend.ranges import Ranges
 from vkcompute.jit.frontend.values import (
-    PLAIN,
     ArrayValue,
     Kind,
     Number,
     Row,
-    Unset,
     Vector,
     describe,
-    is_named,
     is_python,
     is_static,
-    made_tuple,
     sliced,
     swizzled,
 )
 
-_RESULT = "value of the expression"  # a variable with a name that no program can have
 
-
-class Expressions(ControlFlow):
+class Expressions(Ranges):
     """Evaluates the expressions of a kernel and of the functions that it calls."""
 
     @abstractmethod
@@ -83,9 +75,9 @@ class Expressions(ControlFlow):
         return node.value
 
     def _tuple(self, node: ast.Tuple) -> Any:
-        return tuple([item for each in node.elts for item in self.unpacked(each)])
+        return tuple([item for each in node.elts for item in self.unstarred(each)])
 
-    def unpacked(self, node: ast.expr) -> tuple[Any, ...]:
+    def unstarred(self, node: ast.expr) -> tuple[Any, ...]:
         """Evaluates an item of a tuple, a list or a call, which is several if it is `*values`."""
         if not isinstance(node, ast.Starred):
             return (self.value(node),)
@@ -135,7 +127,7 @@ class Expressions(ControlFlow):
             return self.computed(found) if isinstance(first, Number) else found
         if not cheap:
             sides = (second, lambda: first) if is_and else (lambda: first, second)
-            return self._choose(truth, *sides, node)
+            return self.flow.choose(truth, *sides, self.here(node))
         other = second()
         if self.kind(first) == self.kind(other) == Kind(BOOL):
             return self.binary("&" if is_and else "|", first, other)
@@ -149,29 +141,18 @@ class Expressions(ControlFlow):
             return self.computed(found) if isinstance(test, Number) else found
         if is_cheap(node.body, node.orelse):
             return self.where(Number(truth, Kind(BOOL)), self.value(node.body), self.value(node.orelse))
-        return self._choose(truth, partial(self.value, node.body), partial(self.value, node.orelse), node)
-
-    def _choose(self, truth: Value, then: Callable[[], Any], otherwise: Callable[[], Any], node: ast.AST) -> Any:
-        """Builds a branch, and returns the value of the side that is taken."""
-
-        def keep(side: Callable[[], Any]) -> None:
-            self.env[_RESULT] = side()
-
-        self.branch(truth, partial(keep, then), partial(keep, otherwise), node)
-        result = self.env.pop(_RESULT, None)
-        if isinstance(result, Unset):
-            raise UnsupportedError(f"the value is {result.why}")
-        return result
+        sides = partial(self.value, node.body), partial(self.value, node.orelse)
+        return self.flow.choose(truth, *sides, self.here(node))
 
     # -- names --------------------------------------------------------------------------------------------------------
 
     def _name(self, node: ast.Name) -> Any:
-        frame, name, env = self.frames[-1], node.id, self.env
+        frame, name, env = self.frames[-1], node.id, self.flow.env
         if name.startswith(BUILTIN):
             return getattr(builtins, name.removeprefix(BUILTIN))
         while frame.outer is not None and name not in frame.locals:
             frame = frame.outer
-            env = frame.env
+            env = frame.scope.env
         if name in env:
             found = env[name]
             if isinstance(found, Unset):
@@ -275,7 +256,7 @@ class Expressions(ControlFlow):
         function = self.value(node.func)
         if isinstance(function, Callable) and function in NODE_INTRINSICS:  # type: ignore[arg-type]
             return NODE_INTRINSICS[function](self, node)
-        args = [item for each in node.args for item in self.unpacked(each)]
+        args = [item for each in node.args for item in self.unstarred(each)]
         if any(each.arg is None for each in node.keywords):
             raise UnsupportedError("not supported in kernels: unpacking with **; name each argument")
         named = {each.arg or "": self.value(each.value) for each in node.keywords}

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.report import Site, escaped
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
 OFFSET, STRIDE = -4, 64

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from vkcompute.frontend.control_flow import LOOP
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
-from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.frontend.memory import MemoryAccess
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Row, describe, kind_of, started, stored
 
 MOST_ITEMS = 4096
@@ -105,12 +105,12 @@ class PrivateArrays(MemoryAccess):
 
     def rebuilt(self, work: Callable[[], _T]) -> _T:
         """Returns `work()`, which builds a kernel; builds it again as long as a list needs wider items."""
-        mark, env, limits, n_nodes = self.builder.checkpoint(), self.env, {*self.limits}, self.n_nodes
+        rewind, n_nodes = self.flow.checkpoint(), self.n_nodes
         try:
             return work()
         except WidenedError:
-            self.builder.rewind(mark)
-            self.env, self.limits, self.n_nodes, self.alive = env, limits, n_nodes, True
+            rewind()
+            self.n_nodes = n_nodes
             self.frames.clear()
         return self.rebuilt(work)
 

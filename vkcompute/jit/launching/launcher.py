@@ -13,6 +13,7 @@ import numpy as np
 
 from vkcompute.dtypes import BY_NUMPY, conversion
 from vkcompute.errors import MissingFeature, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
@@ -22,7 +23,6 @@ from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.compilation.specialization import SIZE, TRUTH, VALUE, Specialization, specialize
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.memory import LOWEST, OFFSET, SPAN, STRIDE
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.launching import report_reader
 from vkcompute.jit.launching.host_arrays import HostArrays, is_host_array
 from vkcompute.jit.launching.loops import Loops, on_device

@@ -11,10 +11,10 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import KernelError
+from vkcompute.frontend.control_flow import LOOP
 from vkcompute.ir.function import Op
 from vkcompute.ir.intervals import Interval
 from vkcompute.jit.compilation.specialization import MODEST, IterationBounds, Specialization
-from vkcompute.jit.frontend.context import LOOP
 from vkcompute.jit.launching import completion
 from vkcompute.jit.launching.spilling_kernel import AnyKernel, SpillingKernel, is_spilled
 from vkcompute.jit.launching.target import target_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from vkcompute.jit.frontend.captured import Table
+from vkcompute.frontend.captured import Table
 from vkcompute.runtime.graphs.graph import recording_graph, temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, UINT64, Scalar, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, Vector, describe, fits, is_python
 
 _KEEPS_BITS = "bitcast keeps the number of bits, and takes no bools"

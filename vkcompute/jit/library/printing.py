@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.expressions import EXPRESSIONS, NODE_INTRINSICS, Expressions
 from vkcompute.jit.frontend.report import escaped
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number, Vector, describe
 from vkcompute.jit.library.format_strings import as_f_string
 

@@ -6,10 +6,10 @@ import ast
 import math
 from typing import Any
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.expressions import EXPRESSIONS, Expressions
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private import MOST_ITEMS
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, describe
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.workgroup import assigned_name, layout
@@ -60,7 +60,7 @@ def _items(c: Expressions, node: ast.List, times: ast.expr | None) -> _Items:
         raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a device array")
     rows = [display(each) for each in node.elts]
     if not any(rows):
-        items = [item for each in node.elts for item in c.unpacked(each)]
+        items = [item for each in node.elts for item in c.unstarred(each)]
         return items, (n * len(items),)
     if n > 1 or not all(rows):
         rule = "a list of lists is written out, since [[0] * 3] * 2 has the same list twice"

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.source import values_in
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError, values_in
 from vkcompute.jit.frontend.values import ArrayValue, Number, describe
 from vkcompute.jit.library.ids import outside
 

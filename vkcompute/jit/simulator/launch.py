@@ -16,12 +16,12 @@ import numpy as np
 
 from vkcompute import dtypes, locks
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.jit.compilation.build import CompileOptions, Signature, build
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine

@@ -11,11 +11,11 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
+from vkcompute.frontend.control_flow import Edge, Location
+from vkcompute.frontend.source import Source
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.control import Edge
-from vkcompute.jit.frontend.source import Source
+from vkcompute.jit.frontend.context import Frame, Here
 from vkcompute.jit.frontend.values import Number, is_static, like
 
 DEBUGGING = print, breakpoint, pdb.set_trace
@@ -61,6 +61,7 @@ class Recorder(Compiler):
 
     def __init__(self, function: ir.Function, real: Scalar) -> None:
         super().__init__(function, real)
+        self.flow.observer = self
         self._mixed: set[str] = set()
         self._defined: dict[FunctionType, list[Notes]] = {}
 
@@ -96,7 +97,7 @@ class Recorder(Compiler):
         if isinstance(node, (ast.If, ast.While, ast.For)):
             outer, self._mixed = self._mixed, set()
             super().located(work, node)
-            self.notes.joined[node] = self._types(self._mixed) if self.alive else {}
+            self.notes.joined[node] = self._types(self._mixed) if self.flow.alive else {}
             self._mixed |= outer
         elif (
             isinstance(node, ast.Expr)
@@ -110,7 +111,7 @@ class Recorder(Compiler):
             outer, self._mixed = self._mixed, set()
             found = super().located(work, node)
             if self._mixed:  # by an assignment in an expression
-                self.notes.joined[node] = self._types(self._mixed.difference(self.partial))
+                self.notes.joined[node] = self._types(self._mixed.difference(self.flow.partial))
             self._mixed |= outer
             if isinstance(node, ast.expr):
                 self.notes.values[node] = found
@@ -137,26 +138,20 @@ class Recorder(Compiler):
         self._defined[found] = self.notes.nested[node] = []
         return found
 
-    def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST, late: Collection[str] = ()) -> None:
-        """Builds a loop, and records the types of its variables at the start of an iteration."""
+    def iterates(self, where: Location, names: Collection[str], late: Collection[str]) -> None:
+        """Records the types of a loop's variables at the start of an iteration."""
+        assert isinstance(where, Here)
+        self.notes.late[where.node], self.notes.heads[where.node] = late, self._types(names)
+        self._mixed.update(names)  # before the loop, they may have had another type
 
-        def noted() -> None:
-            self.notes.heads[node] = self._types(names)
-            build()
-
-        self.notes.late[node] = late
-        super().repeat(noted, names, node, late)
-        self._mixed |= names  # before the loop, they may have had another type
-
-    def _types(self, names: set[str]) -> dict[str, Any]:
-        found = {name: type_of(self.env.get(name)) for name in sorted(names) if name.isidentifier()}
+    def _types(self, names: Collection[str]) -> dict[str, Any]:
+        found = {name: type_of(self.flow.env.get(name)) for name in sorted(names) if name.isidentifier()}
         return {name: each for name, each in found.items() if each is not None}
 
-    def _terminate(self, edges: list[Edge], kinds: dict[str, Any]) -> None:
-        """Terminates predecessors, and records the variables whose types differ among them."""
+    def joins(self, edges: Sequence[Edge], kinds: dict[str, Any]) -> None:
+        """Records the variables whose types differ among the predecessors of a join."""
         for edge in edges:
             self._mixed.update(name for name in kinds if type_of(edge.env.get(name)) != kinds[name])
-        super()._terminate(edges, kinds)
 
     def _tried(self, node: ast.expr) -> Any:
         """Returns the value of an expression; None if kernels do not support it."""

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vkcompute.jit.frontend.captured import suggestion
+from vkcompute.frontend.captured import suggestion
 
 
 def bind(
