@@ -262,7 +262,7 @@ def test_kernels_of_unlimited_size_are_refused(gpu: vc.Runtime, monkeypatch: pyt
         KernelError, match=r"has at most 4096 elements, as drivers take long .*; got 5000; pass the elements"
     ):
         table(x)
-    monkeypatch.setattr("vkcompute.jit.frontend.context._MOST_NODES", 100)
+    monkeypatch.setattr("vkcompute.frontend.evaluator._MOST_NODES", 100)
     with pytest.raises(KernelError, match=r"at most 100 expressions and statements, .* call the function in a loop"):
         large(x)
     monkeypatch.undo()

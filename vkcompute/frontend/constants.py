@@ -29,6 +29,23 @@ def made_tuple(kind: type, args: list[Any], named: dict[str, Any]) -> Any:
         raise UnsupportedError(str(error).replace(".__new__", "")) from None
 
 
+def field_of(value: Any, name: str) -> Any:
+    """Returns a field of a named tuple.
+
+    Raises:
+        UnsupportedError: it has no such field.
+    """
+    kind = type(value)
+    member = None if name in kind._fields else getattr(kind, name, None)
+    if isinstance(member, property) or callable(member):
+        what = "property" if isinstance(member, property) else "method"
+        raise UnsupportedError(f"{kind.__name__}.{name} is a {what}; write a function of its fields")
+    if name not in kind._fields:
+        fields = ", ".join(kind._fields)
+        raise UnsupportedError(f"{kind.__name__} has no attribute {name}; its fields are {fields}")
+    return getattr(value, name)
+
+
 def same(one: Any, other: Any) -> bool:
     """True if two objects are the same constant: 1 differs from 1.0 and True, and nan equals nan."""
     if one is other or type(one) is not type(other):

@@ -154,13 +154,16 @@ class ControlFlow:
 
     # -- variables ----------------------------------------------------------------------------------------------------
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str, env: dict[str, Any] | None = None) -> Any:
         """Returns the value of a variable.
+
+        Args:
+            env: the variables of its scope; None for the innermost one.
 
         Raises:
             UnsupportedError: it has none here.
         """
-        value = self.env.get(name, _NOTHING)
+        value = (self.env if env is None else env).get(name, _NOTHING)
         if value is _NOTHING:
             raise UnsupportedError(f"{name} is used before it is assigned")
         if isinstance(value, Unset):

@@ -7,7 +7,6 @@ one width the unsigned one. Integer division truncates, and the remainder has th
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from vkcompute.blocks.compiler.types import (
     Pointer,
 )
 from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
@@ -324,17 +324,17 @@ class BlockArithmetic(Compiler):
             return self.binary("-", 0, value)
         return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
 
-    def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
+    def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
         """Builds `first and second()` or `first or second()`; of blocks, from each element's truth.
 
         A scalar takes a block behind it if that may be computed in any case.
         """
-        if self.is_block(first) or (isinstance(first, Number) and cheap):
+        if self.is_block(first) or (isinstance(first, Number) and is_cheap):
             other = second()
             if self.is_block(first) or self.is_block(other):
                 return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
-            return super()._connect(is_and, first, lambda: other, cheap, node)
-        return super()._connect(is_and, first, second, cheap, node)
+            return super().connected(is_and, first, lambda: other, where, is_cheap=is_cheap)
+        return super().connected(is_and, first, second, where, is_cheap=is_cheap)
 
     def is_block(self, value: Any) -> bool:
         """True for a block of several elements, which has no truth value."""

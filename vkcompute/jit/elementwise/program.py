@@ -197,7 +197,7 @@ class Body:
         """Returns a compiler for a new kernel."""
         function = ir.Function(self.formula.name, (local_size, 1, 1))
         made = Compiler(function, real)
-        made.sources |= self.formula.sources
+        made.evaluator.sources |= self.formula.sources
         return made
 
     def arguments(self, c: Compiler) -> list[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial, reduce
@@ -12,12 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute import ir
 from vkcompute.frontend.constants import PLAIN, same
+from vkcompute.frontend.control_flow import Location
+from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
+from vkcompute.jit.frontend.tuples import compared_in_order, contains
 from vkcompute.jit.frontend.values import (
     NATURAL,
     ArrayValue,
@@ -65,8 +71,26 @@ _MOST_FACTORS = 64  # powers of integers with a constant exponent up to this bec
 _MOST_FLOAT_FACTORS = 3  # of floats: each product is rounded, and the result is to be within 2 ulp
 
 
-class Arithmetic(Context):
-    """Types and operators of numbers and vectors."""
+class Arithmetic(Context, ABC):
+    """Types and operators of numbers and vectors.
+
+    Attributes:
+        real: the type of Python floats.
+        limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
+    """
+
+    def __init__(self, function: ir.Function, evaluator: Evaluator, real: Scalar) -> None:
+        super().__init__(function, evaluator)
+        self.real = real
+        self.limits: set[tuple[int, str]] = set()
+
+    @abstractmethod
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call, and returns its value."""
+
+    def call(self, function: Any, *args: Any) -> Any:
+        """Inlines a function of this package that is written in the kernel language."""
+        return self.inline(function, list(args), {}, self.evaluator.node)
 
     # -- kinds of variables -------------------------------------------------------------------------------------------
 
@@ -215,6 +239,27 @@ class Arithmetic(Context):
         kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+
+    def known(self, condition: Any, value: Any) -> Any:
+        """Returns the side of a conditional expression that a condition known at compile time takes."""
+        return self.computed(value) if isinstance(condition, Number) else value
+
+    def selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Selects one of two values that have both been computed."""
+        return self.where(Number(truth, Kind(BOOL)), one, other)
+
+    def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
+        """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
+        truth = self.truth(first)
+        if isinstance(truth, bool):
+            return self.known(first, second() if truth == is_and else first)
+        if not is_cheap:
+            sides = (second, lambda: first) if is_and else (lambda: first, second)
+            return self.evaluator.flow.choose(truth, *sides, where)
+        other = second()
+        if self.kind(first) == self.kind(other) == Kind(BOOL):
+            return self.binary("&" if is_and else "|", first, other)
+        return self.where(first, *((other, first) if is_and else (first, other)))
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
         """Returns an element of a tuple or vector.
@@ -442,11 +487,11 @@ class Arithmetic(Context):
                 )
             return (one is other) == (sign == "is")
         if sign not in _COMPARISONS:
-            return self._contains(sign == "in", one, other)
+            return contains(self, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.compare, sign), one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
-            return self._compared_in_order(sign, one, other)
+            return compared_in_order(self, sign, one, other)
         if (
             is_static(one)
             and is_static(other)
@@ -460,30 +505,9 @@ class Arithmetic(Context):
             return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
-    def _compared_in_order(self, sign: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> Any:
-        """Compares tuples by their first items that differ, or else by their lengths."""
-        found: Any = _FOLD[sign](len(one), len(other))
-        for first, second in reversed([*zip(one, other, strict=False)]):
-            differ = self.compare("!=", first, second)
-            if isinstance(differ, bool):
-                found = self.compare(sign, first, second) if differ else found
-            else:
-                found = self.where(differ, self.compare(sign, first, second), found)
-        return found
-
     def items(self, value: Any) -> Any:
         """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
         return value
-
-    def _contains(self, is_in: bool, one: Any, values: Any) -> Any:
-        """Returns whether a number is in a tuple or vector, or is not in it."""
-        values = self.items(values)
-        if not isinstance(values, tuple):
-            raise UnsupportedError(f"'in' takes a tuple or a vector in kernels; got {describe(values)}")
-        found: Any = not is_in
-        for each in values:
-            found = self.binary("|" if is_in else "&", found, self.compare("==" if is_in else "!=", one, each))
-        return found
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""

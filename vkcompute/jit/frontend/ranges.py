@@ -1,4 +1,4 @@
-"""The numbers of a range: its start, its number of iterations and its step."""
+"""The iterations of `range(…)`."""
 
 from __future__ import annotations
 
@@ -7,35 +7,61 @@ from typing import Any
 
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Constant, Scalar, Value
-from vkcompute.jit.frontend.private import PrivateArrays
+from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.values import Kind, Number, describe, is_python
 
 
-class Ranges(PrivateArrays):
-    """Builds the ranges of for loops."""
+class Range:
+    """The iterations of `range(*args)`.
 
-    def counted(self, args: Sequence[Any]) -> tuple[Number, Number, Number]:
-        """Returns start, number of iterations and step of `range(*args)`.
+    The start and the step are int32, and the counter is uint32; or they have 64 bits if an argument has. A start and a
+    step are unsigned if the start is.
 
-        They are int32 and uint32, or have 64 bits if an argument has. A start and a step are unsigned if the start is.
-        """
+    Attributes:
+        length: the number of iterations, if it is known at compile time.
+    """
+
+    def __init__(self, c: Arithmetic, args: Sequence[Any]) -> None:
         if not 1 <= len(args) <= 3:
             raise UnsupportedError(f"range takes 1 to 3 integers by position; got {len(args)}")
-        kinds = [self.kind(each) for each in args]
+        kinds = [c.kind(each) for each in args]
         wrong = [describe(each) for each, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
         if wrong:
             raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write // for /, or int(…)")
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
             raise UnsupportedError("the step of a range is not 0")
         bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        start, stop, step = map(self.converted, bounds, self.range_types(bounds))
-        unsigned = SCALARS[f"uint{start.kind.type.bits}"]
-        count = self._n_iterations(unsigned, start, stop, step)
-        return start, count, self.converted(step, start.kind.type)
+        start, stop, step = map(c.converted, bounds, c.range_types(bounds))
+        self._c, self._start = c, start
+        self._count = self._n_iterations(SCALARS[f"uint{start.kind.type.bits}"], start, stop, step)
+        self._step = c.converted(step, start.kind.type)
+        count = self._count.value
+        self.length = int(count.value) if isinstance(count, Constant) else None
+
+    def start(self) -> Number:
+        """Returns the counter's first value."""
+        return self._c.converted(0, self._count.kind.type)
+
+    def first(self) -> Number:
+        """Returns the variable's first value."""
+        return self._start
+
+    def goes_on(self, counter: Any) -> Any:
+        """Returns whether there is an iteration of this number."""
+        return self._c.compare("<", counter, self._count)
+
+    def item(self, counter: Any) -> Any:
+        """Returns the variable's value in an iteration."""
+        number = self._c.converted(counter, self._start.kind.type)
+        return self._c.binary("+", self._start, self._c.binary("*", number, self._step))
+
+    def next(self, counter: Any) -> Any:
+        """Returns the number of the next iteration."""
+        return self._c.binary("+", counter, 1)
 
     def _n_iterations(self, unsigned: Scalar, start: Number, stop: Number, step: Number) -> Number:
         """Returns the length of a range by the values of its bounds, 0 for a step of 0."""
-        b = self.builder
+        b = self._c.builder
         first, end, size = [b.cast(each.value, unsigned) for each in (start, stop, step)]
         up: Value
         down: Value
@@ -61,7 +87,7 @@ class Ranges(PrivateArrays):
 
     def _n_beyond(self, unsigned: Scalar, span: Value, size: Value) -> Value:
         """Returns the length of a range whose span, less one, is `span` and one beyond the type; at most its limit."""
-        b, most = self.builder, self.builder.const(-1, unsigned)
+        b, most = self._c.builder, self._c.builder.const(-1, unsigned)
         whole, rest = b.compute("div", most, size), b.compute("mod", most, size)
         more = b.compute("div", b.compute("add", b.compute("add", span, rest), b.const(1, unsigned)), size)
         count = b.compute("add", b.compute("add", whole, more), b.const(1, unsigned))
@@ -69,4 +95,4 @@ class Ranges(PrivateArrays):
 
     def _is_less(self, one: Any, other: Any) -> Value:
         """Compares integers by value."""
-        return self.cast(self.compare("<", one, other), BOOL)
+        return self._c.cast(self._c.compare("<", one, other), BOOL)
