@@ -115,8 +115,12 @@ def test_a_variable_without_a_value_is_refused(text: str, message: str) -> None:
 def test_the_language_needs_no_syntax_trees_of_python() -> None:
     """Neither does what it imports of the front end: a process that compiles a program has not loaded the evaluator."""
     source = TOY.read_text()
-    imports = [each for each in ast.walk(ast.parse(source)) if isinstance(each, (ast.Import, ast.ImportFrom))]
-    names = {alias.name for each in imports for alias in each.names} | {getattr(each, "module", "") for each in imports}
+    imports = [
+        statement for statement in ast.walk(ast.parse(source)) if isinstance(statement, (ast.Import, ast.ImportFrom))
+    ]
+    names = {alias.name for statement in imports for alias in statement.names} | {
+        getattr(statement, "module", "") for statement in imports
+    }
     assert "ast" not in names
     assert {name for name in names if name.startswith("vkcompute.frontend")} == {
         "vkcompute.frontend.control_flow",

@@ -80,7 +80,9 @@ class Parser:
             statements.append((where, build))
             names |= assigned
         del self.tokens[:1]
-        return partial(self.flow.block, statements, lambda each: each[1](), lambda each: each[0]), names
+        return partial(
+            self.flow.block, statements, lambda statement: statement[1](), lambda statement: statement[0]
+        ), names
 
     def statement(self, where: Token) -> tuple[Build, set[str]]:
         flow = self.flow

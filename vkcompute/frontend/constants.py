@@ -60,5 +60,5 @@ def plain_text(constant: Any) -> str:
     name = type(constant).__name__
     if isinstance(constant, np.generic):
         return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
-    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
+    base: Any = next(kind for kind in (int, float, str, type(None)) if isinstance(constant, kind))
     return f"{name} {base.__repr__(constant)}"

@@ -219,20 +219,20 @@ class ControlFlow:
             locate: returns the place of a statement.
         """
         in_loop = bool(self.scopes[-1].loops)
-        for n, each in enumerate(statements):
-            build(each)
+        for n, statement in enumerate(statements):
+            build(statement)
             returned = self.env.get(RETURNED, False)
             if not self.alive or (returned is True and not in_loop):
                 return
             if returned is not False and in_loop:
-                self.if_(returned, self.break_, partial(self._resume, False), locate(each))
+                self.if_(returned, self.break_, partial(self._resume, False), locate(statement))
                 if not self.alive:  # it returns on all paths
                     return
             elif returned is not False:
                 rest = partial(self.block, statements[n + 1 :], build, locate)
                 if n + 1 < len(statements):
                     sides = partial(self._resume, True), partial(self._resume, False, rest)
-                    self.if_(returned, *sides, locate(each))
+                    self.if_(returned, *sides, locate(statement))
                 return
 
     def _resume(self, returned: bool, build: Build | None = None) -> None:

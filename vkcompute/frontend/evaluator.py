@@ -120,7 +120,7 @@ class Evaluator:
 
     def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
         """Returns `work(node)`; unsupported operations raise a KernelError at this node."""
-        return (self.around or self.evaluate)(lambda _, each: work(each), node)
+        return (self.around or self.evaluate)(lambda _, inner: work(inner), node)
 
     def evaluate(self, handler: Handler, node: ast.AST) -> Any:
         """Returns `handler(self, node)`; unsupported operations raise a KernelError at this node."""
@@ -256,8 +256,12 @@ class Evaluator:
         args, frame = definition.args, self.frames[-1]
         positional = [*args.posonlyargs, *args.args]
         pairs = [*zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True)]
-        pairs += [(arg, each) for arg, each in zip(args.kwonlyargs, args.kw_defaults, strict=True) if each is not None]
-        defaults = {arg.arg: self.value(each) for arg, each in pairs}
+        pairs += [
+            (arg, default)
+            for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+            if default is not None
+        ]
+        defaults = {arg.arg: self.value(default) for arg, default in pairs}
         function = nested_function(definition, frame.function, defaults)
         self.sources[function] = replace(frame.source, tree=definition, code=None)
         self.nested[function] = frame
@@ -272,8 +276,8 @@ def _unsupported(evaluator: Evaluator, node: ast.AST) -> Any:
 
 def _with_else(statements: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
     """Makes what follows `if …: return` its else, so that the condition is tested once."""
-    for n, each in enumerate(statements):
-        if isinstance(each, ast.If) and not each.orelse and returns(each.body):
-            whole = ast.If(each.test, each.body, list(statements[n + 1 :]))
-            return [*statements[:n], ast.copy_location(whole, each)]
+    for n, statement in enumerate(statements):
+        if isinstance(statement, ast.If) and not statement.orelse and returns(statement.body):
+            whole = ast.If(statement.test, statement.body, list(statements[n + 1 :]))
+            return [*statements[:n], ast.copy_location(whole, statement)]
     return statements

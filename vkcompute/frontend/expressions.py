@@ -32,11 +32,11 @@ def _constant(e: Evaluator, node: ast.Constant) -> Any:
 
 
 def _tuple(e: Evaluator, node: ast.Tuple) -> Any:
-    return tuple([item for each in node.elts for item in e.unpacked(each)])
+    return tuple([item for part in node.elts for item in e.unpacked(part)])
 
 
 def _slice(e: Evaluator, node: ast.Slice) -> slice:
-    return slice(*[each and e.value(each) for each in (node.lower, node.upper, node.step)])
+    return slice(*[bound and e.value(bound) for bound in (node.lower, node.upper, node.step)])
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def _compare(e: Evaluator, node: ast.Compare) -> Any:
 
 def _bool_op(e: Evaluator, node: ast.BoolOp) -> Any:
     is_and, last = isinstance(node.op, ast.And), len(node.values) - 1
-    costly = max((at for at, each in enumerate(node.values) if not is_cheap(each)), default=0)
+    costly = max((at for at, operand in enumerate(node.values) if not is_cheap(operand)), default=0)
 
     def chain(at: int) -> Any:
         first = e.value(node.values[at])
@@ -112,7 +112,7 @@ def name(e: Evaluator, node: ast.Name) -> Any:
     if hasattr(builtins, identifier):
         e.captured.look_up(function.__globals__, identifier, identifier, item=True)  # a global may hide it later
         return getattr(builtins, identifier)
-    own = {each.function.__name__ for each in e.frames}
+    own = {caller.function.__name__ for caller in e.frames}
     known = {*frame.locals, *function.__globals__, *dir(builtins)} - own  # recursion is not supported
     near = e.language.suggestion(identifier) or suggestion(identifier, known)
     raise UnsupportedError(f"the name {identifier} is not defined{near}")
@@ -148,9 +148,9 @@ def _store_at(value: Any, e: Evaluator, target: ast.expr) -> None:
         case ast.Tuple() | ast.List() if language.items(value) is not value:
             _store_at(language.items(value), e, target)
         case ast.Tuple() | ast.List() if isinstance(value, tuple) and _one_each(target.elts, value):
-            for each, part in zip(target.elts, value, strict=True):
-                store_to(e, each, part)
-        case ast.Tuple() | ast.List() if any(isinstance(each, ast.Starred) for each in target.elts):
+            for item, part in zip(target.elts, value, strict=True):
+                store_to(e, item, part)
+        case ast.Tuple() | ast.List() if any(isinstance(item, ast.Starred) for item in target.elts):
             _store_starred(e, target.elts, value)
         case ast.Tuple() | ast.List():
             n = len(target.elts)
@@ -160,18 +160,18 @@ def _store_at(value: Any, e: Evaluator, target: ast.expr) -> None:
 
 
 def _one_each(targets: list[ast.expr], values: tuple[Any, ...]) -> bool:
-    return len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in targets)
+    return len(targets) == len(values) and not any(isinstance(target, ast.Starred) for target in targets)
 
 
 def _store_starred(e: Evaluator, targets: list[ast.expr], value: Any) -> None:
     """Assigns the items of a tuple to targets, one of which takes the rest as a tuple."""
-    at, n = next(k for k, each in enumerate(targets) if isinstance(each, ast.Starred)), len(targets) - 1
+    at, n = next(k for k, target in enumerate(targets) if isinstance(target, ast.Starred)), len(targets) - 1
     if not isinstance(value, tuple) or len(value) < n:
         raise UnsupportedError(f"these names take a tuple of at least {n}; got {e.language.describe(value)}")
     rest = at + len(value) - n
     parts = *value[:at], tuple(value[at:rest]), *value[rest:]
-    for each, part in zip(targets, parts, strict=True):
-        store_to(e, each.value if isinstance(each, ast.Starred) else each, part)
+    for target, part in zip(targets, parts, strict=True):
+        store_to(e, target.value if isinstance(target, ast.Starred) else target, part)
 
 
 def assignable(e: Evaluator, target: ast.Subscript) -> Any:
@@ -224,10 +224,10 @@ def _call(e: Evaluator, node: ast.Call) -> Any:
     function, forms = e.value(node.func), e.language.special_forms
     if isinstance(function, Callable) and function in forms:  # type: ignore[arg-type]
         return forms[function](e, node)
-    args = [item for each in node.args for item in e.unpacked(each)]
-    if any(each.arg is None for each in node.keywords):
+    args = [item for arg in node.args for item in e.unpacked(arg)]
+    if any(keyword.arg is None for keyword in node.keywords):
         raise UnsupportedError(f"not supported in {e.language.programs}: unpacking with **; name each argument")
-    named = {each.arg or "": e.value(each.value) for each in node.keywords}
+    named = {keyword.arg or "": e.value(keyword.value) for keyword in node.keywords}
     return e.language.apply(function, args, named, node)
 
 

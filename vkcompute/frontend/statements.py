@@ -73,8 +73,8 @@ def _test(e: Evaluator, test: ast.expr, then: Build, otherwise: Build, node: ast
     flow.partial = outer
 
     def without_names(build: Build) -> None:
-        for each in names:
-            flow.env[each] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
+        for name in names:
+            flow.env[name] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
         build()
 
     if names and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
@@ -123,8 +123,8 @@ def for_each(e: Evaluator, node: ast.For, iterations: Iterations) -> None:
     def build() -> None:
         flow, number = e.flow, e.flow.env[counter]
         flow.if_(iterations.goes_on(number), nothing, partial(_exit, e, node), e.here(node))
-        for each in late:
-            flow.env.pop(each, None)  # before it is assigned
+        for other in late:
+            flow.env.pop(other, None)  # before it is assigned
         flow.env[name] = iterations.item(number)
         flow.env[counter] = iterations.next(number)
         e.block(node.body)
@@ -137,7 +137,7 @@ def _used_outside(e: Evaluator, loop: ast.For, names: set[str]) -> set[str]:
     """Returns those names without a value before a loop that are used outside of it."""
     unset = set(filter(e.flow.is_unset, names))
     outside = names_in(e.frames[-1].source.tree) - names_in(loop) if unset else ()
-    return unset & {each.id for each in outside}
+    return unset & {node.id for node in outside}
 
 
 def _exit(e: Evaluator, node: ast.For | ast.While) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from types import FunctionType, ModuleType, NoneType
@@ -42,7 +42,7 @@ from vkcompute.frontend.constants import PLAIN, is_named
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, attribute, call_python, store_to, subscript
-from vkcompute.frontend.language import Iterations
+from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.statements import for_each
 from vkcompute.frontend.syntax import LOOP_CALLS, UNSUPPORTED
@@ -63,10 +63,12 @@ class BlockCompiler(BlockArithmetic):
     """Compiles block programs."""
 
     programs = "block programs"
+    special_forms: Mapping[Any, Handler] = {}
 
     def __init__(self, function: ir.Function) -> None:
-        super().__init__(function, ir.FLOAT32, Evaluator(self, tile.Builder(function)))
-        self.expressions, self.statements, self.special_forms = _EXPRESSIONS, _STATEMENTS, {}
+        super().__init__(function, Evaluator(self, tile.Builder(function)), self)
+        self.check_bounds = False
+        self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
 
     def place(self) -> KernelError:
         """Returns an error at the current place, with "\\0" for its message."""
@@ -269,6 +271,10 @@ class BlockCompiler(BlockArithmetic):
             return self._introspected(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
 
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call, and returns its value."""
+        return self.evaluator.inline(function, args, named, node, self)
+
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
         for each in (*args, *named.values()):
@@ -347,10 +353,6 @@ class BlockCompiler(BlockArithmetic):
         """Describes syntax that block programs lack, with a remedy."""
         return _UNSUPPORTED.get(type(node), type(node).__name__)
 
-    def describe(self, value: Any) -> str:
-        """Describes a value or its type."""
-        return describe(value)
-
     def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
         """Raises UnsupportedError: no value of a program has elements to assign."""
         name = text()
@@ -404,10 +406,10 @@ class BlockCompiler(BlockArithmetic):
         """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
         function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(function, LoopRange):
-            return Range(self, self._bounds(node))
+            return Range(self.kernels, self._bounds(node))
         if function not in (range, *LOOP_CALLS):
             raise self._not_iterated(self.evaluator.value(node))
-        return super().iterations(node)
+        return Range(self.kernels, self.kernels.range_arguments(node))
 
     def _not_iterated(self, value: Any) -> UnsupportedError:
         """Returns the error for a loop over a value that is not a sequence, or over a call that returns one."""

@@ -67,19 +67,19 @@ class BufferKernels(Compiler):
     def load(self, array: ArrayValue, offset: Value) -> Any:
         """Loads an element: a vector if the buffer holds vectors."""
         n = getattr(array, "n", 1)
-        numbers = [Compiler.load(self, array, each) for each in self._offsets(offset, n)]
+        numbers = [Compiler.load(self, array, at) for at in self._offsets(offset, n)]
         return numbers[0] if n == 1 else Vector(numbers)
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element, which must have the type of the buffer's elements."""
         n = getattr(array, "n", 1)
         values = value if isinstance(value, Vector) else (value,)
-        if len(values) != n or any(self.kind(each).type is not array.element for each in values):
+        if len(values) != n or any(self.kind(number).type is not array.element for number in values):
             scalar = SCALARS[array.element]
             name = scalar if n == 1 else types.Vector(n, scalar)
             raise UnsupportedError(f"{array.name} holds {name}; got {type_of(value)}; write {name}(…)")
-        for each, number in zip(self._offsets(offset, n), values, strict=True):
-            super().store(array, each, number)
+        for at, number in zip(self._offsets(offset, n), values, strict=True):
+            super().store(array, at, number)
 
     def _offsets(self, offset: Value, n: int) -> list[Value]:
         """Returns the offsets of the `n` numbers of an element."""
@@ -162,9 +162,9 @@ class ShaderLanguage:
 
     def _common_type(self, user: str, *values: Any) -> ir.Scalar:
         """Returns the one type of several numbers; `user` takes them, for the error message."""
-        kinds = [self.kind(each).type for each in values]
-        if any(each is not kinds[0] for each in kinds):
-            names = [type_of(each) for each in values]
+        kinds = [self.kind(value).type for value in values]
+        if any(kind is not kinds[0] for kind in kinds):
+            names = [type_of(value) for value in values]
             raise UnsupportedError(
                 f"{user} takes numbers of one type; got {' and '.join(names)}; convert, as {names[0]}(x)"
             )
@@ -218,7 +218,7 @@ class ShaderLanguage:
             remedy = "x // y, or convert with f32(x)" if sign == "/" else "x / y, or convert with i32(x)"
             raise UnsupportedError(f"{sign} does not divide {SCALARS[kind]}; write {remedy}")
         if sign == "//":
-            operands = [self.kernels.cast(each, kind) for each in (one, other)]
+            operands = [self.kernels.cast(operand, kind) for operand in (one, other)]
             return Number(self.builder.compute("div", *operands), Kind(kind))
         return self.kernels.binary(sign, one, other)
 
@@ -302,19 +302,19 @@ class ShaderLanguage:
 
     def _numbers(self, value: Any) -> Any:
         """Returns a number or a vector. Raises UnsupportedError for another value."""
-        for each in value if isinstance(value, Vector) else (value,):
-            self.kind(each)
+        for number in value if isinstance(value, Vector) else (value,):
+            self.kind(number)
         return value
 
     def _demand_index(self, index: Any) -> None:
         """Raises UnsupportedError unless an index is an integer, or several."""
-        for each in index if isinstance(index, tuple) else (index,):
-            if isinstance(each, (Number, float)) and self.kind(each).type.kind not in "iu":
-                raise UnsupportedError(f"an index is an integer; got {type_of(each)}; write i32(x)")
+        for number in index if isinstance(index, tuple) else (index,):
+            if isinstance(number, (Number, float)) and self.kind(number).type.kind not in "iu":
+                raise UnsupportedError(f"an index is an integer; got {type_of(number)}; write i32(x)")
 
     def _list(self, node: ast.List) -> ListLiteral:
-        values = ListLiteral([self._concrete(self.evaluator.value(each)) for each in node.elts])
-        names = {type_of(each): None for each in values}
+        values = ListLiteral([self._concrete(self.evaluator.value(element)) for element in node.elts])
+        names = {type_of(value): None for value in values}
         if len(names) != 1:
             raise UnsupportedError(f"a list holds values of one type; got {' and '.join(names) or 'none'}")
         return values
@@ -371,8 +371,8 @@ class ShaderLanguage:
     def iterations(self, node: ast.expr) -> Iterations:
         """Evaluates the range of a for loop."""
         args = self.kernels.range_arguments(node)
-        for each in args:
-            self.kind(each)
+        for argument in args:
+            self.kind(argument)
         return Range(self.kernels, args)
 
     def _elementwise(self, work: Callable[..., Any], args: list[Any]) -> Any:
@@ -384,10 +384,10 @@ class ShaderLanguage:
         if not isinstance(scalar, Scalar):
             what = "matrices; multiply and add vectors" if isinstance(kind, Matrix) else f"{kind} in expressions"
             raise UnsupportedError(f"not supported in shaders: {what}")
-        numbers = [number for each in args for number in (each if isinstance(each, tuple) else (each,))]
+        numbers = [number for arg in args for number in (arg if isinstance(arg, tuple) else (arg,))]
         if len(numbers) != n:
             raise UnsupportedError(f"{kind} takes {n} number{'s' * (n > 1)}; got {len(numbers)}")
-        converted = Vector([self._constructed_number(each, scalar.number) for each in numbers])
+        converted = Vector([self._constructed_number(number, scalar.number) for number in numbers])
         return converted if isinstance(kind, types.Vector) else converted[0]
 
     def _constructed_number(self, value: Any, kind: ir.Scalar) -> Number:
@@ -403,7 +403,7 @@ class ShaderLanguage:
         kind = self._common_type(code, *args)
         if kind.kind not in ("fiu" if code in _ON_INTEGERS else "f"):
             raise UnsupportedError(f"{code} takes floats; got {type_of(args[0])}; write f32(x)")
-        return Number(self.builder.compute(code, *[self.kernels.cast(each, kind) for each in args]), Kind(kind))
+        return Number(self.builder.compute(code, *[self.kernels.cast(arg, kind) for arg in args]), Kind(kind))
 
     # -- errors -------------------------------------------------------------------------------------------------------
 

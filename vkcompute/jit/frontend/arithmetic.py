@@ -23,7 +23,7 @@ from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constan
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.operators import float_floor_divide, float_modulo, integer_power
-from vkcompute.jit.frontend.tuples import compared_in_order, contains
+from vkcompute.jit.frontend.tuples import Operators, compared_in_order, contains
 from vkcompute.jit.frontend.values import (
     NATURAL,
     ArrayValue,
@@ -75,12 +75,16 @@ class Arithmetic(Context, ABC):
     """Types and operators of numbers and vectors.
 
     Attributes:
+        host: the language whose operators compute with parts of operands: this one, or one that uses it.
         real: the type of Python floats.
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
     """
 
-    def __init__(self, function: ir.Function, evaluator: Evaluator, real: Scalar) -> None:
+    def __init__(
+        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+    ) -> None:
         super().__init__(function, evaluator)
+        self.host: Operators = host or self
         self.real = real
         self.limits: set[tuple[int, str]] = set()
 
@@ -109,7 +113,7 @@ class Arithmetic(Context, ABC):
     def packed(self, value: Any, kind: Any) -> list[Value]:
         """Returns the device values of a value of this type; constants have none."""
         if isinstance(kind, Kind):
-            return [self.cast(value, kind.type)]
+            return [self.host.cast(value, kind.type)]
         return (
             [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
         )
@@ -156,7 +160,7 @@ class Arithmetic(Context, ABC):
 
     def converted(self, value: Any, target: Scalar) -> Number:
         """Converts a number, and returns it with its type."""
-        return Number(self.cast(value, target), Kind(target))
+        return Number(self.host.cast(value, target), Kind(target))
 
     def common_type(self, *values: Any) -> Kind:
         """Returns the common type of operands.
@@ -183,12 +187,12 @@ class Arithmetic(Context, ABC):
 
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
-        kind = self.common_type(*values)
-        return kind, [self.cast(value, kind.type) for value in values]
+        kind = self.host.common_type(*values)
+        return kind, [self.host.cast(value, kind.type) for value in values]
 
     def accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, for `one sign= other`; a Python int does not become an integer of 8 or 16 bits."""
-        return self.binary(sign, one, self.widened(other) if type(one) is int else other)
+        return self.host.binary(sign, one, self.widened(other) if type(one) is int else other)
 
     def widened(self, value: Any) -> Any:
         """Converts integers of 8 and 16 bits to int32; returns other values unchanged."""
@@ -209,7 +213,7 @@ class Arithmetic(Context, ABC):
 
     def boolean(self, value: Any) -> Number | bool:
         """Converts a value to a bool."""
-        found = self.truth(value)
+        found = self.host.truth(value)
         return found if isinstance(found, bool) else Number(found, Kind(BOOL))
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
@@ -232,11 +236,11 @@ class Arithmetic(Context, ABC):
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed."""
-        truth = self.truth(condition)
+        truth = self.host.truth(condition)
         if isinstance(truth, bool):
             found = one if truth else other
             return self.computed(found) if isinstance(condition, Number) else found
-        kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
+        kind = self.host.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
 
@@ -250,7 +254,7 @@ class Arithmetic(Context, ABC):
 
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
         """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
-        truth = self.truth(first)
+        truth = self.host.truth(first)
         if isinstance(truth, bool):
             return self.known(first, second() if truth == is_and else first)
         if not is_cheap:
@@ -258,7 +262,7 @@ class Arithmetic(Context, ABC):
             return self.evaluator.flow.choose(truth, *sides, where)
         other = second()
         if self.kind(first) == self.kind(other) == Kind(BOOL):
-            return self.binary("&" if is_and else "|", first, other)
+            return self.host.binary("&" if is_and else "|", first, other)
         return self.where(first, *((other, first) if is_and else (first, other)))
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
@@ -267,7 +271,7 @@ class Arithmetic(Context, ABC):
         A device value as index selects among numbers, or among tuples of the same type and length.
         """
         if isinstance(index, Number) and _are_rows(values):
-            return like(values[0], [self.element(column, index) for column in zip(*values, strict=True)])
+            return like(values[0], [self.host.element(column, index) for column in zip(*values, strict=True)])
         if isinstance(index, Number) and values and all(isinstance(kind_of(each, self.real), Kind) for each in values):
             return self._selected(values, self.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
@@ -287,7 +291,7 @@ class Arithmetic(Context, ABC):
                 f"compile them; got {len(values)}; pass the elements in an array"
             )
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
-        common, row = self.to_common_type(*values)
+        common, row = self.host.to_common_type(*values)
         place, zero = b.cast(index, kind), b.const(0, kind)
         place = b.select(b.compute("lt", place, b.const(len(values), kind)), place, zero)
         bit = 1
@@ -305,7 +309,7 @@ class Arithmetic(Context, ABC):
         if sign == "@":
             return self._dot(one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.binary, sign), one, other)
+            return self.each(partial(self.host.binary, sign), one, other)
         if is_python(one) and is_python(other):
             return _folded(sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
@@ -320,16 +324,16 @@ class Arithmetic(Context, ABC):
         if kind.type is BOOL:
             sign = _OF_BOOLS.get(sign, sign)
         if sign in _BITS or sign in ("<<", ">>"):
-            self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+            self.host.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
-            self.demand_kind("iuf", kind, sign, one, other)
+            self.host.demand_kind("iuf", kind, sign, one, other)
         if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
             whole = sign != "/" and kind.type.kind != "f"
             remedy = "integers have no infinity: change the divisor" if whole else "write math.inf or math.nan"
             raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
-        x, y = self.cast(one, kind.type), self.cast(other, kind.type)
+        x, y = self.host.cast(one, kind.type), self.host.cast(other, kind.type)
         if sign in _DIVISIONS and kind.type.kind == "f":
             return self._float_division(sign, x, y, kind)
         divisor = int(y.value) if sign in _DIVISIONS and isinstance(y, Constant) else 0
@@ -356,7 +360,7 @@ class Arithmetic(Context, ABC):
 
     def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
         """Returns the type of `one sign other`. Sums of natural numbers are natural, unless they wrap as int32."""
-        kind = self.common_type(one, other)
+        kind: Kind = self.host.common_type(one, other)
         if not kind.weak or kind.type.kind == "f":
             return kind
         natural = [self.kind(each).is_natural for each in (one, other)]
@@ -368,7 +372,7 @@ class Arithmetic(Context, ABC):
         if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
             raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of arrays in loops")
-        return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
+        return reduce(partial(self.host.binary, "+"), self.each(partial(self.host.binary, "*"), one, other))
 
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         """Raises UnsupportedError unless the type of the operands is of an allowed kind: "b", "i", "u", "f"."""
@@ -440,11 +444,11 @@ class Arithmetic(Context, ABC):
         """Divides and rounds down, or returns the remainder; like numpy, float16 is computed in float32."""
         wide = FLOAT32 if kind.type is FLOAT16 else kind.type
         operands = [Number(self.builder.cast(each, wide), Kind(wide, kind.weak)) for each in (x, y)]
-        return Number(self.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
+        return Number(self.host.cast(self.call(_DIVISIONS[sign], *operands), kind.type), kind)
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = self.common_type(one, other)
-        self.demand_kind("iuf", kind, "**", one, other)
+        kind = self.host.common_type(one, other)
+        self.host.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and kind.type.kind == "f":
             known = self._float_power(one, other, kind)
             if known is not None:
@@ -452,15 +456,15 @@ class Arithmetic(Context, ABC):
         elif is_python(other) and abs(other) <= _MOST_FACTORS:
             if other < 0:
                 raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
-            return self._product(Number(self.cast(one, kind.type), kind), int(other))
-        operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
+            return self._product(Number(self.host.cast(one, kind.type), kind), int(other))
+        operands = [Number(self.host.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
             return self.call(integer_power, *operands, self.converted(1, kind.type))
         return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
 
     def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:
         """Returns a power of a float with few roundings, of float16 in float32; None for other exponents."""
-        x = self.cast(one, kind.type)
+        x = self.host.cast(one, kind.type)
         if exponent == 0.5:
             return Number(self.builder.compute("sqrt", x), kind)
         if exponent == -1:
@@ -474,8 +478,8 @@ class Arithmetic(Context, ABC):
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
         while n:
-            result = self.binary("*", result, x) if n & 1 else result
-            x, n = self.binary("*", x, x) if n > 1 else x, n >> 1
+            result = self.host.binary("*", result, x) if n & 1 else result
+            x, n = self.host.binary("*", x, x) if n > 1 else x, n >> 1
         return result
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
@@ -487,11 +491,11 @@ class Arithmetic(Context, ABC):
                 )
             return (one is other) == (sign == "is")
         if sign not in _COMPARISONS:
-            return contains(self, one, other, is_in=sign == "in")
+            return contains(self.host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.compare, sign), one, other)
+            return self.each(partial(self.host.compare, sign), one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
-            return compared_in_order(self, sign, one, other)
+            return compared_in_order(self.host, sign, one, other)
         if (
             is_static(one)
             and is_static(other)
@@ -520,13 +524,13 @@ class Arithmetic(Context, ABC):
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        found = self.builder.compute(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        found = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
         if signed is None:
             return found
-        number = self.cast(signed, self.kind(signed).type)
-        below = self.builder.compute("lt", number, self.cast(0, self.kind(signed).type))
+        number = self.host.cast(signed, self.kind(signed).type)
+        below = self.builder.compute("lt", number, self.host.cast(0, self.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
-        return self.builder.select(below, self.cast(less, BOOL), found)
+        return self.builder.select(below, self.host.cast(less, BOOL), found)
 
     def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
@@ -539,15 +543,15 @@ class Arithmetic(Context, ABC):
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`, for + - ~ and not."""
         if sign == "not":
-            found = self.truth(value)
+            found = self.host.truth(value)
             return not found if isinstance(found, bool) else Number(self.builder.compute("not", found), Kind(BOOL))
         if isinstance(value, Vector):
-            return self.each(partial(self.unary, sign), value)
+            return self.each(partial(self.host.unary, sign), value)
         kind = self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
-        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
-        x = self.cast(value, kind.type)
+        self.host.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        x = self.host.cast(value, kind.type)
         if sign == "+":
             return value
         kind = Kind(kind.type, kind.weak)
@@ -573,7 +577,7 @@ class Arithmetic(Context, ABC):
         kind = self.kind(value).type
         if kind.kind not in "iu":
             raise UnsupportedError(f"an index is an integer; got {describe(value)}; write // for /, or int(…)")
-        return self.cast(value, kind if kind.bits >= 32 else INT32)
+        return self.host.cast(value, kind if kind.bits >= 32 else INT32)
 
 
 def _require_constants(*values: Any) -> None:

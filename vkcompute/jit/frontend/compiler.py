@@ -29,6 +29,7 @@ from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, f
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.private import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.values import (
     ArrayValue,
     Number,
@@ -50,7 +51,8 @@ class Compiler(PrivateArrays):
     """The language of kernels, for one kernel.
 
     Args:
-        evaluator: of a program that is written in another language, and inlines functions of this one.
+        evaluator: of a program that is written in another language, which uses this one.
+        host: that language, if operators are to use its own for parts of their operands.
 
     Attributes:
         tables: the constant tables, in the order of their buffers.
@@ -62,8 +64,14 @@ class Compiler(PrivateArrays):
     statements: Mapping[type[ast.AST], Handler] = STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
-    def __init__(self, function: ir.Function, real: Scalar, evaluator: Evaluator | None = None) -> None:
-        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real)
+    def __init__(
+        self,
+        function: ir.Function,
+        real: Scalar,
+        evaluator: Evaluator | None = None,
+        host: Operators | None = None,
+    ) -> None:
+        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real, host)
         self.tables: dict[Table, ArrayValue] = {}
         self.ids: set[Value] = set()
 
@@ -209,4 +217,4 @@ class Compiler(PrivateArrays):
             raise UnsupportedError(LOOP_CALLS.get(function, ITERABLES) if isinstance(function, type) else ITERABLES)
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
-        return [self.evaluator.value(each) for each in node.args]
+        return [self.evaluator.value(argument) for argument in node.args]

@@ -16,6 +16,7 @@ from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.report import Reports, Site, escaped
+from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
 OFFSET, STRIDE = -4, 64
@@ -38,8 +39,10 @@ class MemoryAccess(Arithmetic):
         in_bounds: checked offset -> the condition under which the element exists.
     """
 
-    def __init__(self, function: ir.Function, evaluator: Evaluator, real: Scalar) -> None:
-        super().__init__(function, evaluator, real)
+    def __init__(
+        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+    ) -> None:
+        super().__init__(function, evaluator, real, host)
         self.check_bounds = False
         self.reports: Reports | None = None
         self.written: dict[int, bool] = {}

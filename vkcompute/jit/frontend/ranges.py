@@ -24,8 +24,8 @@ class Range:
     def __init__(self, c: Arithmetic, args: Sequence[Any]) -> None:
         if not 1 <= len(args) <= 3:
             raise UnsupportedError(f"range takes 1 to 3 integers by position; got {len(args)}")
-        kinds = [c.kind(each) for each in args]
-        wrong = [describe(each) for each, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
+        kinds = [c.kind(argument) for argument in args]
+        wrong = [describe(argument) for argument, kind in zip(args, kinds, strict=True) if kind.type.kind not in "iu"]
         if wrong:
             raise UnsupportedError(f"range takes integers; got {', '.join(wrong)}; write // for /, or int(…)")
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
@@ -48,21 +48,21 @@ class Range:
 
     def goes_on(self, counter: Any) -> Any:
         """Returns whether there is an iteration of this number."""
-        return self._c.compare("<", counter, self._count)
+        return self._c.host.compare("<", counter, self._count)
 
     def item(self, counter: Any) -> Any:
         """Returns the variable's value in an iteration."""
         number = self._c.converted(counter, self._start.kind.type)
-        return self._c.binary("+", self._start, self._c.binary("*", number, self._step))
+        return self._c.host.binary("+", self._start, self._c.host.binary("*", number, self._step))
 
     def next(self, counter: Any) -> Any:
         """Returns the number of the next iteration."""
-        return self._c.binary("+", counter, 1)
+        return self._c.host.binary("+", counter, 1)
 
     def _n_iterations(self, unsigned: Scalar, start: Number, stop: Number, step: Number) -> Number:
         """Returns the length of a range by the values of its bounds, 0 for a step of 0."""
         b = self._c.builder
-        first, end, size = [b.cast(each.value, unsigned) for each in (start, stop, step)]
+        first, end, size = [b.cast(number.value, unsigned) for number in (start, stop, step)]
         up: Value
         down: Value
         zero, one = b.const(0, unsigned), b.const(1, unsigned)
@@ -95,4 +95,4 @@ class Range:
 
     def _is_less(self, one: Any, other: Any) -> Value:
         """Compares integers by value."""
-        return self._c.cast(self._c.compare("<", one, other), BOOL)
+        return self._c.host.cast(self._c.host.compare("<", one, other), BOOL)
