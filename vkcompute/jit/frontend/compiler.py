@@ -101,7 +101,7 @@ class Compiler(PrivateArrays):
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element of an array, a tuple or a vector, or a part of them."""
         if isinstance(base, tuple):
-            return sliced(base, index) if isinstance(index, slice) else self.element(base, index)
+            return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
         return super().item(base, index)
 
     def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
