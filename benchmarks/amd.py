@@ -38,10 +38,10 @@ from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: 
 from vkcompute.compiled.block_access import SINGLE  # noqa: E402
 from vkcompute.compiled.blocks import wide  # noqa: E402
 from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
+from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
-from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.activations import ACTIVATIONS  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402

@@ -18,9 +18,9 @@ from workloads import Workload, n_body, workloads
 import vkcompute as vc
 from vkcompute.compiled.cache import Specializations
 from vkcompute.compiled.specialization import CompileOptions, Specialization
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
-from vkcompute.jit.frontend.source import definition_of
 
 TITLE = "kernels written in Python"
 _SHADERS = Path(__file__).resolve().parent / "shaders"

@@ -28,6 +28,7 @@ EVERYTHING = (
     "vkcompute/core/",
     "vkcompute/runtime/",
     "vkcompute/compiled/",
+    "vkcompute/frontend/",
     "vkcompute/jit/frontend/",
     "shaders/",
     "build_shaders.py",

@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("core",),
     ("runtime",),
     ("compiled",),
+    ("frontend",),
     ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),

@@ -195,6 +195,7 @@ CONTRIBUTOR_PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/changing.m
 FOLDERS = (
     ROOT,
     ROOT / "vkcompute",
+    ROOT / "vkcompute/frontend",
     ROOT / "vkcompute/jit/frontend",
     ROOT / "vkcompute/compiled",
     ROOT / "vkcompute/tile",

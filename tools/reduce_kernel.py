@@ -32,13 +32,13 @@ from vkcompute import ir  # noqa: E402
 from vkcompute.compiled.arguments import kind_of_array, kind_of_number  # noqa: E402
 from vkcompute.compiled.specialization import SIZE, CompileOptions  # noqa: E402
 from vkcompute.errors import IrError  # noqa: E402
+from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.gpu_report.checks.random_kernels import random_of  # noqa: E402
 from vkcompute.gpu_report.random_programs.checks import integer_case  # noqa: E402
 from vkcompute.gpu_report.random_programs.integers import N  # noqa: E402
 from vkcompute.gpu_report.random_programs.oracle import module  # noqa: E402
 from vkcompute.jit.compilation.build import build, optimized  # noqa: E402
 from vkcompute.jit.frontend.compiler import Compiler  # noqa: E402
-from vkcompute.jit.frontend.source import definition_of  # noqa: E402
 
 interpreter: Any = importlib.import_module("interpreter")  # of tests/ir, which mypy does not read
 _CHILD = Path(__file__).with_name("module_run.py")

@@ -13,8 +13,8 @@ from vkcompute import tile
 from vkcompute.blocks import language as tl
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, build, lowered, specialize
 from vkcompute.blocks.launching.program import block_program
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError
-from vkcompute.jit.compilation.build import CompileOptions
 
 OPTIONS = BlockOptions(4, tile.Target(), CompileOptions())
 FLOATS, INT = ArrayType("f", False, True), IntType("int32", 1)

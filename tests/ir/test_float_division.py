@@ -16,11 +16,11 @@ import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.compiled.target import target_of
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.float_division import expand_divisions
 from vkcompute.ir.function import Constant, Function, Region, Value, walk
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.library.math_lowering import lower_math
 
 Array = np.ndarray[Any, Any]

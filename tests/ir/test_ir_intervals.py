@@ -110,9 +110,9 @@ def test_ranges_of_a_kernel(tmp_path: Path) -> None:
     from types import FunctionType
 
     from vkcompute.compiled.specialization import CompileOptions
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
-    from vkcompute.jit.frontend.source import definition_of
 
     def bound(body: str, n: int) -> int | None:
         function = _function(tmp_path, body)
@@ -138,9 +138,9 @@ def test_ranges_of_a_kernel_that_exceed_a_limit(tmp_path: Path) -> None:
     from types import FunctionType
 
     from vkcompute.compiled.specialization import CompileOptions
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import build, optimized
     from vkcompute.jit.frontend.compiler import Compiler
-    from vkcompute.jit.frontend.source import definition_of
 
     def exceeds(body: str, n: int, limit: int) -> bool:
         function = _function(tmp_path, body)

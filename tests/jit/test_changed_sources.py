@@ -20,7 +20,7 @@ import pytest
 from hang_limit import hang_limit_s
 
 import vkcompute as vc
-from vkcompute.jit.frontend.source import read
+from vkcompute.frontend.source import read
 
 LAUNCHES = {
     "kernel": lambda module, x: module.kernel(x, x),
@@ -226,7 +226,7 @@ def test_lambdas_of_one_line_are_told_apart() -> None:
 def test_functions_in_doctests_have_their_code() -> None:
     text = """
     >>> import math
-    >>> from vkcompute.jit.frontend.source import read
+    >>> from vkcompute.frontend.source import read
     >>> def helper(x):
     ...     return math.sin(x)
     >>> read(helper).lines[0]

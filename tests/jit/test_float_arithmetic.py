@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import specialize
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Decoration
 from vkcompute.spirv.module import Module

@@ -13,9 +13,9 @@ import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import MissingFeature
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import build, specialize
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 GROUP, N_GROUPS = 64, 4
 Launch = Callable[..., None]

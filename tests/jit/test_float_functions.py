@@ -15,9 +15,9 @@ import pytest
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.function import NO_CONTRACTION, walk
 from vkcompute.jit.compilation.build import specialize
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.library import math_lowering
 from vkcompute.operations import row_of
 from vkcompute.spirv import opcodes as op

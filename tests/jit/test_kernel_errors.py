@@ -151,8 +151,8 @@ pair = Pair(1.0)
 
 
 def compiled(function: Callable[..., Any], *signature: Any) -> None:
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import specialize
-    from vkcompute.jit.frontend.source import definition_of
 
     specialize(definition_of(function), signature)  # type: ignore[arg-type]
 
@@ -262,7 +262,7 @@ def test_kernels_of_unlimited_size_are_refused(gpu: vc.Runtime, monkeypatch: pyt
         KernelError, match=r"has at most 4096 elements, as drivers take long .*; got 5000; pass the elements"
     ):
         table(x)
-    monkeypatch.setattr("vkcompute.jit.frontend.context._MOST_NODES", 100)
+    monkeypatch.setattr("vkcompute.frontend.evaluator._MOST_NODES", 100)
     with pytest.raises(KernelError, match=r"at most 100 expressions and statements, .* call the function in a loop"):
         large(x)
     monkeypatch.undo()

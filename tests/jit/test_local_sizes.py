@@ -10,8 +10,8 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import specialize
-from vkcompute.jit.frontend.source import definition_of
 
 TILE = 4
 

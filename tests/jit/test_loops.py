@@ -23,10 +23,10 @@ from vkcompute import ir
 from vkcompute.compiled import loops
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.core.quirks import quirks_of
+from vkcompute.frontend.source import definition_of
 from vkcompute.gpu_report.random_programs.kernels import N, Program
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 LONG = 70_000
 Limit = Callable[[int], None]

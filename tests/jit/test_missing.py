@@ -8,8 +8,8 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.errors import MissingFeature
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.missing_types import explained
-from vkcompute.jit.frontend.source import definition_of
 
 TEXT = """
 import numpy as np

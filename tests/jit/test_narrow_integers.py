@@ -12,10 +12,10 @@ from oracle import check, module
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 SIGNATURE = ("I", 1), ("i", 1), ("I", 1), int
 N = 16

@@ -11,10 +11,10 @@ from oracle import check, module
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.core.quirks import quirks_of
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 N = 8
 X = np.random.default_rng(0).integers(-50, 50, (N, 12)).astype(np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
-from vkcompute.jit.frontend.source import read
+from vkcompute.frontend.source import read
 
 pytestmark = pytest.mark.pure
 PROGRAM = """

@@ -17,9 +17,9 @@ from test_kernel_errors import compiled
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 from vkcompute.jit.simulator.subgroup import results
 from vkcompute.spirv.enums import GroupOperation
 

@@ -8,9 +8,9 @@ import pytest
 import vkcompute as vc
 from vkcompute import ir
 from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.build import build, optimized
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 TABLE = np.arange(7, dtype=np.int32) ** 3
 

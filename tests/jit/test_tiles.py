@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.frontend.source import definition_of
 from vkcompute.ir import local_size_misfit, tile_misfits
-from vkcompute.jit.compilation.build import CompileOptions, build
+from vkcompute.jit.compilation.build import build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import definition_of
 
 LocalSize = tuple[int, int, int]
 ARRAY, MATRIX, VOLUME = ("f", 1), ("f", 2), ("f", 3)

@@ -192,8 +192,8 @@ def locked(total, lock, rounds):
 
 @pytest.mark.device_only
 def test_an_atomic_reads_and_writes_to_the_scheduler(gpu: vc.Runtime) -> None:
+    from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import specialize
-    from vkcompute.jit.frontend.source import definition_of
 
     def only(x):
         vc.atomic.max(x, 0, 3)

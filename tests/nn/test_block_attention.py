@@ -15,8 +15,8 @@ import vkcompute as vc
 from vkcompute import ir, nn, tile
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType, build
 from vkcompute.blocks.launching.build import lowered as block_lowered
+from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.ir.function import walk
-from vkcompute.jit.compilation.build import CompileOptions
 from vkcompute.nn import block_attention
 from vkcompute.nn.programs import attention as programs
 from vkcompute.spirv.module import Module

@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from vkcompute.errors import KernelError, hides_calls, shorten_traceback
-from vkcompute.jit.frontend.pickling import ByValue, in_main
-from vkcompute.jit.frontend.source import Definition, NoSourceError, definition_of, keep_text
+from vkcompute.frontend.pickling import ByValue, in_main
+from vkcompute.frontend.source import Definition, NoSourceError, definition_of, keep_text
 from vkcompute.runtime.launching.launch_config import (
     DEFAULT,
     Launchable,

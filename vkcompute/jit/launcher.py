@@ -28,6 +28,7 @@ from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import BY_NUMPY, conversion
 from vkcompute.errors import MissingFeature, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
@@ -35,7 +36,6 @@ from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.launch_config import (

@@ -7,12 +7,12 @@ one width the unsigned one. Integer division truncates, and the remainder has th
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from vkcompute.blocks.compiler.kernel_rules import KernelRules
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
     POINTERS,
@@ -23,12 +23,13 @@ from vkcompute.blocks.compiler.types import (
     Dtype,
     Pointer,
 )
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.control_flow import Location
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import Type, element_of
-from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of, is_named
+from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 from vkcompute.tile.types import typed
@@ -46,7 +47,7 @@ class List(tuple[Any, ...]):
     __slots__ = ()
 
 
-class BlockArithmetic(Compiler):
+class BlockArithmetic(KernelRules):
     """Types and operators of scalars and blocks.
 
     Attributes:
@@ -148,7 +149,7 @@ class BlockArithmetic(Compiler):
                     f"{describe(one)} on one path and {describe(other)} on another; give it one shape and type, as by "
                     "tl.zeros(shape, dtype) and x.to(dtype)"
                 )
-        return super().joined(one, other)
+        return self.kernels.joined(one, other)
 
     def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
         """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
@@ -185,7 +186,7 @@ class BlockArithmetic(Compiler):
                     f"a variable selects numbers and blocks from a tuple; got {describe(wrong[0])} in it; index it by "
                     f"constants, as in a loop over tl.static_range({len(values)})"
                 )
-        return super().element(values, index)
+        return self.kernels.element(values, index)
 
     def _own_type(self, value: Any) -> Scalar:
         if isinstance(value, Number):
@@ -229,7 +230,7 @@ class BlockArithmetic(Compiler):
         if isinstance(one, Pointer) or isinstance(other, Pointer):
             return self._moved(sign, one, other)
         if not isinstance(one, Number) and not isinstance(other, Number):
-            return super().binary(sign, one, other)
+            return self.kernels.binary(sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
             raise UnsupportedError(f"{sign} takes numbers; got {describe(one)} and {describe(other)}")
         if sign in _SHIFTS:
@@ -302,7 +303,7 @@ class BlockArithmetic(Compiler):
         self._refuse_addresses(one, other)
         numbers = isinstance(one, Number) or isinstance(other, Number)
         if not numbers or sign not in _COMPARISONS:
-            return super().compare(sign, one, other)
+            return self.kernels.compare(sign, one, other)
         for each in (one, other):
             self.element_type(each)
         kind = self.common_type(one, other)
@@ -314,7 +315,7 @@ class BlockArithmetic(Compiler):
         if sign == "not" and self.is_block(value):
             return self.compare("==", value, 0)
         if not isinstance(value, Number) or sign == "not":
-            return super().unary(sign, value)
+            return self.kernels.unary(sign, value)
         kind = self.kind(value)
         self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
         if sign == "+":
@@ -323,17 +324,21 @@ class BlockArithmetic(Compiler):
             return self.binary("-", 0, value)
         return self.number(self.builder.compute("not" if sign == "~" else "neg", value.value))
 
-    def _connect(self, is_and: bool, first: Any, second: Callable[[], Any], cheap: bool, node: ast.AST) -> Any:
+    def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
         """Builds `first and second()` or `first or second()`; of blocks, from each element's truth.
 
         A scalar takes a block behind it if that may be computed in any case.
         """
-        if self.is_block(first) or (isinstance(first, Number) and cheap):
+        if self.is_block(first) or (isinstance(first, Number) and is_cheap):
             other = second()
             if self.is_block(first) or self.is_block(other):
                 return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
-            return super()._connect(is_and, first, lambda: other, cheap, node)
-        return super()._connect(is_and, first, second, cheap, node)
+            return self.kernels.connected(is_and, first, lambda: other, where, is_cheap=is_cheap)
+        return self.kernels.connected(is_and, first, second, where, is_cheap=is_cheap)
+
+    def describe(self, value: Any) -> str:
+        """Describes a value or its type."""
+        return describe(value)
 
     def is_block(self, value: Any) -> bool:
         """True for a block of several elements, which has no truth value."""
@@ -350,7 +355,7 @@ class BlockArithmetic(Compiler):
                 f"{describe(value)} has no truth value; combine conditions with & and |, choose with tl.where, or "
                 "reduce it, as tl.max(mask, 0)"
             )
-        return super().truth(value)
+        return self.kernels.truth(value)
 
 
 def is_sequence(value: Any) -> bool:

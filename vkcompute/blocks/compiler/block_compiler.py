@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from types import FunctionType, ModuleType, NoneType
@@ -39,13 +39,20 @@ from vkcompute.blocks.compiler.types import (
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.compiled.captured import PLAIN
 from vkcompute.errors import KernelError
+from vkcompute.frontend import statements
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.desugaring import BUILTIN
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, attribute, call_python, store_to, subscript
+from vkcompute.frontend.language import Handler, Iterations
+from vkcompute.frontend.source import Definition
+from vkcompute.frontend.statements import for_each
+from vkcompute.frontend.syntax import LOOP_CALLS, UNSUPPORTED
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir.intervals import Interval
-from vkcompute.jit.frontend.desugaring import BUILTIN
-from vkcompute.jit.frontend.expressions import EXPRESSIONS
 from vkcompute.jit.frontend.intrinsics import folded
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
-from vkcompute.jit.frontend.syntax import LOOP_CALLS, UNSUPPORTED
-from vkcompute.jit.frontend.values import Number, is_named, is_static, made_tuple
+from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.values import Number, is_static
 
 
 class Method:
@@ -63,29 +70,23 @@ class BlockCompiler(BlockArithmetic):
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
     """
 
+    programs = "block programs"
+    special_forms: Mapping[Any, Handler] = {}
+
     def __init__(self, function: ir.Function) -> None:
-        super().__init__(function, ir.FLOAT32)
-        self.builder = tile.Builder(function)
+        super().__init__(function, Evaluator(self, tile.Builder(function)), self)
+        self.check_bounds = False
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
-
-    def value(self, node: ast.expr) -> Any:
-        """Evaluates an expression.
-
-        Raises:
-            KernelError: block programs do not support it.
-        """
-        handler = _EXPRESSIONS.get(type(node))
-        found = super().value(node) if handler is None else self.located(partial(handler, self), node)
-        return found.value if isinstance(found, Constexpr) else found
+        self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
 
     def place(self) -> KernelError:
         """Returns an error at the current place, with "\\0" for its message."""
-        return self.error(self.node, "\0")
+        return self.error("\0")
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
-        return List([item for each in node.elts for item in self.unpacked(each)])
+        return List([item for each in node.elts for item in self.evaluator.unpacked(each)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
         """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
@@ -93,17 +94,20 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
         (each,), found = node.generators, []
         names = {name.id for name in ast.walk(each.target) if isinstance(name, ast.Name)}
-        before = {name: self.env[name] for name in names if name in self.env}
+        flow = self.evaluator.flow
+        before = {name: flow.env[name] for name in names if name in flow.env}
         for item in self._items(each.iter):
-            self.store_to(each.target, item)
+            store_to(self.evaluator, each.target, item)
             if all(map(self._holds, each.ifs)):
-                found.append(self.value(node.elt))
-        self.env = {name: value for name, value in self.env.items() if name not in names} | before
+                found.append(self.evaluator.value(node.elt))
+        self.evaluator.flow.env = {
+            name: value for name, value in self.evaluator.flow.env.items() if name not in names
+        } | before
         return (List if isinstance(node, ast.ListComp) else tuple)(found)
 
     def _holds(self, test: ast.expr) -> bool:
         """Returns the value of a condition of a comprehension."""
-        found = self.value(test)
+        found = self.evaluator.value(test)
         truth = self.truth(found)
         if not isinstance(truth, bool):
             raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(found)}")
@@ -111,25 +115,31 @@ class BlockCompiler(BlockArithmetic):
 
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
         """Returns the items of a tuple or of a constant range."""
-        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
-            args = [self.value(each) for each in node.args] if function is range else self._bounds(node)
+            args = [self.evaluator.value(each) for each in node.args] if function is range else self._bounds(node)
             if all(type(each) is int for each in args):
                 return tuple(range(*args))
             raise UnsupportedError(f"a range that is unrolled has constants; got {describe_dynamic(*args)}")
-        found = self.value(node)
+        found = self.evaluator.value(node)
         if not is_sequence(found):
             raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(found)}")
         return tuple(found)
 
     def _f_string(self, node: ast.JoinedStr) -> str:
         """Returns an f-string, whose values are constants."""
-        parts = [self.located(self._field, each) if isinstance(each, ast.FormattedValue) else self.value(each)
-                 for each in node.values]  # fmt: skip
-        return "".join(parts)
+        e = self.evaluator
+        fields = [
+            e.located(self._field, each) if isinstance(each, ast.FormattedValue) else e.value(each)
+            for each in node.values
+        ]
+        return "".join(fields)
 
     def _field(self, node: ast.FormattedValue) -> str:
-        value, spec = self.value(node.value), "" if node.format_spec is None else self.value(node.format_spec)
+        value, spec = (
+            self.evaluator.value(node.value),
+            "" if node.format_spec is None else self.evaluator.value(node.format_spec),
+        )
         if not is_static(value) or isinstance(value, POINTERS):
             raise UnsupportedError(
                 f"an f-string has values known at compile time; got {describe(value)}; print numbers behind a text, as "
@@ -145,7 +155,7 @@ class BlockCompiler(BlockArithmetic):
     # -- attributes and subscripts ------------------------------------------------------------------------------------
 
     def _block_attribute(self, node: ast.Attribute) -> Any:
-        base, name = self.value(node.value), node.attr
+        base, name = self.evaluator.value(node.value), node.attr
         if name == "value" and type(base) in (bool, int, float, str, NoneType, Dtype):  # the constant of a constexpr
             return base
         if isinstance(base, Number):
@@ -173,7 +183,7 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError(
                 f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)"
             )
-        return self.attribute(base, node)
+        return attribute(self.evaluator, base, node)
 
     def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
         """Raises UnsupportedError for a name that a module of the language lacks, with the replacement."""
@@ -218,17 +228,19 @@ class BlockCompiler(BlockArithmetic):
         )
 
     def _block_subscript(self, node: ast.Subscript) -> Any:
-        base = self.value(node.value)
+        base = self.evaluator.value(node.value)
         if isinstance(base, Number):
-            return self._with_axes(base, self.value(node.slice), "a block", "use masks and tl.where")
+            return self._with_axes(base, self.evaluator.value(node.slice), "a block", "use masks and tl.where")
         if isinstance(base, Pointer):
             offset = self.number(self.cast(base.offset or 0, self.offset_type(base.offset)))
             remedy = "write tl.load(pointer + offsets)"
-            return base._replace(offset=self._with_axes(offset, self.value(node.slice), "a block of pointers", remedy))
+            return base._replace(
+                offset=self._with_axes(offset, self.evaluator.value(node.slice), "a block of pointers", remedy)
+            )
         if isinstance(base, tuple) and not is_sequence(base):
             remedy = "; write x.load(offsets)" if isinstance(base, Descriptor) else ""
             raise UnsupportedError(f"{describe(base)} has no elements{remedy}")
-        return EXPRESSIONS[ast.Subscript](self, _evaluated(node, base))
+        return subscript(self.evaluator, base, node)
 
     def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
         """Inserts axes of length 1 where the index has None."""
@@ -248,36 +260,32 @@ class BlockCompiler(BlockArithmetic):
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def _block_call(self, node: ast.Call) -> Any:
-        function = self.value(node.func)
-        args = [item for each in node.args for item in self.unpacked(each)]
-        if any(each.arg is None for each in node.keywords):
-            raise UnsupportedError("not supported in block programs: unpacking with **; name each argument")
-        named = {each.arg or "": self.value(each.value) for each in node.keywords}
+    def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """Returns the value of a call: of a function of the language, of Python on constants, or one to inline."""
         function = STATEMENTS["print"] if function is print else function
         if isinstance(function, Method):
             args, function = [function.owner, *args], function.function
         if isinstance(function, FunctionType):
             function = OWN.get(function, function)
         if isinstance(function, BlockFunction):
-            with self.builder.at(_Place(self, node)):
+            with self.builder.at(_Place(self.evaluator, node)):
                 return function.expand(self, args, named)
         if isinstance(function, ConstexprFunction):
             return self._at_compile_time(function, args, named)
-        if isinstance(definition := getattr(function, "definition", None), Definition):
-            self.sources[definition.function] = definition.source
-            return self.inline(definition.function, args, named, node)
-        if isinstance(function, FunctionType):
-            return self.inline(function, args, named, node)
         if isinstance(getattr(function, "__self__", None), TYPES) or function in (PointerType, BlockType):
             return function(*args, **named)
-        if isinstance(function, type) and is_named(function):
-            return made_tuple(function, args, named)
+        result = call_python(self.evaluator, function, args, named, node)
+        if result is not NOT_PYTHON:
+            return result
         if function is Constexpr and len(args) == 1 and is_static(args[0]):
             return args[0]
         if function in (getattr, hasattr, isinstance) and not named:
             return self._introspected(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call, and returns its value."""
+        return self.evaluator.inline(function, args, named, node, self)
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
@@ -294,10 +302,10 @@ class BlockCompiler(BlockArithmetic):
         if function is isinstance:
             kind = Number if isinstance(value, Number) else type(value)
             return any(each is kind for each in (what if isinstance(what, tuple) else (what,)))
-        node = ast.copy_location(ast.Attribute(_Known(value), str(what), ast.Load()), self.node)
-        ast.copy_location(node.value, self.node)
+        node = ast.copy_location(ast.Attribute(_Known(value), str(what), ast.Load()), self.evaluator.node)
+        ast.copy_location(node.value, self.evaluator.node)
         try:
-            found = self.value(node)
+            found = self.evaluator.value(node)
         except (KernelError, UnsupportedError):
             if function is hasattr:
                 return False
@@ -312,7 +320,7 @@ class BlockCompiler(BlockArithmetic):
             return function.expand(self, args, {})
         definition = getattr(function, "definition", None)
         if isinstance(definition, Definition):
-            self.sources[definition.function] = definition.source
+            self.evaluator.sources[definition.function] = definition.source
             function = definition.function
         if not isinstance(function, FunctionType):
             name = getattr(function, "__name__", None) or describe(function)
@@ -320,7 +328,7 @@ class BlockCompiler(BlockArithmetic):
                 f"elements are combined by a function made by triton.jit; got {name}; write one of its arguments, as "
                 "def larger(a, b): return tl.maximum(a, b)"
             )
-        return self.inline(function, args, {}, self.node)
+        return self.inline(function, args, {}, self.evaluator.node)
 
     def _python(self, function: Any, args: list[Any], named: dict[str, Any], name: str) -> Any:
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
@@ -353,13 +361,13 @@ class BlockCompiler(BlockArithmetic):
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def unsupported(self, node: ast.AST) -> Any:
-        """Raises the error for an expression or statement that is not supported."""
-        raise UnsupportedError(f"not supported in block programs: {_UNSUPPORTED.get(type(node), type(node).__name__)}")
+    def unsupported(self, node: ast.AST) -> str:
+        """Describes syntax that block programs lack, with a remedy."""
+        return _UNSUPPORTED.get(type(node), type(node).__name__)
 
-    def _assignable(self, target: ast.Subscript) -> Any:
+    def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
         """Raises UnsupportedError: no value of a program has elements to assign."""
-        base, name = self.value(target.value), ast.unparse(target.value)
+        name = text()
         remedy = f"assign {name} as a whole"
         if isinstance(base, Descriptor):
             remedy = f"write {name}.store(offsets, value)"
@@ -380,20 +388,17 @@ class BlockCompiler(BlockArithmetic):
         return value
 
     def _assert(self, node: ast.Assert) -> None:
-        values = [self.value(each) for each in (node.test, node.msg) if each is not None]
-        with self.builder.at(_Place(self, node)):
+        values = [self.evaluator.value(each) for each in (node.test, node.msg) if each is not None]
+        with self.builder.at(_Place(self.evaluator, node)):
             STATEMENTS["assert"].expand(self, values, {})
 
-    def statement(self, node: ast.stmt) -> None:
-        """Compiles a statement; loops over tl.static_range, or of one iteration of tl.range, are unrolled."""
-        if isinstance(node, ast.Assert):
-            self.located(self._assert, node)
-            return
-        function = self.value(node.iter.func) if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) else None
-        if isinstance(function, LoopRange) and isinstance(node, ast.For) and self._is_unrolled(function, node):
-            self.located(self._unroll, node)
+    def _for(self, node: ast.For) -> None:
+        """Builds a loop; one over tl.static_range, or of one iteration of tl.range, is unrolled."""
+        function = self.evaluator.value(node.iter.func) if isinstance(node.iter, ast.Call) else None
+        if isinstance(function, LoopRange) and self._is_unrolled(function, node):
+            self._unroll(node)
         else:
-            super().statement(node)
+            for_each(self.evaluator, node, self.evaluator.located(self.iterations, node.iter))
 
     def _is_unrolled(self, function: LoopRange, node: ast.For) -> bool:
         """True for a loop over tl.static_range, and for one over tl.range that is known to run once."""
@@ -416,17 +421,17 @@ class BlockCompiler(BlockArithmetic):
         if not isinstance(node.target, ast.Name):
             raise UnsupportedError("a for loop over a range has one variable")
         for each in range(*args):
-            self.env[node.target.id] = each
-            self._block(node.body)
+            self.evaluator.flow.env[node.target.id] = each
+            self.evaluator.block(node.body)
 
-    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
+    def iterations(self, node: ast.expr) -> Iterations:
         """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
-        function = self.value(node.func) if isinstance(node, ast.Call) else None
+        function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(function, LoopRange):
-            return self.counted(self._bounds(node))
+            return Range(self.kernels, self._bounds(node))
         if function not in (range, *LOOP_CALLS):
-            raise self._not_iterated(self.value(node))
-        return super()._range(node)
+            raise self._not_iterated(self.evaluator.value(node))
+        return Range(self.kernels, self.kernels.range_arguments(node))
 
     def _not_iterated(self, value: Any) -> UnsupportedError:
         """Returns the error for a loop over a value that is not a sequence, or over a call that returns one."""
@@ -446,9 +451,9 @@ class BlockCompiler(BlockArithmetic):
 
     def _bounds(self, node: Any) -> list[Any]:
         """Evaluates the arguments of tl.range or tl.static_range."""
-        args = [item for each in node.args for item in self.unpacked(each)]
-        named = {each.arg or "**": self.value(each.value) for each in node.keywords}
-        bounds: list[Any] = self.value(node.func).bounds(args, named)
+        args = [item for each in node.args for item in self.evaluator.unpacked(each)]
+        named = {each.arg or "**": self.evaluator.value(each.value) for each in node.keywords}
+        bounds: list[Any] = self.evaluator.value(node.func).bounds(args, named)
         return bounds
 
 
@@ -465,27 +470,20 @@ class _Known(ast.expr):
         self.found = found
 
 
-def _evaluated(node: Any, base: Any) -> Any:
-    """Returns a copy of an attribute or subscript whose operand is replaced by its value, to evaluate it once."""
-    known = ast.copy_location(_Known(base), node)
-    fields = {name: getattr(node, name) for name in node._fields} | {"value": known}
-    return ast.copy_location(type(node)(**fields), node)
-
-
 class _Place:
     """A place in the source, whose error is made only if it is needed."""
 
-    def __init__(self, compiler: BlockCompiler, node: ast.AST) -> None:
-        self._compiler, self._node, self._frames = compiler, node, list(compiler.frames)
+    def __init__(self, evaluator: Evaluator, node: ast.AST) -> None:
+        self._evaluator, self._node, self._frames = evaluator, node, list(evaluator.frames)
 
     def __str__(self) -> str:
         """The error at this place, with "\\0" for its message."""
-        compiler = self._compiler
-        before, compiler.frames = compiler.frames, self._frames
+        evaluator = self._evaluator
+        before, evaluator.frames = evaluator.frames, self._frames
         try:
-            return str(compiler.error(self._node, "\0"))
+            return str(evaluator.error(self._node, "\0"))
         finally:
-            compiler.frames = before
+            evaluator.frames = before
 
 
 _OF_POINTERS = (
@@ -499,14 +497,28 @@ _UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 """Functions of values of f-strings, by the letter behind "!"."""
 _CONSTANT_FUNCTIONS = [min, max, abs, int, float, bool, str, len, round, pow, math.log, math.log2, math.sqrt, math.ceil]
-_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
+
+
+def _plain(handler: Callable[[Evaluator, Any], Any], e: Evaluator, node: Any) -> Any:
+    """Returns the value of an expression; the constant of a constexpr."""
+    value = handler(e, node)
+    return value.value if isinstance(value, Constexpr) else value
+
+
+def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, Any], Any]:
+    """Makes a function of the evaluator and a node from a method of the language."""
+    return lambda e, node: method(e.language, node)  # type: ignore[arg-type]
+
+
+_OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.Attribute: BlockCompiler._block_attribute,
     ast.Subscript: BlockCompiler._block_subscript,
-    ast.Call: BlockCompiler._block_call,
     ast.List: BlockCompiler._list,
     ast.ListComp: BlockCompiler._comprehension,
     ast.GeneratorExp: BlockCompiler._comprehension,
     ast.JoinedStr: BlockCompiler._f_string,
-    ast.BinOp: BlockCompiler._binary,  # on lists, too, which are tuples here
     _Known: lambda _, node: node.found,
 }
+_HANDLERS = {**EXPRESSIONS, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
+_EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in _HANDLERS.items()}
+_STATEMENTS = {**statements.STATEMENTS, ast.Assert: _own(BlockCompiler._assert), ast.For: _own(BlockCompiler._for)}

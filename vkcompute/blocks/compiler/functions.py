@@ -9,7 +9,7 @@ from typing import Any
 
 from vkcompute.compiled.arguments import bind
 from vkcompute.errors import IrError, KernelError
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 
 METHODS: dict[str, BlockFunction] = {}
 """Functions that are also methods of blocks, by name."""

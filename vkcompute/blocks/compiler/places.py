@@ -21,10 +21,10 @@ from vkcompute.blocks.compiler.types import (
 )
 from vkcompute.compiled.report import escaped
 from vkcompute.compiled.specialization import LOWEST, OFFSET, SPAN
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, UINT32, UINT64, Memory, Scalar, Value
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import shape_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16, Block
 

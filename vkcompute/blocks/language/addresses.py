@@ -9,8 +9,8 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.places import demand, in_bounds, mask_of, offsets_of
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Dtype, Entry, Pointer, PointerType, TableValue
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, SCALARS
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 from vkcompute.tile import BFLOAT16, shape_of
 

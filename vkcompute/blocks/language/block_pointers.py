@@ -19,7 +19,7 @@ from vkcompute.blocks.compiler.places import (
 )
 from vkcompute.blocks.compiler.types import BlockPointer, Descriptor, Pointer, TableValue
 from vkcompute.blocks.language.creation import checked_shape
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.tile import block
 
 

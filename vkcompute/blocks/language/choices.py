@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "sem": (None, "acquire", "release", "acq_rel", "relaxed"),

@@ -10,8 +10,8 @@ from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import scalar_of
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 
 MOST_ELEMENTS = 1 << 20  # as in Triton

@@ -13,9 +13,9 @@ from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.places import offsets_of
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, UINT32, UINT64, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
 from vkcompute.operations import recording as recordings

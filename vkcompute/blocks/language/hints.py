@@ -12,9 +12,9 @@ from vkcompute.blocks.compiler.functions import STATEMENTS, block_function
 from vkcompute.blocks.compiler.places import demand
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.compiled.report import escaped
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, Constant, Scalar
 from vkcompute.ir.function import Op, Push
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 
 _LEAST, _MOST = {"ge": 0, "gt": 1}, {"le": 0, "lt": -1}

@@ -8,8 +8,8 @@ from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.language.shapes import as_block, checked_axis
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Value
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Number
 
 

@@ -11,9 +11,9 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.language.elementwise import abs, div_rn, fma, real_function
 from vkcompute.blocks.language.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.operations import FUNCTIONS, bits
 from vkcompute.tile import shape_of
 from vkcompute.tile.block_emitter import BlockEmitter

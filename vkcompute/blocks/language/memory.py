@@ -19,7 +19,7 @@ from vkcompute.blocks.compiler.places import (
 from vkcompute.blocks.compiler.types import BlockPointer, Pointer, TableValue
 from vkcompute.blocks.language.addresses import address_at
 from vkcompute.blocks.language.choices import check_choices
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 
 
 def _only_hints(pointer: Any, **given: Any) -> None:

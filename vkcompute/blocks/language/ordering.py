@@ -13,9 +13,9 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.language.joining import chosen, is_second
 from vkcompute.blocks.language.shapes import checked_axis
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
 from vkcompute.tile.layout import axis_bits, log2
 

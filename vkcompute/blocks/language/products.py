@@ -9,8 +9,8 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import OF_SCALAR, scalar_of
 from vkcompute.blocks.language.choices import check_choices
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, Scalar
-from vkcompute.jit.frontend.source import UnsupportedError
 
 
 @block_function

@@ -14,9 +14,10 @@ from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import scalar_of
 from vkcompute.blocks.language.elementwise import emitted
 from vkcompute.blocks.language.shapes import checked_axis
+from vkcompute.frontend.source import parameters_of
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.source import UnsupportedError, parameters_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.tile import BFLOAT16, shape_of
 

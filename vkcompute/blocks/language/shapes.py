@@ -14,8 +14,8 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.blocks.language.creation import checked_shape
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Value
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.tile import shape_of
 
 

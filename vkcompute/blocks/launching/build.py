@@ -14,10 +14,11 @@ from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, Windows
 from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
 from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import Definition
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
 from vkcompute.tile.brain_floats import widen

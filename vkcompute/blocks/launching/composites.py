@@ -15,7 +15,8 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import TYPES, Constexpr
 from vkcompute.blocks.language.block_pointers import make_tensor_descriptor
 from vkcompute.blocks.launching.tensor_descriptor import TensorDescriptor
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.frontend.source import Definition
+from vkcompute.frontend.unsupported import UnsupportedError
 
 _ATTRIBUTES = "", ".shape", ".strides"
 """Suffixes of the names of a descriptor's parts: the base has the name of the descriptor."""

@@ -17,7 +17,7 @@ from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import unwrapped
 from vkcompute.blocks.launching.tensors import on_host, span_of
 from vkcompute.errors import hides_calls
-from vkcompute.jit.frontend.source import Definition
+from vkcompute.frontend.source import Definition
 from vkcompute.jit.simulator.launch import Done
 from vkcompute.tile import interpret
 

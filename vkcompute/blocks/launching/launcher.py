@@ -43,13 +43,13 @@ from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Spec
 from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
 from vkcompute.compiled.target import target_of
 from vkcompute.errors import MissingFeature, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function, Split
 from vkcompute.ir.function import walk
 from vkcompute.ir.types import element_of
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.missing_types import lacking_types, located
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.kernel import is_set
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.aliasing import may_overlap

@@ -13,7 +13,7 @@ from vkcompute.blocks.launching.arguments import Parameters
 from vkcompute.blocks.launching.compiled import CompiledKernel
 from vkcompute.blocks.launching.launched import Launched
 from vkcompute.errors import hides_calls
-from vkcompute.jit.frontend.source import definition_of
+from vkcompute.frontend.source import definition_of
 
 if TYPE_CHECKING:
     from vkcompute.blocks.launching.launcher import BlockLauncher

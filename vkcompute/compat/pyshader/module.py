@@ -9,11 +9,11 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.compat.pyshader import types
-from vkcompute.compat.pyshader.compiler import Buffer, ShaderCompiler
+from vkcompute.compat.pyshader.language import Buffer, ShaderLanguage
 from vkcompute.compat.pyshader.types import Scalar, ShaderType, parse_type
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import read
 from vkcompute.jit.compilation.build import optimized
-from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number, Vector
 
 RES_INPUT, RES_OUTPUT, RES_UNIFORM, RES_BUFFER = "input", "output", "uniform", "buffer"
@@ -90,20 +90,20 @@ def python2shader(func: Callable[..., object]) -> ShaderModule:
     if stages != ["compute"]:
         raise source.error(source.tree, f"only compute shaders are compiled; got a {stages[0]} shader")
     function = ir.Function(func.__name__, (1, 1, 1))
-    compiler = ShaderCompiler(function)
+    language = ShaderLanguage(function)
     try:
-        args = {name: _parameter(compiler, name, *resource) for name, resource in _resources(func).items()}
+        args = {name: _parameter(language, name, *resource) for name, resource in _resources(func).items()}
     except _UnsupportedParameter as error:
         raise source.error(source.tree, error) from None
     try:
-        compiler.run(func, source, args)
+        language.evaluator.run(func, source, args)
     except RecursionError:
         raise source.too_deep() from None
     return ShaderModule(func, ir.lower(optimized(function)).spirv)
 
 
 class _UnsupportedParameter(Exception):
-    """A parameter that PyShader supports and this compiler does not."""
+    """A parameter that PyShader supports and this language does not."""
 
 
 def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
@@ -132,13 +132,13 @@ def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
     return found
 
 
-def _parameter(compiler: ShaderCompiler, name: str, resource: str, slot: Any, kind: Any) -> Any:
+def _parameter(language: ShaderLanguage, name: str, resource: str, slot: Any, kind: Any) -> Any:
     if resource in _UNSUPPORTED:
         raise _UnsupportedParameter(f"not supported in shaders: {_UNSUPPORTED[resource]} ({name})")
-    return (_input if resource == RES_INPUT else _buffer)(compiler, name, slot, kind)
+    return (_input if resource == RES_INPUT else _buffer)(language, name, slot, kind)
 
 
-def _input(compiler: ShaderCompiler, name: str, slot: Any, kind: Any) -> Any:
+def _input(language: ShaderLanguage, name: str, slot: Any, kind: Any) -> Any:
     builtin = _BUILTINS.get(slot) if isinstance(slot, str) else None
     scalar, n = (kind.subtype, kind.length) if isinstance(kind, types.Vector) else (kind, 1)
     n_axes = 1 if builtin == "local_index" else 3
@@ -146,15 +146,15 @@ def _input(compiler: ShaderCompiler, name: str, slot: Any, kind: Any) -> Any:
         raise _UnsupportedParameter(f"the inputs of a compute shader are {', '.join(_BUILTINS)}; got {slot!r} ({name})")
     if not isinstance(scalar, Scalar) or str(scalar) not in ("i32", "u32") or n > n_axes:
         raise _UnsupportedParameter(f"{slot} is an {'i32' if n_axes == 1 else 'ivec3'}; got {kind} ({name})")
-    b, number = compiler.builder, scalar.number
+    b, number = language.builder, scalar.number
     axes = [Number(b.cast(b.builtin(builtin, axis), number), Kind(number)) for axis in range(n_axes)]
     return Vector(axes[:n]) if isinstance(kind, types.Vector) else axes[0]
 
 
-def _buffer(compiler: ShaderCompiler, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
+def _buffer(language: ShaderLanguage, name: str, slot: tuple[int, int], kind: Any) -> Buffer:
     element = kind.subtype if isinstance(kind, types.Array) else None
     scalar, n = (element.subtype, element.length) if isinstance(element, types.Vector) else (element, 1)
     if not isinstance(scalar, Scalar) or scalar.number is ir.BOOL:
         raise _UnsupportedParameter(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
-    memory = compiler.function.buffer(name, scalar.number, slot)
-    return Buffer(name, len(compiler.function.buffers) - 1, scalar.number, 1, memory, n=n)
+    memory = language.function.buffer(name, scalar.number, slot)
+    return Buffer(name, len(language.function.buffers) - 1, scalar.number, 1, memory, n=n)

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import BlockFunction, block_function
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 
 REFUSED = {
     "inline_asm_elementwise": "it has no portable assembly; write the operations in the block language",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vkcompute import dtypes
-from vkcompute.jit.frontend.source import unevaluated
+from vkcompute.frontend.source import unevaluated
 
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
 _KINDS = ("a bool", "an integer", "a float")

@@ -15,16 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import compiled, ir, operations, spirv
+from vkcompute import compiled, frontend, ir, operations, spirv
 from vkcompute.code_version import code_version
 from vkcompute.compiled.captured import PLAIN, CapturedGlobal, plain_text
-from vkcompute.jit.frontend.captured import lookup_in, with_functions
-from vkcompute.jit.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
-from vkcompute.jit.frontend.values import is_named
+from vkcompute.frontend.captured import lookup_in, with_functions
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.source import PROGRAM, Definition, code_parts, last_line, lines_of
 from vkcompute.jit.library.vector import VectorType
 
 _OWN = f"{__name__.partition('.')[0]}."  # functions of this package are known by name; `compiler` covers their code
-_FOLDERS = *[Path(package.__path__[0]) for package in (ir, spirv, compiled, operations)], Path(__file__).parents[1]
+_FOLDERS = (
+    *[Path(package.__path__[0]) for package in (ir, spirv, compiled, operations, frontend)],
+    Path(__file__).parents[1],
+)
 
 _Owner = tuple[str, Any]
 """("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
@@ -81,7 +84,7 @@ def _text(found: FunctionType) -> str | None:
 
 
 def compiler() -> str | None:
-    """Returns the fingerprint of the installed compiler, that is of four folders; None for a package in an archive."""
+    """Returns the fingerprint of the installed compiler, that is of six folders; None for a package in an archive."""
     return code_version(*_FOLDERS)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from types import NoneType
 from typing import Any
 
@@ -11,10 +10,11 @@ import numpy as np
 
 from vkcompute.compiled.specialization import DEFAULTS, CompileOptions
 from vkcompute.errors import KernelError, MissingFeature
+from vkcompute.frontend.language import Handler
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Constant, Function, Scalar
 from vkcompute.jit.compilation.build import Signature, build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import Kind, Number, Vector, kind_of
 
 _TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}
@@ -29,17 +29,18 @@ class _Finder(Compiler):
 
     def __init__(self, function: Function, real: Scalar) -> None:
         super().__init__(function, real)
+        self.evaluator.around = self._noted
         self.first_uses: dict[str, KernelError] = {}
         self._constants: dict[str, dict[ast.AST, KernelError]] = {}
 
-    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
-        found = super().located(work, node)
+    def _noted(self, handler: Handler, node: ast.AST) -> Any:
+        found = self.evaluator.evaluate(handler, node)
         first = found[0] if isinstance(found, Vector) else found
         kind = kind_of(first, self.real)
         if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
             return found
         constants = self._constants.setdefault(kind.type.name, {})
-        here = self.error(node, f"this is {kind.type}")
+        here = self.evaluator.error(node, f"this is {kind.type}")
         if isinstance(first, Number) and not isinstance(first.value, Constant):
             inside = [constants[each] for each in ast.walk(node) if each in constants]
             self.first_uses[kind.type.name] = inside[0] if inside else here

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from vkcompute.errors import hides_calls, shorten_traceback
-from vkcompute.jit.frontend.pickling import portable
+from vkcompute.frontend.pickling import portable
 
 if TYPE_CHECKING:
     import numpy as np

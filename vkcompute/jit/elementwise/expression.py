@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any
 
 from vkcompute.errors import KernelError
+from vkcompute.frontend.source import Source
 from vkcompute.ir import SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.kernel_emitter import KernelEmitter

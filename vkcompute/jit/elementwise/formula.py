@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compiled.arguments import suggestion
+from vkcompute.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
 from vkcompute.jit.frontend.other_words import in_kernels, in_syntax
-from vkcompute.jit.frontend.source import Definition, Source, definition_of, function_def
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.operations.host import OWN
 

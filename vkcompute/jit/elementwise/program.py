@@ -14,6 +14,8 @@ from vkcompute import ir
 from vkcompute.compiled.block_access import Block, BlockAccess
 from vkcompute.compiled.specialization import Specialization, iterations_of
 from vkcompute.errors import KernelError, MissingFeature, hides_calls
+from vkcompute.frontend.source import Source
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS, UINT32, Scalar, Value
 from vkcompute.ir.function import walk
 from vkcompute.jit.compilation.build import Signature, argument, optimized
@@ -21,7 +23,6 @@ from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import Source, UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 from vkcompute.operations import ELEMENTARY
 
@@ -199,7 +200,7 @@ class Body:
         """Returns a compiler for a new kernel."""
         function = ir.Function(self.formula.name, (local_size, 1, 1))
         made = Compiler(function, real)
-        made.sources |= self.formula.sources
+        made.evaluator.sources |= self.formula.sources
         return made
 
     def arguments(self, c: Compiler) -> list[Any]:

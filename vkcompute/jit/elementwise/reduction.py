@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from vkcompute.errors import hides_calls, shorten_traceback
-from vkcompute.jit.frontend.pickling import portable
+from vkcompute.frontend.pickling import portable
 
 if TYPE_CHECKING:
     import numpy.typing as npt

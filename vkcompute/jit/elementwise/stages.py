@@ -14,13 +14,13 @@ from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
+from vkcompute.frontend.source import Source, definition_of, read
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.source import Source, definition_of, read
 from vkcompute.jit.frontend.values import Kind, Number, joined, started
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
@@ -352,7 +352,7 @@ def stage_program(
     columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
     spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
     c = body.compiler(WIDTH, real)
-    c.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources}
+    c.evaluator.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources}
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
@@ -493,7 +493,7 @@ def _listed(value: Any) -> Sequence[Number]:
 def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
     """Returns the cost of an element and of combining it with another."""
     c = body.compiler(1, real)
-    c.sources |= pair.formula.sources
+    c.evaluator.sources |= pair.formula.sources
     element = body.typed(c, body.at(c, body.arguments(c), c.builder.builtin("global_id")), kind)
     pair.call(c, element, element)
     return cost(c.function)
@@ -502,7 +502,7 @@ def _cost(body: Body, pair: Body, kind: Scalar, real: Scalar) -> float:
 def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
     """Returns the common type of the elements, the initial value, and the results of combining them."""
     c = body.compiler(1, real)
-    c.sources |= pair.formula.sources
+    c.evaluator.sources |= pair.formula.sources
     some = c.builder.builtin("global_id")
     first = body.at(c, body.arguments(c), some)
     body.number(c, first)

@@ -1,1 +1,1 @@
-"""From a Python function to the intermediate form: source, values, operators, memory, control flow, compiler."""
+"""The language of kernels: values, operators, memory, the table of functions, and reports of the device."""

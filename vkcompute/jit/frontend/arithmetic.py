@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import operator
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial, reduce
 from numbers import Number as PlainNumber
@@ -12,11 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compiled.captured import PLAIN
+from vkcompute import ir
+from vkcompute.compiled.captured import PLAIN, same
+from vkcompute.frontend.control_flow import Location
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.context import Context
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.tuples import Operators, compared_in_order, contains
 from vkcompute.jit.frontend.values import (
     NATURAL,
     ArrayValue,
@@ -35,6 +41,8 @@ from vkcompute.jit.frontend.values import (
     like,
     promoted,
     settled,
+    started,
+    stored,
     unpacked,
 )
 from vkcompute.operations import FUNCTIONS, Emitter, division, loops
@@ -63,8 +71,74 @@ _MOST_FACTORS = 64  # powers of integers with a constant exponent up to this bec
 _MOST_FLOAT_FACTORS = 3  # of floats: each product is rounded, and the result is to be within 2 ulp
 
 
-class Arithmetic(Context):
-    """Types and operators of numbers and vectors."""
+class Arithmetic(Context, ABC):
+    """Types and operators of numbers and vectors.
+
+    Attributes:
+        host: the language whose operators compute with parts of operands: this one, or one that uses it.
+        real: the type of Python floats.
+        limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
+    """
+
+    def __init__(
+        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+    ) -> None:
+        super().__init__(function, evaluator)
+        self.host: Operators = host or self
+        self.real = real
+        self.limits: set[tuple[int, str]] = set()
+
+    @abstractmethod
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call, and returns its value."""
+
+    def call(self, function: Any, *args: Any) -> Any:
+        """Inlines a function of this package that is written in the kernel language."""
+        return self.inline(function, list(args), {}, self.evaluator.node)
+
+    # -- kinds of variables -------------------------------------------------------------------------------------------
+
+    def kind_of_variable(self, value: Any) -> Any:
+        """Returns the type of a variable with this value."""
+        return stored(kind_of(value, self.real), self.real)
+
+    def kind_at_loop(self, kind: Any) -> Any:
+        """Returns the type of a variable that has this one before a loop that assigns to it."""
+        return started(kind)
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        return joined(one, other, self.real)
+
+    def packed(self, value: Any, kind: Any) -> list[Value]:
+        """Returns the device values of a value of this type; constants have none."""
+        if isinstance(kind, Kind):
+            return [self.host.cast(value, kind.type)]
+        return (
+            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
+        )
+
+    def unpacked(self, kind: Any, values: Iterator[Value]) -> Any:
+        """Returns a value of this type, made of the next device values."""
+        return unpacked(kind, values)
+
+    def filler(self, kind: Any) -> list[Value]:
+        """Returns zeros."""
+        if isinstance(kind, Kind):
+            return self.packed(0, kind)
+        return [value for part in kind for value in self.filler(part)] if isinstance(kind, tuple) else []
+
+    def is_same(self, one: Any, other: Any) -> bool:
+        """True if both values are one constant."""
+        return is_static(one) and same(one, other)
+
+    def state(self) -> set[tuple[int, str]]:
+        """Returns the limits of arguments, so far."""
+        return {*self.limits}
+
+    def restore(self, state: set[tuple[int, str]]) -> None:
+        """Forgets the limits of arguments that were noted since `state`."""
+        self.limits = {*state}
 
     # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -86,15 +160,7 @@ class Arithmetic(Context):
 
     def converted(self, value: Any, target: Scalar) -> Number:
         """Converts a number, and returns it with its type."""
-        return Number(self.cast(value, target), Kind(target))
-
-    def packed(self, value: Any, kind: Any) -> list[Value]:
-        """Returns the device values of a value of this type; constants have none."""
-        if isinstance(kind, Kind):
-            return [self.cast(value, kind.type)]
-        return (
-            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
-        )
+        return Number(self.host.cast(value, target), Kind(target))
 
     def common_type(self, *values: Any) -> Kind:
         """Returns the common type of operands.
@@ -121,22 +187,18 @@ class Arithmetic(Context):
 
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
-        kind = self.common_type(*values)
-        return kind, [self.cast(value, kind.type) for value in values]
+        kind = self.host.common_type(*values)
+        return kind, [self.host.cast(value, kind.type) for value in values]
 
     def accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, for `one sign= other`; a Python int does not become an integer of 8 or 16 bits."""
-        return self.binary(sign, one, self.widened(other) if type(one) is int else other)
+        return self.host.binary(sign, one, self.widened(other) if type(one) is int else other)
 
     def widened(self, value: Any) -> Any:
         """Converts integers of 8 and 16 bits to int32; returns other values unchanged."""
         kind = kind_of(value, self.real)
         narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < 32
         return self.converted(value, INT32) if narrow else value
-
-    def joined(self, one: Any, other: Any) -> Any:
-        """Returns the type of a variable that has either type, depending on the path taken."""
-        return joined(one, other, self.real)
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a value: a device value, or a constant."""
@@ -151,7 +213,7 @@ class Arithmetic(Context):
 
     def boolean(self, value: Any) -> Number | bool:
         """Converts a value to a bool."""
-        found = self.truth(value)
+        found = self.host.truth(value)
         return found if isinstance(found, bool) else Number(found, Kind(BOOL))
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
@@ -174,13 +236,34 @@ class Arithmetic(Context):
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed."""
-        truth = self.truth(condition)
+        truth = self.host.truth(condition)
         if isinstance(truth, bool):
             found = one if truth else other
             return self.computed(found) if isinstance(condition, Number) else found
-        kind = self.joined(kind_of(one, self.real), kind_of(other, self.real))
+        kind = self.host.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+
+    def known(self, condition: Any, value: Any) -> Any:
+        """Returns the side of a conditional expression that a condition known at compile time takes."""
+        return self.computed(value) if isinstance(condition, Number) else value
+
+    def selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Selects one of two values that have both been computed."""
+        return self.where(Number(truth, Kind(BOOL)), one, other)
+
+    def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
+        """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
+        truth = self.host.truth(first)
+        if isinstance(truth, bool):
+            return self.known(first, second() if truth == is_and else first)
+        if not is_cheap:
+            sides = (second, lambda: first) if is_and else (lambda: first, second)
+            return self.evaluator.flow.choose(truth, *sides, where)
+        other = second()
+        if self.kind(first) == self.kind(other) == Kind(BOOL):
+            return self.host.binary("&" if is_and else "|", first, other)
+        return self.where(first, *((other, first) if is_and else (first, other)))
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
         """Returns an element of a tuple or vector.
@@ -188,7 +271,7 @@ class Arithmetic(Context):
         A device value as index selects among numbers, or among tuples of the same type and length.
         """
         if isinstance(index, Number) and _are_rows(values):
-            return like(values[0], [self.element(column, index) for column in zip(*values, strict=True)])
+            return like(values[0], [self.host.element(column, index) for column in zip(*values, strict=True)])
         if isinstance(index, Number) and values and all(isinstance(kind_of(each, self.real), Kind) for each in values):
             return self._selected(values, self.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
@@ -208,7 +291,7 @@ class Arithmetic(Context):
                 f"compile them; got {len(values)}; pass the elements in an array"
             )
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
-        common, row = self.to_common_type(*values)
+        common, row = self.host.to_common_type(*values)
         place, zero = b.cast(index, kind), b.const(0, kind)
         place = b.select(b.compute("lt", place, b.const(len(values), kind)), place, zero)
         bit = 1
@@ -226,7 +309,7 @@ class Arithmetic(Context):
         if sign == "@":
             return self._dot(one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.binary, sign), one, other)
+            return self.each(partial(self.host.binary, sign), one, other)
         if is_python(one) and is_python(other):
             return _folded(sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
@@ -241,16 +324,16 @@ class Arithmetic(Context):
         if kind.type is BOOL:
             sign = _OF_BOOLS.get(sign, sign)
         if sign in _BITS or sign in ("<<", ">>"):
-            self.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+            self.host.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
-            self.demand_kind("iuf", kind, sign, one, other)
+            self.host.demand_kind("iuf", kind, sign, one, other)
         if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
             whole = sign != "/" and kind.type.kind != "f"
             remedy = "integers have no infinity: change the divisor" if whole else "write math.inf or math.nan"
             raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
         if sign == "/" and kind.type.kind != "f":
             kind = Kind(floating(kind.type, self.real), kind.weak)
-        f, x, y = Emitter(self.builder), self.cast(one, kind.type), self.cast(other, kind.type)
+        f, x, y = Emitter(self.builder), self.host.cast(one, kind.type), self.host.cast(other, kind.type)
         if sign in _DIVISIONS:
             return Number(_DIVISIONS[sign](f, f.operand(x), f.operand(y)).value, kind)
         return Number(f.emit(_OPERATORS[sign], x, y), kind)
@@ -269,7 +352,7 @@ class Arithmetic(Context):
 
     def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
         """Returns the type of `one sign other`. Sums of natural numbers are natural, unless they wrap as int32."""
-        kind = self.common_type(one, other)
+        kind: Kind = self.host.common_type(one, other)
         if not kind.weak or kind.type.kind == "f":
             return kind
         natural = [self.kind(each).is_natural for each in (one, other)]
@@ -281,7 +364,7 @@ class Arithmetic(Context):
         if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
             raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of arrays in loops")
-        return reduce(partial(self.binary, "+"), self.each(partial(self.binary, "*"), one, other))
+        return reduce(partial(self.host.binary, "+"), self.each(partial(self.host.binary, "*"), one, other))
 
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         """Raises UnsupportedError unless the type of the operands is of an allowed kind: "b", "i", "u", "f"."""
@@ -296,8 +379,8 @@ class Arithmetic(Context):
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = self.common_type(one, other)
-        self.demand_kind("iuf", kind, "**", one, other)
+        kind = self.host.common_type(one, other)
+        self.host.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and kind.type.kind == "f":
             known = self._float_power(one, other, kind)
             if known is not None:
@@ -305,15 +388,15 @@ class Arithmetic(Context):
         elif is_python(other) and abs(other) <= _MOST_FACTORS:
             if other < 0:
                 raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
-            return self._product(Number(self.cast(one, kind.type), kind), int(other))
-        operands = [Number(self.cast(each, kind.type), kind) for each in (one, other)]
+            return self._product(Number(self.host.cast(one, kind.type), kind), int(other))
+        operands = [Number(self.host.cast(each, kind.type), kind) for each in (one, other)]
         if kind.type.kind != "f":
             return self.call(loops.integer_power, *operands, self.converted(1, kind.type))
         return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
 
     def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:
         """Returns a power of a float with few roundings, of float16 in float32; None for other exponents."""
-        x = self.cast(one, kind.type)
+        x = self.host.cast(one, kind.type)
         if exponent == 0.5:
             return Number(self.builder.compute("sqrt", x), kind)
         if exponent == -1:
@@ -327,8 +410,8 @@ class Arithmetic(Context):
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
         while n:
-            result = self.binary("*", result, x) if n & 1 else result
-            x, n = self.binary("*", x, x) if n > 1 else x, n >> 1
+            result = self.host.binary("*", result, x) if n & 1 else result
+            x, n = self.host.binary("*", x, x) if n > 1 else x, n >> 1
         return result
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
@@ -340,11 +423,11 @@ class Arithmetic(Context):
                 )
             return (one is other) == (sign == "is")
         if sign not in _COMPARISONS:
-            return self._contains(sign == "in", one, other)
+            return contains(self.host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.compare, sign), one, other)
+            return self.each(partial(self.host.compare, sign), one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
-            return self._compared_in_order(sign, one, other)
+            return compared_in_order(self.host, sign, one, other)
         if (
             is_static(one)
             and is_static(other)
@@ -358,30 +441,9 @@ class Arithmetic(Context):
             return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
-    def _compared_in_order(self, sign: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> Any:
-        """Compares tuples by their first items that differ, or else by their lengths."""
-        found: Any = _FOLD[sign](len(one), len(other))
-        for first, second in reversed([*zip(one, other, strict=False)]):
-            differ = self.compare("!=", first, second)
-            if isinstance(differ, bool):
-                found = self.compare(sign, first, second) if differ else found
-            else:
-                found = self.where(differ, self.compare(sign, first, second), found)
-        return found
-
     def items(self, value: Any) -> Any:
         """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
         return value
-
-    def _contains(self, is_in: bool, one: Any, values: Any) -> Any:
-        """Returns whether a number is in a tuple or vector, or is not in it."""
-        values = self.items(values)
-        if not isinstance(values, tuple):
-            raise UnsupportedError(f"'in' takes a tuple or a vector in kernels; got {describe(values)}")
-        found: Any = not is_in
-        for each in values:
-            found = self.binary("|" if is_in else "&", found, self.compare("==" if is_in else "!=", one, each))
-        return found
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""
@@ -394,13 +456,13 @@ class Arithmetic(Context):
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        found = self.builder.compute(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        found = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
         if signed is None:
             return found
-        number = self.cast(signed, self.kind(signed).type)
-        below = self.builder.compute("lt", number, self.cast(0, self.kind(signed).type))
+        number = self.host.cast(signed, self.kind(signed).type)
+        below = self.builder.compute("lt", number, self.host.cast(0, self.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
-        return self.builder.select(below, self.cast(less, BOOL), found)
+        return self.builder.select(below, self.host.cast(less, BOOL), found)
 
     def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
@@ -413,15 +475,15 @@ class Arithmetic(Context):
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`, for + - ~ and not."""
         if sign == "not":
-            found = self.truth(value)
+            found = self.host.truth(value)
             return not found if isinstance(found, bool) else Number(self.builder.compute("not", found), Kind(BOOL))
         if isinstance(value, Vector):
-            return self.each(partial(self.unary, sign), value)
+            return self.each(partial(self.host.unary, sign), value)
         kind = self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
-        self.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
-        x = self.cast(value, kind.type)
+        self.host.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        x = self.host.cast(value, kind.type)
         if sign == "+":
             return value
         kind = Kind(kind.type, kind.weak)
@@ -447,7 +509,7 @@ class Arithmetic(Context):
         kind = self.kind(value).type
         if kind.kind not in "iu":
             raise UnsupportedError(f"an index is an integer; got {describe(value)}; write // for /, or int(…)")
-        return self.cast(value, kind if kind.bits >= 32 else INT32)
+        return self.host.cast(value, kind if kind.bits >= 32 else INT32)
 
 
 def _require_constants(*values: Any) -> None:

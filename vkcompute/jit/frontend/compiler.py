@@ -1,155 +1,140 @@
-"""The compiler of kernels: evaluates the syntax tree of a function once, with device values for its numbers.
+"""The language of kernels: numbers, vectors, arrays and lists, and the functions that kernels call.
 
-Functions that a kernel calls are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/
-fill that table.
+Functions are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/ fill that table, and
+add syntax to `KERNEL_EXPRESSIONS` and `SPECIAL_FORMS`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
 from types import FunctionType
 from typing import Any
 
-from vkcompute.compiled.arguments import bind
-from vkcompute.errors import KernelError
-from vkcompute.ir import Constant
-from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.control import RESULT, RETURNED, Build, LoopEdges
-from vkcompute.jit.frontend.expressions import Expressions
-from vkcompute.jit.frontend.intrinsics import INTRINSICS
-from vkcompute.jit.frontend.memory import indexed
-from vkcompute.jit.frontend.source import (
-    Source,
-    UnsupportedError,
-    assigned,
-    changed,
-    names_in,
-    parameters_of,
-    read,
-)
-from vkcompute.jit.frontend.syntax import ITERABLES, LOOP_CALLS, SIGNS, named_in, returns
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.compiled.captured import PLAIN, Table
+from vkcompute.frontend.constants import field_of, is_named
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, call_python
+from vkcompute.frontend.language import Handler, Iterations
+from vkcompute.frontend.statements import STATEMENTS
+from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, UNSUPPORTED
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import SCALARS, Scalar
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
+from vkcompute.jit.frontend.other_words import in_kernels
+from vkcompute.jit.frontend.private import PrivateArrays
+from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.values import (
+    ArrayValue,
     Number,
     Row,
-    Unset,
     Vector,
     describe,
+    is_python,
+    is_static,
+    sliced,
+    swizzled,
 )
 
+KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = dict(EXPRESSIONS)
+SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
+"""Functions of kernels whose calls evaluate their arguments themselves."""
 
-class Compiler(Expressions):
-    """Compiles the expressions and statements of a kernel and of the functions that it calls."""
 
-    def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
-        """Compiles the body of the kernel itself."""
-        if source.code is not function.__code__:
-            raise changed(function)
+class Compiler(PrivateArrays):
+    """The language of kernels, for one kernel.
 
-        def build() -> None:
-            self.frames.append(Frame(function, source, {*args, *assigned(source.tree.body)}))
-            self.env = dict(args)
-            self._block(source.tree.body)
+    Args:
+        evaluator: of a program that is written in another language, which uses this one.
+        host: that language, if operators are to use its own for parts of their operands.
 
-        self.rebuilt(build)
+    Attributes:
+        tables: the constant tables, in the order of their buffers.
+    """
 
-    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """Compiles the body of a Python function in the place of a call, and returns its value."""
-        if not self.frames:
-            return self.rebuilt(partial(self._expanded, function, args, named, node))
-        return self._expanded(function, args, named, node)
+    programs = "kernels"
+    expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
+    statements: Mapping[type[ast.AST], Handler] = STATEMENTS
+    special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
-    def _expanded(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        if any(frame.function is function for frame in self.frames):
-            raise UnsupportedError(f"{function.__name__} calls itself; kernels have no recursion: write a loop")
-        if function not in self.sources:
-            try:
-                self.sources[function] = read(function, self.frames[0].source.program if self.frames else None)
-            except KernelError as error:  # without a source location, unless it is in the function's own text
-                raise (error if "\n" in str(error) else UnsupportedError(str(error))) from None
-        source = self.sources[function]
-        if source.code not in (None, function.__code__):
-            raise UnsupportedError(str(changed(function)))
-        try:
-            bound = bind(parameters_of(function), args, named)
-        except TypeError as error:
-            raise UnsupportedError(f"{function.__name__}: {error}") from None
-        bound.apply_defaults()
-        outer = self.env
-        if self.frames:
-            self.frames[-1].env = outer
-        frame = Frame(function, source, {*bound.arguments, *assigned(source.tree.body)}, node)
-        frame.outer = self.nested.get(function)
-        self.frames.append(frame)
-        self.env = {**bound.arguments, RETURNED: False}
-        self._block(source.tree.body)
-        self.frames.pop()
-        inner, self.env = self.env, outer
-        frame.env = inner
-        result = inner.get(RESULT)
-        if result is not None and inner[RETURNED] is not True:
-            raise UnsupportedError(f"{function.__name__} returns a value on some paths only; end it with a return")
-        return result
+    def __init__(
+        self,
+        function: ir.Function,
+        real: Scalar,
+        evaluator: Evaluator | None = None,
+        host: Operators | None = None,
+    ) -> None:
+        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real, host)
+        self.tables: dict[Table, ArrayValue] = {}
 
-    # -- statements ---------------------------------------------------------------------------------------------------
+    @property
+    def id_axes(self) -> ir.IdAxes:
+        """The axes along which the kernel reads ids, so far."""
+        return ir.id_axes(self.function, self.ids)
 
-    def _block(self, statements: Sequence[ast.stmt]) -> None:
-        """Compiles statements in order, as far as control reaches."""
-        loops, inlined = self.frames[-1].loops, self.frames[-1].call is not None
-        for n, each in enumerate(statements):
-            rest = statements[n + 1 :]
-            tail = inlined and not loops and isinstance(each, ast.If) and not each.orelse and returns(each.body)
-            if tail and isinstance(each, ast.If):  # the rest becomes the else of `if …: return`, without a second test
-                each, rest = ast.copy_location(ast.If(each.test, each.body, list(rest)), each), []
-            self.statement(each)
-            returned = self.env.get(RETURNED, False)
-            if not self.alive or tail or (returned is True and not loops):
-                return
-            if returned is not False and loops:
-                self._when(returned, self._break, partial(self._resume, False), each)
-                if not self.alive:  # it returns on all paths
-                    return
-            elif returned is not False:
-                self._when(returned, partial(self._resume, True), partial(self._resume, False, rest), each)
-                return
+    # -- errors -------------------------------------------------------------------------------------------------------
 
-    def statement(self, node: ast.stmt) -> None:
-        """Compiles a statement."""
-        handler = _STATEMENTS.get(type(node))
-        self.located(self.unsupported if handler is None else partial(handler, self), node)
+    def unsupported(self, node: ast.AST) -> str:
+        """Describes syntax that kernels lack, with a remedy."""
+        kind = type(node)
+        is_expression = isinstance(node, ast.expr)
+        return UNSUPPORTED.get(kind, f"{kind.__name__}; see vc.kernel for what is" if is_expression else kind.__name__)
 
-    def _resume(self, returned: bool, statements: Sequence[ast.stmt] = ()) -> None:
-        """Compiles statements where RETURNED is known."""
-        self.env[RETURNED] = returned
-        self._block(statements)
+    def describe(self, value: Any) -> str:
+        """Describes a value or its type."""
+        return describe(value)
 
-    def _when(self, condition: Any, then: Build, otherwise: Build, node: ast.AST) -> None:
-        """Builds an `if`; for a constant condition only the side that is taken."""
-        truth = self.truth(condition)
-        if isinstance(truth, bool):
-            (then if truth else otherwise)()
-        else:
-            self.branch(truth, then, otherwise, node)
+    def suggestion(self, name: str) -> str:
+        """Returns "; write …" with our word for another system's, or nothing."""
+        return in_kernels(name)
 
-    def _pass(self, node: ast.stmt) -> None:
-        """Builds nothing."""
+    # -- elements, attributes and variables ---------------------------------------------------------------------------
 
-    def _expression(self, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Constant):  # a docstring, or ...
-            self.value(node.value)
+    def item(self, base: Any, index: Any) -> Any:
+        """Returns an element of an array, a tuple or a vector, or a part of them."""
+        if isinstance(base, tuple):
+            return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
+        return super().item(base, index)
 
-    def _assign(self, node: ast.Assign) -> None:
-        value = self.value(node.value)
-        for target in node.targets:
-            self.store_to(target, value)
+    def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
+        """Refuses vectors and tuples."""
+        if isinstance(base, tuple):
+            what = "vector" if isinstance(base, Vector) else "tuple"
+            raise UnsupportedError(f"the elements of a {what} cannot be assigned; make another {what}")
 
-    def _annotated(self, node: ast.AnnAssign) -> None:
-        """Assigns a value, converted to the type of the annotation."""
-        if node.value is None:
-            raise UnsupportedError("an annotation without a value has no effect; annotate where the value is assigned")
-        kind = self.value(node.annotation) if isinstance(node.annotation, (ast.Name, ast.Attribute)) else None
-        self.store_to(node.target, self.annotated(node, kind, self.value(node.value)))
+    def attribute(self, base: Any, name: str) -> Any:
+        """Returns an attribute of a value."""
+        if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
+            if name == "shape":
+                return tuple([self.extent(base, axis) for axis in range(base.ndim)])
+            if name == "size":
+                return self.extent(base, -1)
+            return base.ndim if name == "ndim" else base.element.numpy
+        if isinstance(base, Vector):
+            return swizzled(base, name)
+        if isinstance(base, (np.iinfo, np.finfo)) and hasattr(base, name):
+            return getattr(base, name)
+        if is_named(type(base)):
+            return field_of(base, name)
+        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Row, tuple, *PLAIN)):
+            return self.evaluator.captured_value(base, name, f"{type(base).__name__}.{name}")
+        has = (
+            "an array has shape, size, ndim, dtype"
+            if isinstance(base, ArrayValue)
+            else "call functions, as vc.int32(x)"
+        )
+        has = "the length of a list is fixed, and is len(h)" if isinstance(base, ArrayValue) and base.item else has
+        raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
+
+    def assigned(self, name: str, value: Any) -> Any:
+        """Returns the value that a variable takes."""
+        return value
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Converts a value to the type of its annotation; that of `Any` is its own."""
@@ -160,183 +145,74 @@ class Compiler(Expressions):
             raise UnsupportedError(f"{rule}; got {ast.unparse(node.annotation)}; leave it out")
         return self.call_intrinsic(kind, [value])
 
-    def store_to(self, target: ast.expr, value: Any) -> None:
-        """Assigns a value to a target."""
-        self.located(partial(self._store_at, value), target)
+    def table(self, table: Table, name: str) -> ArrayValue:
+        """Returns a constant table, with a buffer of its own."""
+        if table not in self.tables:
+            element = SCALARS[table.array.dtype.name]
+            memory = self.function.buffer(name, element)
+            shape = table.array.shape
+            self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
+        return self.tables[table]
 
-    def _store_at(self, value: Any, target: ast.expr) -> None:
-        match target:
-            case ast.Name():
-                self.env[target.id] = value
-            case ast.Subscript():
-                array = self._assignable(target)
-                self.assign(array, self.value(target.slice), value)
-            case ast.Tuple() | ast.List() if self.items(value) is not value:
-                self._store_at(self.items(value), target)
-            case ast.Tuple() | ast.List() if isinstance(value, tuple) and _one_each(target.elts, value):
-                for each, part in zip(target.elts, value, strict=True):
-                    self.store_to(each, part)
-            case ast.Tuple() | ast.List() if any(isinstance(each, ast.Starred) for each in target.elts):
-                self._store_starred(target.elts, value)
-            case ast.Tuple() | ast.List():
-                n = len(target.elts)
-                raise UnsupportedError(f"{n} names take a tuple of {n}; got {describe(value)}")
-            case _:
-                raise UnsupportedError("a kernel assigns to variables and to elements of arrays; vectors are immutable")
+    # -- functions and loops ------------------------------------------------------------------------------------------
 
-    def _store_starred(self, targets: list[ast.expr], value: Any) -> None:
-        """Assigns the items of a tuple to targets, one of which takes the rest as a tuple."""
-        at, n = next(k for k, each in enumerate(targets) if isinstance(each, ast.Starred)), len(targets) - 1
-        if not isinstance(value, tuple) or len(value) < n:
-            raise UnsupportedError(f"these names take a tuple of at least {n}; got {describe(value)}")
-        rest = at + len(value) - n
-        parts = *value[:at], tuple(value[at:rest]), *value[rest:]
-        for each, part in zip(targets, parts, strict=True):
-            self.store_to(each.value if isinstance(each, ast.Starred) else each, part)
+    def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """Returns the value of a call: of an intrinsic, or of a function to inline."""
+        if isinstance(function, Callable) and function in INTRINSICS:  # type: ignore[arg-type]
+            definition = INTRINSICS[function].keywords
+            if named and definition is not None:
+                return self.inline(definition, args, named, node)
+            if named:
+                raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
+            return self.call_intrinsic(function, args)
+        if isinstance(function, Intrinsic):  # an argument of an internal function
+            return function.emit(self, *args)
+        if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):
+            if named:
+                rule = f"{function.__name__} takes its dtype by position in a kernel"
+                raise UnsupportedError(f"{rule}; write np.{function.__name__}(dtype)")
+            return folded(function, args)
+        result = call_python(self.evaluator, function, args, named, node)
+        if result is not NOT_PYTHON:
+            return result
+        remedy = "write it as 'for i in range(n):' only" if function is range else remedy_for(function)
+        name = ast.unparse(node.func) if hasattr(function, "__name__") else describe(function)
+        raise UnsupportedError(f"{name} cannot be called in a kernel; {remedy}")
 
-    def _assignable(self, target: ast.Subscript) -> Any:
-        array = self.value(target.value)
-        if isinstance(array, tuple):
-            what = "vector" if isinstance(array, Vector) else "tuple"
-            raise UnsupportedError(f"the elements of a {what} cannot be assigned; make another {what}")
-        return array
+    def call_intrinsic(self, function: Any, args: list[Any]) -> Any:
+        """Expands a call of one of INTRINSICS.
 
-    def _augmented(self, node: ast.AugAssign) -> None:
-        sign, target = SIGNS[type(node.op)], node.target
-        if isinstance(target, ast.Subscript):
-            array = self._assignable(target)
-            array, indices, is_row = indexed(array, self.value(target.slice))
-            if is_row:
-                self.assign(array, indices, self.binary(sign, Row(array, indices), self.value(node.value)))
-                return
-            offset = self.offset(array, indices)
-            self.store(array, offset, self.binary(sign, self.load(array, offset), self.value(node.value)))
-        else:
-            self.store_to(target, self.accumulated(sign, self.value(target), self.value(node.value)))
+        Raises:
+            UnsupportedError: the number or the types of the arguments do not fit.
+        """
+        entry = accepted(function, len(args))
+        if len(args) == 1 and function in (sum, math.prod, min, max, any, all):
+            args = [self.items(args[0])]
+        if entry.folds and args and all(is_python(x) or isinstance(x, str) for x in args):  # float("inf")
+            return folded(function, args)
+        whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as in min(v)
+        if entry.folds and not whole and any(isinstance(x, Vector) for x in args):
+            rows = self.each(lambda *row: self.call_intrinsic(function, list(row)), *args)
+            return tuple(map(Vector, zip(*rows, strict=True))) if isinstance(rows[0], tuple) else rows
+        return entry.emit(self, *args)
 
-    def _function(self, node: ast.FunctionDef) -> None:
-        """Defines a nested function, which is compiled where it is called."""
-        if node.decorator_list:
-            raise UnsupportedError(f"{node.name} is decorated, and decorators are not compiled; remove the decorator")
-        self.env[node.name] = self.define(node, node)
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call, and returns its value."""
+        return self.evaluator.inline(function, args, named, node, self)
 
-    def _if(self, node: ast.If) -> None:
-        sides = partial(self._block, node.body), partial(self._block, node.orelse)
-        self._test(node.test, *sides, node)
+    def define(self, definition: ast.FunctionDef, node: ast.AST) -> FunctionType:
+        """Returns a nested function."""
+        return self.evaluator.define(definition)
 
-    def _test(self, test: ast.expr, then: Build, otherwise: Build, node: ast.AST) -> None:
-        """Builds an `if` on an expression; the names that `and` assigns have a value where it is true."""
-        names = {each for each in named_in(test) if isinstance(self.env.get(each, Unset("")), Unset)}
-        outer, self.partial = self.partial, names
-        condition = self.value(test)
-        self.partial = outer
+    def iterations(self, node: ast.expr) -> Iterations:
+        """Evaluates the range of a for loop."""
+        return Range(self, self.range_arguments(node))
 
-        def without_names(build: Build) -> None:
-            for each in names:
-                self.env[each] = Unset(f"it is assigned in a part of {ast.unparse(test)!r} only")
-            build()
-
-        if names and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-            otherwise = partial(without_names, otherwise)
-        elif names:
-            then = partial(without_names, then)
-        self._when(condition, then, otherwise, node)
-
-    def _return(self, node: ast.Return) -> None:
-        value = self.value(node.value) if node.value is not None else None
-        if self.frames[-1].call is None:
-            if value is not None:
-                raise UnsupportedError("a kernel returns nothing; store the value in an array")
-            self.builder.return_()
-            self.alive = False
-            return
-        self.env |= {RETURNED: True, RESULT: value}
-        if self.frames[-1].loops:
-            self._break()
-
-    # -- loops --------------------------------------------------------------------------------------------------------
-
-    def _while(self, node: ast.While) -> None:
-        def build() -> None:
-            self._test(node.test, lambda: None, partial(self._exit, node), node)
-            if self.alive:
-                self._block(node.body)
-
-        self.repeat(build, assigned([node.test, *node.body, *node.orelse]), node)
-
-    def _for(self, node: ast.For) -> None:
-        first, n_iterations, step = self.located(self._range, node.iter)
-        if not isinstance(node.target, ast.Name):
-            raise UnsupportedError("a for loop over a range has one variable")
-        name, counter = node.target.id, f"counter of {node.lineno}:{node.col_offset}"
-        if isinstance(n_iterations.value, Constant) and n_iterations.value.value == 0:
-            self._block(node.orelse)  # the body is not compiled: the items of an empty tuple have no type
-            return
-        self.env[counter] = self.converted(0, n_iterations.kind.type)
-        names = {name, *assigned([*node.body, *node.orelse])}
-        runs = isinstance(n_iterations.value, Constant)
-        late = self._used_outside(node, names) if runs else set()
-        if name in late:
-            self.env[name] = first
-            late.remove(name)
-
-        def build() -> None:
-            iteration = self.env[counter]
-            self._when(self.compare("<", iteration, n_iterations), lambda: None, partial(self._exit, node), node)
-            for each in late:
-                self.env.pop(each, None)  # before it is assigned
-            self.env[name] = self.binary("+", first, self.binary("*", self.converted(iteration, first.kind.type), step))
-            self.env[counter] = self.binary("+", iteration, 1)
-            self._block(node.body)
-
-        self.repeat(build, {counter, *names}, node, late)
-        self.env.pop(counter, None)
-
-    def _used_outside(self, loop: ast.For, names: set[str]) -> set[str]:
-        """Returns those names without a value before a loop that are used outside of it."""
-        unset = {name for name in names if isinstance(self.env.get(name, Unset("")), Unset)}
-        outside = names_in(self.frames[-1].source.tree) - names_in(loop) if unset else ()
-        return unset & {each.id for each in outside}
-
-    def _range(self, node: ast.expr) -> tuple[Number, Number, Number]:
-        """Evaluates the range of a for loop: start, number of iterations and step."""
-        function = self.value(node.func) if isinstance(node, ast.Call) else None
+    def range_arguments(self, node: ast.expr) -> list[Any]:
+        """Evaluates the arguments of the range of a for loop."""
+        function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or function is not range:
             raise UnsupportedError(LOOP_CALLS.get(function, ITERABLES) if isinstance(function, type) else ITERABLES)
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
-        return self.counted([self.value(each) for each in node.args])
-
-    def _exit(self, node: ast.For | ast.While) -> None:
-        """Leaves a loop at its end, through its else."""
-        self._block(node.orelse)
-        if self.alive:
-            self._break()
-
-    def _break(self, node: ast.AST | None = None) -> None:
-        edges: LoopEdges = self.frames[-1].loops[-1]
-        self.leave(edges.exits, partial(self.builder.break_, edges.loop))
-
-    def _continue(self, node: ast.AST) -> None:
-        edges: LoopEdges = self.frames[-1].loops[-1]
-        self.leave(edges.continues, partial(self.builder.continue_, edges.loop))
-
-
-def _one_each(targets: list[ast.expr], values: tuple[Any, ...]) -> bool:
-    return len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in targets)
-
-
-_STATEMENTS: dict[type[ast.AST], Callable[[Compiler, Any], None]] = {
-    ast.Expr: Compiler._expression,
-    ast.Assign: Compiler._assign,
-    ast.AnnAssign: Compiler._annotated,
-    ast.AugAssign: Compiler._augmented,
-    ast.FunctionDef: Compiler._function,
-    ast.If: Compiler._if,
-    ast.While: Compiler._while,
-    ast.For: Compiler._for,
-    ast.Break: Compiler._break,
-    ast.Continue: Compiler._continue,
-    ast.Return: Compiler._return,
-    ast.Pass: Compiler._pass,
-}
+        return [self.evaluator.value(argument) for argument in node.args]

@@ -1,140 +1,45 @@
-"""The function being compiled: its builder, the calls that are being inlined, and the current place in the source."""
+"""The function that a language builds, and the evaluator that drives it."""
 
 from __future__ import annotations
 
-import ast
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from vkcompute import ir
-from vkcompute.compiled.captured import Table
-from vkcompute.compiled.report import Reports
-from vkcompute.errors import IrError, KernelError
-from vkcompute.ir import Scalar, Value
-from vkcompute.jit.frontend.captured import Captured
-from vkcompute.jit.frontend.source import Source, UnsupportedError, is_internal
-from vkcompute.jit.frontend.values import ArrayValue
-
-_MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s
+from vkcompute.errors import KernelError
+from vkcompute.frontend.captured import Captured
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.source import Source
 
 
-@dataclass(slots=True)
-class Frame:
-    """A function whose body is being compiled.
+class Context:
+    """A function of `ir/` that is being built.
 
     Attributes:
-        locals: names that it assigns to.
-        loops: enclosing loops of the current statement, the innermost last.
-        env: its variables while a function that it calls is compiled, and at its end.
-        outer: of a nested function, the function in which it is defined.
-        call: the call at which it is inlined; None for the kernel itself.
+        function: the function.
+        evaluator: has the functions that are being inlined, and the current place in the source.
+        builder: appends operations to the function.
+        ids: the values of ids of invocations and workgroups that it has read.
     """
 
-    function: FunctionType
-    source: Source
-    locals: set[str]
-    call: ast.AST | None = None
-    loops: list[Any] = field(default_factory=list)
-    env: dict[str, Any] = field(default_factory=dict)
-    outer: Frame | None = None
-
-
-class Context(ABC):
-    """State of the compiler. Arithmetic, MemoryAccess, ControlFlow and Compiler each add a layer of methods.
-
-    Attributes:
-        function: the function being built.
-        builder: appends operations to it.
-        real: the type of Python floats.
-        frames: the kernel and the functions being inlined, the innermost last.
-        node: the syntax node being compiled.
-        env: the variables of the innermost frame.
-        alive: True if control reaches the current place.
-        sources: sources of the functions that have been inlined.
-        nested: nested functions, and the frames in which they are defined.
-        captured: globals found outside of the kernel.
-        check_bounds: True if indices are compared with the shape.
-        reports: the kernel's reports; None where no host reads them.
-        written: position of an array argument that is written -> True if its elements are assigned to, False if they
-            are only changed by atomic operations.
-        limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
-        extents: push constants for lengths, offsets and strides, by (position of the array, source).
-        tables: the constant tables, in the order of their buffers.
-        in_bounds: checked offset -> the condition under which the element exists.
-        ids: those of the invocation that the kernel reads.
-        n_nodes: expressions and statements compiled so far.
-    """
-
-    def __init__(self, function: ir.Function, real: Scalar) -> None:
-        self.function, self.builder = function, ir.Builder(function)
-        self.real = real
-        self.frames: list[Frame] = []
-        self.node: ast.AST = ast.Pass()
-        self.env: dict[str, Any] = {}
-        self.alive = True
-        self.sources: dict[FunctionType, Source] = {}
-        self.nested: dict[FunctionType, Frame] = {}
-        self.captured = Captured()
-        self.check_bounds = False
-        self.reports: Reports | None = None
-        self.written: dict[int, bool] = {}
-        self.limits: set[tuple[int, str]] = set()
-        self.extents: dict[tuple[int, int], Value] = {}
-        self.tables: dict[Table, ArrayValue] = {}
-        self.in_bounds: dict[Value, Value] = {}
-        self.ids: set[Value] = set()
-        self.n_nodes = 0
+    def __init__(self, function: ir.Function, evaluator: Evaluator) -> None:
+        self.function, self.evaluator, self.builder = function, evaluator, evaluator.flow.builder
+        self.ids: set[ir.Value] = set()
 
     @property
-    def id_axes(self) -> ir.IdAxes:
-        """The axes along which the kernel reads ids, so far."""
-        return ir.id_axes(self.function, self.ids)
+    def captured(self) -> Captured:
+        """The globals found outside of the program."""
+        return self.evaluator.captured
 
-    @abstractmethod
-    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """Compiles the body of a Python function in the place of a call, and returns its value."""
-
-    def call(self, function: Any, *args: Any) -> Any:
-        """Inlines a function of this package that is written in the kernel language."""
-        return self.inline(function, list(args), {}, self.node)
-
-    @property
-    def first_assigned(self) -> int | None:
-        """Position of the first array argument whose elements are assigned to, so far."""
-        return min((n for n, assigned in self.written.items() if assigned), default=None)
+    def run(self, function: FunctionType, source: Source, args: dict[str, Any]) -> None:
+        """Builds the body of the program itself."""
+        self.evaluator.run(function, source, args)
 
     @property
     def at_top(self) -> bool:
         """True outside of all branches and loops."""
         return self.builder.checkpoint()[0] is self.function.body
 
-    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
-        """Returns `work(node)`; unsupported operations raise a KernelError at this node."""
-        self.n_nodes += 1
-        if self.n_nodes > _MOST_NODES:
-            raise self.error(
-                node,
-                f"a kernel has at most {_MOST_NODES:,} expressions and statements, those of a function once per call; "
-                "this one exceeds the limit; call the function in a loop, or divide the kernel",
-            )
-        outer, self.node = self.node, node
-        try:
-            return work(node)
-        except (UnsupportedError, IrError) as error:
-            raise self.error(node, error) from None
-        finally:
-            self.node = outer
-
-    def error(self, node: ast.AST, message: object) -> KernelError:
-        """Returns an error at a node with the calls that led there; internal functions appear as their call."""
-        frames = list(self.frames)
-        while len(frames) > 1 and is_internal(frames[-1].function):
-            node = frames.pop().call or node
-        frames = [frame for frame in frames if not is_internal(frame.function)] or frames
-        text = str(frames[-1].source.error(node, message))
-        for outer, inner in zip(frames[-2::-1], frames[:0:-1], strict=True):
-            text += f"\n{outer.source.error(inner.call or node, f'in this call of {inner.function.__name__}')}"
-        return KernelError(text)
+    def error(self, message: object) -> KernelError:
+        """Returns an error at the current place in the source."""
+        return self.evaluator.error(self.evaluator.node, message)

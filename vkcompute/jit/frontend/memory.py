@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compiled.report import Site, escaped
+from vkcompute import ir
+from vkcompute.compiled.report import Reports, Site, escaped
 from vkcompute.compiled.specialization import OFFSET, STRIDE
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
 
 WHERE = "\0"
@@ -23,7 +26,31 @@ WHERE = "\0"
 
 
 class MemoryAccess(Arithmetic):
-    """Loads and stores of elements, and reports to the host."""
+    """Loads and stores of elements, and reports to the host.
+
+    Attributes:
+        check_bounds: True if indices are compared with the shape.
+        reports: the kernel's reports; None where no host reads them.
+        written: position of an array argument that is written -> True if its elements are assigned to, False if they
+            are only changed by atomic operations.
+        extents: push constants for lengths, offsets and strides, by (position of the array, source).
+        in_bounds: checked offset -> the condition under which the element exists.
+    """
+
+    def __init__(
+        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+    ) -> None:
+        super().__init__(function, evaluator, real, host)
+        self.check_bounds = False
+        self.reports: Reports | None = None
+        self.written: dict[int, bool] = {}
+        self.extents: dict[tuple[int, int], Value] = {}
+        self.in_bounds: dict[Value, Value] = {}
+
+    @property
+    def first_assigned(self) -> int | None:
+        """Position of the first array argument whose elements are assigned to, so far."""
+        return min((n for n, assigned in self.written.items() if assigned), default=None)
 
     # -- elements and rows --------------------------------------------------------------------------------------------
 
@@ -44,6 +71,15 @@ class MemoryAccess(Arithmetic):
         _demand_length(array, len(value))
         for k, each in enumerate(value):
             self.store(array, self.offset(array, (*indices, k)), each)
+
+    def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
+        """Assigns an element or a row what `change` makes of it."""
+        array, indices, is_row = indexed(base, index)
+        if is_row:
+            self.assign(array, indices, change(Row(array, indices)))
+            return
+        offset = self.offset(array, indices)
+        self.store(array, offset, change(self.load(array, offset)))
 
     def loaded(self, row: Row, n: int) -> Vector:
         """Loads a row of `n` elements."""
@@ -71,8 +107,8 @@ class MemoryAccess(Arithmetic):
     def _located(self, array: ArrayValue) -> AbstractContextManager[None]:
         """Keeps the source location of an access that may not fit the local size."""
         is_shared = array.memory in self.function.shared_memory
-        has_tiles = any(isinstance(each, Op) and each.attribute[0] == "group_id" for each in self.ids)
-        return self.builder.at(self.error(self.node, WHERE)) if is_shared or has_tiles else nullcontext()
+        has_tiles = any(isinstance(value, Op) and value.attribute[0] == "group_id" for value in self.ids)
+        return self.builder.at(self.error(WHERE)) if is_shared or has_tiles else nullcontext()
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""
@@ -208,7 +244,7 @@ class MemoryAccess(Arithmetic):
         kinds = [self.kind(value).type for value in values]
         if fails:
             message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"
-            text = escaped(str(self.error(self.node, "\0"))).replace("\0", message)
+            text = escaped(str(self.error("\0"))).replace("\0", message)
         site = Site(text, tuple([kind.name for kind in kinds]), fails)
         self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
 

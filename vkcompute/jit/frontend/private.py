@@ -7,24 +7,19 @@ the kernel is built again if a value that is stored makes it wider.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from vkcompute.compiled.specialization import LOOP
+from vkcompute.frontend.evaluator import RebuildError
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.memory import MemoryAccess
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Row, describe, kind_of, started, stored
 
 MOST_ITEMS = 4096
 """Of a list whose items are stored or loaded one by one."""
 _MOST_BYTES = 2**31 - 1
 """Of a private array: far above any device's limit; indices are int32."""
-_T = TypeVar("_T")
-
-
-class WidenedError(Exception):
-    """A list needs a wider type of items than it has been built with."""
 
 
 class PrivateArrays(MemoryAccess):
@@ -73,7 +68,7 @@ class PrivateArrays(MemoryAccess):
         """Stores items to all elements of a private array; they are repeated."""
         if len(items) == 1:
             value = self.builder.cast(self.cast(items[0], array.element), array.memory.element)
-            with self.builder.at(self.error(self.node, LOOP)):  # of a large array
+            with self.builder.at(self.error(LOOP)):  # of a large array
                 self.builder.fill(array.memory, value)
             return
         for k in range(array.memory.length or 0):
@@ -89,7 +84,7 @@ class PrivateArrays(MemoryAccess):
         """Stores an element.
 
         Raises:
-            WidenedError: the array is a list, and its type of items does not hold the value.
+            RebuildError: the array is a list, and its type of items does not hold the value.
         """
         if array.item is not None:
             self.kind(value)
@@ -97,22 +92,11 @@ class PrivateArrays(MemoryAccess):
         super().store(array, offset, value)
 
     def demand_item(self, array: ArrayValue, value: Any) -> None:
-        """Raises WidenedError if the type of a list's items does not hold a value."""
+        """Raises RebuildError if the type of a list's items does not hold a value."""
         found = self._joined_item(array.item, value)
         if found != array.item:
             self.item_types[array.origin] = found
-            raise WidenedError
-
-    def rebuilt(self, work: Callable[[], _T]) -> _T:
-        """Returns `work()`, which builds a kernel; builds it again as long as a list needs wider items."""
-        mark, env, limits, n_nodes = self.builder.checkpoint(), self.env, {*self.limits}, self.n_nodes
-        try:
-            return work()
-        except WidenedError:
-            self.builder.rewind(mark)
-            self.env, self.limits, self.n_nodes, self.alive = env, limits, n_nodes, True
-            self.frames.clear()
-        return self.rebuilt(work)
+            raise RebuildError
 
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""

@@ -18,17 +18,18 @@ import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.control_flow import Unset
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir.function import Value
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.types import BOOL, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT32, UINT64, Scalar
-from vkcompute.jit.frontend.source import UnsupportedError
 
 _SWIZZLES = "xyzw", "rgba"
-"""Types of constants that are equal where their texts (`plain_text`) are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,6 @@ class Vector(tuple[Any, ...]):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
-    """A variable without a usable value, and the reason."""
-
-    why: str
-
-
 _LIMITS = {
     kind: (int(np.iinfo(kind.name).min), int(np.iinfo(kind.name).max)) for kind in SCALARS.values() if kind.kind in "iu"
 }
@@ -163,23 +157,6 @@ def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
         return Vector(parts)
     kind = type(model)
     return kind._make(parts) if is_named(kind) else kind(parts)
-
-
-def is_named(kind: type) -> TypeGuard[Any]:
-    """True for a class of named tuples."""
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
-
-
-def made_tuple(kind: type, args: list[Any], named: dict[str, Any]) -> Any:
-    """Returns a named tuple of this class.
-
-    Raises:
-        UnsupportedError: the arguments do not fit its fields.
-    """
-    try:
-        return kind(*args, **named)
-    except TypeError as error:
-        raise UnsupportedError(str(error).replace(".__new__", "")) from None
 
 
 def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:

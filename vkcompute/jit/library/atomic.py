@@ -6,10 +6,10 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import ATOMICS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 from vkcompute.jit.library.ids import outside
 

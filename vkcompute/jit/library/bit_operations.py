@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, Vector, describe, fits, is_python
 from vkcompute.jit.library.kernel_emitter import KernelEmitter
 from vkcompute.operations import bits

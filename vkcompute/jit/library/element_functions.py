@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, describe, floating
 from vkcompute.jit.library.kernel_emitter import KernelEmitter
 from vkcompute.operations import FUNCTIONS, ElementFunction, division

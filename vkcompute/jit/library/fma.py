@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, describe
 
 

@@ -7,7 +7,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.unsupported import UnsupportedError
 
 _INTEGERS = str.maketrans("iu", "dd")
 _FIELD = re.compile(

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.syntax import ITERABLES
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
-from vkcompute.jit.frontend.source import UnsupportedError
-from vkcompute.jit.frontend.syntax import ITERABLES
 from vkcompute.jit.frontend.values import (
     ArrayValue,
     Kind,

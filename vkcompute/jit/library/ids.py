@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, NoReturn
 
 from vkcompute.errors import KernelError
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, describe
 
 SIMULATED: ContextVar[Callable[[str, int], int] | None] = ContextVar("SIMULATED", default=None)

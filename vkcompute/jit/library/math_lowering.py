@@ -13,13 +13,13 @@ from collections.abc import Set
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.frontend.source import read
 from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.function import NO_CONTRACTION, Constant, Op, Param, Region, Routine, walk
 from vkcompute.ir.rewriting import expand
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.source import read
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single

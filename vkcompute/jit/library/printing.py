@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compiled.report import escaped
-from vkcompute.jit.frontend.expressions import EXPRESSIONS, NODE_INTRINSICS, Expressions
-from vkcompute.jit.frontend.source import UnsupportedError
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, SPECIAL_FORMS, Compiler
 from vkcompute.jit.frontend.values import ArrayValue, Number, Vector, describe
 from vkcompute.jit.library.format_strings import as_f_string
 
 
-def _printed(c: Expressions, node: ast.Call) -> None:
+def _printed(e: Evaluator, node: ast.Call) -> None:
     """Expands a call of print."""
     options: dict[str, Any] = {"sep": " ", "end": "\n"}
     for each in node.keywords:
-        given = c.value(each.value)
+        given = e.value(each.value)
         if each.arg == "flush":
             continue
         if each.arg not in options:
@@ -28,42 +29,43 @@ def _printed(c: Expressions, node: ast.Call) -> None:
             raise UnsupportedError(f"{each.arg} is a string known at compile time; got {describe(given)}")
         options[each.arg] = options[each.arg] if given is None else given
     values: list[Number] = []
-    parts = [_template(c, each, values) for each in node.args]
-    c.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
+    parts = [_template(e, each, values) for each in node.args]
+    assert isinstance(e.language, Compiler), "only kernels have this form of print"
+    e.language.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
 
 
-def _formatted(c: Expressions, node: ast.JoinedStr) -> str:
+def _formatted(e: Evaluator, node: ast.JoinedStr) -> str:
     """Evaluates an f-string of constants."""
     values: list[Number] = []
-    text = _joined(c, node, values)
+    text = _joined(e, node, values)
     if values:
         raise UnsupportedError("an f-string of device values is for print() only, as print(f'{i}: {x}')")
     return text.format()
 
 
-def _template(c: Expressions, node: ast.expr, values: list[Number]) -> str:
+def _template(e: Evaluator, node: ast.expr, values: list[Number]) -> str:
     """Returns a format string for an argument, and appends the numbers that it refers to."""
-    text = node if isinstance(node, ast.JoinedStr) else c.located(as_f_string, node)
-    return _shown(c.value(node), values) if text is None else _joined(c, text, values)
+    text = node if isinstance(node, ast.JoinedStr) else e.located(as_f_string, node)
+    return _shown(e.value(node), values) if text is None else _joined(e, text, values)
 
 
-def _joined(c: Expressions, node: ast.JoinedStr, values: list[Number]) -> str:
+def _joined(e: Evaluator, node: ast.JoinedStr, values: list[Number]) -> str:
     return "".join(
         [
-            c.located(lambda each: _field(c, each, values), each)
+            e.located(lambda each: _field(e, each, values), each)
             if isinstance(each, ast.FormattedValue)
-            else escaped(c.value(each))
+            else escaped(e.value(each))
             for each in node.values
         ]
     )
 
 
-def _field(c: Expressions, node: ast.FormattedValue, values: list[Number]) -> str:
+def _field(e: Evaluator, node: ast.FormattedValue, values: list[Number]) -> str:
     """Returns a format string for a replacement field of an f-string."""
-    spec = _formatted(c, node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ""
+    spec = _formatted(e, node.format_spec) if isinstance(node.format_spec, ast.JoinedStr) else ""
     if isinstance(node.value, ast.JoinedStr):
         raise UnsupportedError("an f-string in an f-string; write one")
-    value = c.value(node.value)
+    value = e.value(node.value)
     sample = value.kind.type.numpy.type(1) if isinstance(value, Number) else value
     if isinstance(value, (tuple, ArrayValue)) and (spec or node.conversion >= 0):
         raise UnsupportedError(f"{describe(value)} has no format; format its elements")
@@ -98,5 +100,5 @@ def _shown(value: Any, values: list[Number]) -> str:
     return escaped(str(value))
 
 
-EXPRESSIONS[ast.JoinedStr] = _formatted
-NODE_INTRINSICS[print] = _printed
+KERNEL_EXPRESSIONS[ast.JoinedStr] = _formatted
+SPECIAL_FORMS[print] = _printed

@@ -6,10 +6,12 @@ import ast
 import math
 from typing import Any
 
-from vkcompute.jit.frontend.expressions import EXPRESSIONS, Expressions
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.expressions import binary
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private import MOST_ITEMS
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue, describe
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.workgroup import assigned_name, layout
@@ -18,16 +20,16 @@ _Items = tuple[list[Any], tuple[int, ...]]
 """Items in row-major order, repeated to fill a shape, and the shape."""
 
 
-def _local(c: Expressions, shape: Any, dtype: Any) -> ArrayValue:
+def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     """Builds a private array of zeros."""
     element, lengths = layout(shape, dtype, "private")
-    array = c.private(assigned_name(c, "local"), element, lengths, _origin(c))
+    array = c.private(assigned_name(c, "local"), element, lengths, _origin(c.evaluator))
     c.write_items(array, [0])
     return array
 
 
-def _origin(c: Expressions) -> tuple[Any, ...]:
-    return *[frame.call for frame in c.frames], c.node
+def _origin(e: Evaluator) -> tuple[Any, ...]:
+    return *[frame.call for frame in e.frames], e.node
 
 
 def display(node: ast.AST) -> tuple[ast.List, ast.expr | None] | None:
@@ -39,33 +41,40 @@ def display(node: ast.AST) -> tuple[ast.List, ast.expr | None] | None:
     return (node, None) if isinstance(node, ast.List) else None
 
 
-def _list(c: Expressions, node: ast.List | ast.BinOp) -> Any:
-    """Evaluates `[…]` and `[…] * n`."""
+def _list(e: Evaluator, node: ast.List | ast.BinOp) -> Any:
+    """Evaluates `[…]` and `[…] * n` in a kernel."""
+    assert isinstance(e.language, Compiler), "other languages have lists of their own"
+    return listed(e.language, e, node)
+
+
+def listed(c: Compiler, e: Evaluator, node: ast.List | ast.BinOp) -> Any:
+    """Evaluates `[…]` and `[…] * n`, in a program whose lists are those of `c`; another operation by its language."""
     found = display(node)
-    if found is None:
-        return _binary(c, node)
-    items, shape = _items(c, *found)
+    if found is None and isinstance(node, ast.BinOp):
+        return binary(e, node)
+    assert found is not None, "a list is its own display"
+    items, shape = _items(e, *found)
     if math.prod(shape) > MOST_ITEMS and len(items) > 1:
         rule = f"a list has at most {MOST_ITEMS:,} items, unless it repeats one"
         raise UnsupportedError(f"{rule}; got {math.prod(shape):,}; write vc.local, and assign in a loop")
-    return c.new_list(assigned_name(c, "list"), items, shape, _origin(c))
+    return c.new_list(assigned_name(c, "list"), items, shape, _origin(e))
 
 
-def _items(c: Expressions, node: ast.List, times: ast.expr | None) -> _Items:
+def _items(e: Evaluator, node: ast.List, times: ast.expr | None) -> _Items:
     """Evaluates the items of a list, and of the lists in it."""
-    n = 1 if times is None else c.value(times)
+    n = 1 if times is None else e.value(times)
     if not isinstance(n, int) or n < 1 or not node.elts:
         got = "[]" if not node.elts else n if isinstance(n, int) else describe(n)
         rule = "the length of a list is positive, known at compile time and fixed"
         raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a device array")
     rows = [display(each) for each in node.elts]
     if not any(rows):
-        items = [item for each in node.elts for item in c.unpacked(each)]
+        items = [item for each in node.elts for item in e.unpacked(each)]
         return items, (n * len(items),)
     if n > 1 or not all(rows):
         rule = "a list of lists is written out, since [[0] * 3] * 2 has the same list twice"
         raise UnsupportedError(f"{rule}; write [[0] * 3, [0] * 3], or vc.local((2, 3), vc.int32)")
-    parts = [_items(c, *row) for row in rows if row is not None]
+    parts = [_items(e, *row) for row in rows if row is not None]
     if len({shape for _, shape in parts}) > 1:
         lengths = ", ".join(str(shape[0]) for _, shape in parts)
         raise UnsupportedError(f"the lists in a list have one length; got {lengths}")
@@ -73,8 +82,7 @@ def _items(c: Expressions, node: ast.List, times: ast.expr | None) -> _Items:
     return whole, (len(parts), *parts[0][1])
 
 
-_binary = EXPRESSIONS[ast.BinOp]
-EXPRESSIONS[ast.List] = EXPRESSIONS[ast.BinOp] = _list
+KERNEL_EXPRESSIONS[ast.List] = KERNEL_EXPRESSIONS[ast.BinOp] = _list
 
 
 @intrinsic(_local, usage=": shape and dtype, as vc.local(8, vc.float32)")

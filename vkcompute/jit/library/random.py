@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from vkcompute.array_namespace import namespace
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Row, Vector, describe, is_python
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.kernel_emitter import KernelEmitter

@@ -14,10 +14,10 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SUBGROUP_OPERATIONS, UINT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Kind, Number, Vector, describe
 from vkcompute.jit.library.ids import builtin, outside
 

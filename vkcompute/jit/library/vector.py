@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.source import UnsupportedError
 from vkcompute.jit.frontend.values import Row, Vector, describe
 from vkcompute.jit.library.ids import outside
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.source import values_in
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.source import UnsupportedError, values_in
 from vkcompute.jit.frontend.values import ArrayValue, Number, describe
 from vkcompute.jit.library.ids import outside
 
@@ -25,7 +26,7 @@ _BARRIER = (
 
 def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     """Allocates an array in workgroup memory."""
-    if len(c.frames) > 1 or not c.at_top:
+    if len(c.evaluator.frames) > 1 or not c.at_top:
         raise UnsupportedError(
             "vc.shared is called at the top level of the kernel, outside of branches, loops and the functions that it "
             "calls; make the array there, and pass it on"
@@ -69,12 +70,12 @@ def _element(dtype: Any, what: str) -> Scalar:
 
 def assigned_name(c: Context, default: str) -> str:
     """Returns the name of the variable to which the current expression is assigned."""
-    return values_in(c.frames[-1].source.tree).get(c.node, default)
+    return values_in(c.evaluator.frames[-1].source.tree).get(c.evaluator.node, default)
 
 
 def _barrier(c: Compiler) -> None:
     """Builds a barrier. Its `loc` is the error to raise if it turns out to be divergent."""
-    with c.builder.at(c.error(c.node, _BARRIER)):
+    with c.builder.at(c.error(_BARRIER)):
         c.builder.barrier()
 
 

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import NamedTuple
 
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.source import Source, is_internal
+from vkcompute.frontend.source import Source, is_internal
 
 Call = tuple[CodeType, int, int]
 """Code of a function of the kernel, and the current line and instruction in it."""

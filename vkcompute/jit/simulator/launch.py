@@ -18,12 +18,12 @@ from vkcompute import dtypes, locks
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError, hides_calls
+from vkcompute.frontend.source import Definition
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build
 from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
-from vkcompute.jit.frontend.source import Definition
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine

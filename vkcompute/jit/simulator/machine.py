@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.frontend.evaluator import Frame
 from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.context import Frame
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, like, sliced, swizzled
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
-from vkcompute.jit.simulator.operations import DIRECT, Evaluator, State
+from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 
 
@@ -46,8 +46,8 @@ class Machine(Compiler):
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
         self.memory = DeviceMemory(self.grid)
-        self.builder = Evaluator(self.function, State(self.grid, self.memory))
-        self.frames.append(Frame(notes.function, notes.source, set()))
+        self.builder = ImmediateBuilder(self.function, State(self.grid, self.memory))
+        self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._shapes: dict[int, tuple[int, ...]] = {}
         self._shared: dict[ast.AST, SimulatedArray] = {}
@@ -71,7 +71,7 @@ class Machine(Compiler):
             return SimulatedRow(value, self)
         return SimulatedNumber(value.value, value.kind, self) if type(value) is Number else value
 
-    def table(self, array: ArrayValue) -> SimulatedArray:
+    def constant_table(self, array: ArrayValue) -> SimulatedArray:
         """Converts a constant table."""
         return SimulatedArray(array, self)
 
@@ -121,7 +121,7 @@ class Machine(Compiler):
 
     def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:
         """Calls an intrinsic at this node, and converts its result to a type."""
-        self.node = node
+        self.evaluator.node = node
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         if node not in self._shared:
@@ -135,7 +135,7 @@ class Machine(Compiler):
         key = function, *[(type(each), type_of(each) or repr(each)) for each in args]
         if key not in self._inlined:
             recorder = Recorder(Function(function.__name__), self.real)
-            notes, kind = recorder.note(self.frames[0], function, list(map(_stand_in, args)))
+            notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = self._rewrite(notes, self), kind
         found, kind = self._inlined[key]
         return self.as_type(kind, found(*map(self.simulated, args)))

@@ -28,7 +28,7 @@ Operation = Callable[[State, list[Any], Any], Any]
 _TYPES = {kind.numpy: kind for kind in SCALARS.values()}
 
 
-class Evaluator(Builder):
+class ImmediateBuilder(Builder):
     """A builder that evaluates operations immediately: all values are constants."""
 
     def __init__(self, function: Function, state: State) -> None:

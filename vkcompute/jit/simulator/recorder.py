@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import pdb
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import KernelError
+from vkcompute.frontend.control_flow import Edge, Location
+from vkcompute.frontend.evaluator import Frame, Here
+from vkcompute.frontend.language import Handler
+from vkcompute.frontend.source import Source
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.context import Frame
-from vkcompute.jit.frontend.control import Edge
-from vkcompute.jit.frontend.source import Source
 from vkcompute.jit.frontend.values import Number, is_static, like
 
 DEBUGGING = print, breakpoint, pdb.set_trace
@@ -61,6 +62,8 @@ class Recorder(Compiler):
 
     def __init__(self, function: ir.Function, real: Scalar) -> None:
         super().__init__(function, real)
+        self.evaluator.flow.observer = self
+        self.evaluator.around = self._noted
         self._mixed: set[str] = set()
         self._defined: dict[FunctionType, list[Notes]] = {}
 
@@ -72,7 +75,7 @@ class Recorder(Compiler):
 
     def note(self, frame: Frame, function: FunctionType, args: list[Any]) -> tuple[Notes, Any]:
         """Compiles a function for the kernel of this frame; returns its notes and the type of its result."""
-        self.frames.append(frame)
+        self.evaluator.frames.append(frame)
         self.notes, node = Notes(function), ast.Pass()
         result = self.inline(function, args, {}, node)
         return self.notes.calls[node], type_of(result)
@@ -88,15 +91,16 @@ class Recorder(Compiler):
             return super().inline(function, args, named, node)
         finally:  # also where a list gets wider items
             self.notes = outer
-            if function in self.sources:
-                inner.source = self.sources[function]
+            if function in self.evaluator.sources:
+                inner.source = self.evaluator.sources[function]
 
-    def located(self, work: Callable[[Any], Any], node: ast.AST) -> Any:
-        """Returns `work(node)`, and records it."""
+    def _noted(self, handler: Handler, node: ast.AST) -> Any:
+        """Evaluates a node, and records it."""
+        evaluate, flow = self.evaluator.evaluate, self.evaluator.flow
         if isinstance(node, (ast.If, ast.While, ast.For)):
             outer, self._mixed = self._mixed, set()
-            super().located(work, node)
-            self.notes.joined[node] = self._types(self._mixed) if self.alive else {}
+            evaluate(handler, node)
+            self.notes.joined[node] = self._types(self._mixed) if flow.alive else {}
             self._mixed |= outer
         elif (
             isinstance(node, ast.Expr)
@@ -108,9 +112,9 @@ class Recorder(Compiler):
                     self._tried(each)
         else:
             outer, self._mixed = self._mixed, set()
-            found = super().located(work, node)
+            found = evaluate(handler, node)
             if self._mixed:  # by an assignment in an expression
-                self.notes.joined[node] = self._types(self._mixed.difference(self.partial))
+                self.notes.joined[node] = self._types(self._mixed.difference(flow.partial))
             self._mixed |= outer
             if isinstance(node, ast.expr):
                 self.notes.values[node] = found
@@ -123,7 +127,7 @@ class Recorder(Compiler):
     def accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, and records the operand of a Python int for the statement."""
         if type(one) is int:
-            self.notes.values[self.node] = self.widened(other)
+            self.notes.values[self.evaluator.node] = self.widened(other)
         return super().accumulated(sign, one, other)
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
@@ -137,30 +141,24 @@ class Recorder(Compiler):
         self._defined[found] = self.notes.nested[node] = []
         return found
 
-    def repeat(self, build: Callable[[], object], names: set[str], node: ast.AST, late: Collection[str] = ()) -> None:
-        """Builds a loop, and records the types of its variables at the start of an iteration."""
+    def iterates(self, where: Location, names: Collection[str], late: Collection[str]) -> None:
+        """Records the types of a loop's variables at the start of an iteration."""
+        assert isinstance(where, Here)
+        self.notes.late[where.node], self.notes.heads[where.node] = late, self._types(names)
+        self._mixed.update(names)  # before the loop, they may have had another type
 
-        def noted() -> None:
-            self.notes.heads[node] = self._types(names)
-            build()
-
-        self.notes.late[node] = late
-        super().repeat(noted, names, node, late)
-        self._mixed |= names  # before the loop, they may have had another type
-
-    def _types(self, names: set[str]) -> dict[str, Any]:
-        found = {name: type_of(self.env.get(name)) for name in sorted(names) if name.isidentifier()}
+    def _types(self, names: Collection[str]) -> dict[str, Any]:
+        found = {name: type_of(self.evaluator.flow.env.get(name)) for name in sorted(names) if name.isidentifier()}
         return {name: each for name, each in found.items() if each is not None}
 
-    def _terminate(self, edges: list[Edge], kinds: dict[str, Any]) -> None:
-        """Terminates predecessors, and records the variables whose types differ among them."""
+    def joins(self, edges: Sequence[Edge], kinds: dict[str, Any]) -> None:
+        """Records the variables whose types differ among the predecessors of a join."""
         for edge in edges:
             self._mixed.update(name for name in kinds if type_of(edge.env.get(name)) != kinds[name])
-        super()._terminate(edges, kinds)
 
     def _tried(self, node: ast.expr) -> Any:
         """Returns the value of an expression; None if kernels do not support it."""
         try:
-            return self.value(node)
+            return self.evaluator.value(node)
         except KernelError:
             return None

@@ -247,7 +247,7 @@ class Rewriter(ast.NodeVisitor):
         """Rewrites a node; numpy's scalars and arrays from outside become simulated ones."""
         value = self._value(node)
         if isinstance(value, ArrayValue) and value.constant:
-            return self._entry(self._machine.table(value), node)
+            return self._entry(self._machine.constant_table(value), node)
         known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
         if not known and not _has_numpy_scalar(value):
             return super().visit(node)

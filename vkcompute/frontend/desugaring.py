@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from vkcompute.jit.frontend.syntax import BLOCKS
+from vkcompute.frontend.syntax import BLOCKS
 
 BUILTIN = "builtin "
 """Prefix of names that stand for Python's own len, min and range; the space keeps them apart from user names."""

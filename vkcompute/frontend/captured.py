@@ -12,8 +12,8 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.compiled.arguments import suggestion
 from vkcompute.compiled.captured import CapturedGlobal, Table
-from vkcompute.jit.frontend.other_words import in_kernels
-from vkcompute.jit.frontend.source import Definition, UnsupportedError
+from vkcompute.frontend.source import Definition
+from vkcompute.frontend.unsupported import UnsupportedError
 
 _STABLE = ("vkcompute", "numpy", "math")  # packages whose names mean the same while they are installed
 
@@ -21,12 +21,16 @@ _STABLE = ("vkcompute", "numpy", "math")  # packages whose names mean the same w
 class Captured:
     """The captured globals of one kernel, each recorded once.
 
+    Args:
+        remedy: returns "; write …" with the language's word for a name that another one has, or nothing.
+
     Attributes:
         takes_tables: True if arrays are constant tables.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remedy: Callable[[str], str]) -> None:
         self.takes_tables = False
+        self._remedy = remedy
         self._found: dict[tuple[int, bool, Any], CapturedGlobal] = {}
 
     def look_up(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
@@ -40,7 +44,7 @@ class Captured:
             found = lookup(key)
         except AttributeError:
             is_ours = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).startswith("vkcompute")
-            near = (in_kernels(str(key)) if is_ours else "") or suggestion(key, dir(owner))
+            near = (self._remedy(str(key)) if is_ours else "") or suggestion(key, dir(owner))
             if isinstance(owner, FunctionType):
                 near = f"; call the function, as {owner.__name__}(…)"
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None

@@ -11,6 +11,7 @@ import os
 import sys
 import textwrap
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial, reduce
@@ -21,8 +22,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from vkcompute.errors import KernelError
-from vkcompute.jit.frontend.desugaring import desugared
-from vkcompute.jit.frontend.syntax import children, mangled, statements
+from vkcompute.frontend.desugaring import desugared
+from vkcompute.frontend.syntax import children, mangled, statements
 
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
@@ -36,10 +37,6 @@ _FUTURES = reduce(or_, [getattr(__future__, name).compiler_flag for name in __fu
 
 class NoSourceError(KernelError):
     """The source of a function is not found."""
-
-
-class UnsupportedError(Exception):
-    """An operation that kernels do not support; `Context.located` makes it a KernelError with a source location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,6 +533,11 @@ def names_in(part: ast.AST) -> frozenset[ast.Name]:
             else:
                 pending.append(each)
     return frozenset(found)
+
+
+def stores(part: ast.AST) -> Counter[str]:
+    """Returns how often a tree assigns to each name."""
+    return Counter(name.id for name in names_in(part) if isinstance(name.ctx, ast.Store))
 
 
 @lru_cache(maxsize=64)
