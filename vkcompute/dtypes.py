@@ -2,8 +2,8 @@
 
 Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
 load, store or compute with elements of the type. Kernels have no complex numbers: they take the parts, as two arrays.
-Every device has kernels with integers and float16; without the features for them, numbers of 8 and 16 bits are computed
-in 32 bits (ir/small_types.py), and those of 64 bits by pairs of words (ir/wide_types.py); float64 if it is asked for.
+Every device has kernels with all integers and float16. Those of 8 and 16 bits that it lacks are computed in 32 bits
+(ir/small_types.py), those of 64 bits by pairs of words (ir/wide_types.py). So is float64, if it is asked for.
 """
 
 from __future__ import annotations
