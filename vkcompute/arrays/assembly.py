@@ -25,8 +25,8 @@ from vkcompute.runtime.runtime import runtime_of
 
 def _each(arrays: Sequence[Array], least: int) -> Any:
     """Returns arrays with at least this number of axes, as NumPy's atleast functions place them."""
-    found = [_padded_shape(each, least) for each in arrays]
-    return found[0] if len(found) == 1 else tuple(found)
+    results = [_padded_shape(array, least) for array in arrays]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _padded_shape(x: Array, least: int) -> Array:
@@ -54,23 +54,23 @@ def atleast_3d(*arrays: Array) -> Any:
 
 def vstack(tup: Sequence[Array], *, dtype: Any = None, casting: Casting = "same_kind") -> Array:
     """Returns arrays joined along the first axis; vectors are rows."""
-    return concat([_padded_shape(each, 2) for each in tup], 0, dtype=dtype, casting=casting)
+    return concat([_padded_shape(array, 2) for array in tup], 0, dtype=dtype, casting=casting)
 
 
 def hstack(tup: Sequence[Array], *, dtype: Any = None, casting: Casting = "same_kind") -> Array:
     """Returns arrays joined along the second axis, vectors along the first."""
-    parts = [_padded_shape(each, 1) for each in tup]
+    parts = [_padded_shape(array, 1) for array in tup]
     return concat(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 def dstack(tup: Sequence[Array]) -> Array:
     """Returns arrays joined along the third axis."""
-    return concat([_padded_shape(each, 3) for each in tup], 2)
+    return concat([_padded_shape(array, 3) for array in tup], 2)
 
 
 def column_stack(tup: Sequence[Array]) -> Array:
     """Returns arrays joined along the second axis; vectors are columns."""
-    return concat([each if each.ndim > 1 else reshape(each, (each.size, 1)) for each in tup], 1)
+    return concat([array if array.ndim > 1 else reshape(array, (array.size, 1)) for array in tup], 1)
 
 
 def block(arrays: Any) -> Array:
@@ -81,15 +81,15 @@ def block(arrays: Any) -> Array:
     """
     leaves = [*_leaves(arrays)]
     depths = {depth for depth, _ in leaves}
-    if len(depths) > 1 or any(isinstance(each, list) for _, each in leaves):
+    if len(depths) > 1 or any(isinstance(leaf, list) for _, leaf in leaves):
         raise ValueError(f"block takes lists of one depth, none of them empty; got the depths {sorted(depths)}")
     (depth,) = depths
-    given = on_device("block", [each for _, each in leaves])
-    runtime = runtime_of(next(each for each in given if type(each) is Array))
-    placed = {id(leaf): asarray(each, device=runtime) for (_, leaf), each in zip(leaves, given, strict=True)}
-    least = builtins.max(depth, *[each.ndim for each in placed.values()])
-    found = _joined(arrays, placed, depth, least)
-    return found if depth else found.copy()
+    given = on_device("block", [leaf for _, leaf in leaves])
+    runtime = runtime_of(next(array for array in given if type(array) is Array))
+    placed = {id(leaf): asarray(array, device=runtime) for (_, leaf), array in zip(leaves, given, strict=True)}
+    least = builtins.max(depth, *[array.ndim for array in placed.values()])
+    joined = _joined(arrays, placed, depth, least)
+    return joined if depth else joined.copy()
 
 
 def _leaves(arrays: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
@@ -99,15 +99,15 @@ def _leaves(arrays: Any, depth: int = 0) -> Iterator[tuple[int, Any]]:
     if not isinstance(arrays, list) or not arrays:
         yield depth, arrays
         return
-    for each in arrays:
-        yield from _leaves(each, depth + 1)
+    for part in arrays:
+        yield from _leaves(part, depth + 1)
 
 
 def _joined(arrays: Any, placed: Mapping[int, Array], depth: int, least: int) -> Array:
     if not isinstance(arrays, list):
-        found = placed[id(arrays)]
-        return reshape(found, (1,) * (least - found.ndim) + found.shape)
-    return concat([_joined(each, placed, depth - 1, least) for each in arrays], -depth)
+        leaf = placed[id(arrays)]
+        return reshape(leaf, (1,) * (least - leaf.ndim) + leaf.shape)
+    return concat([_joined(part, placed, depth - 1, least) for part in arrays], -depth)
 
 
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -124,7 +124,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
             raise ValueError(f"an array is split into 1 to {_MOST_PARTS:,} parts; got {sections}")
         ends = [n // sections * (k + 1) + builtins.min(k + 1, n % sections) for k in range(sections)][:-1]
     else:
-        ends = [_integer("array_split", each) for each in indices_or_sections]
+        ends = [_integer("array_split", end) for end in indices_or_sections]
     edges = [0, *ends, n]
     return [ary[(slice(None),) * at + (slice(edges[k], edges[k + 1]),)] for k in range(len(edges) - 1)]
 
@@ -212,8 +212,8 @@ def _refuse_truth(name: str, chosen: Any) -> None:
         raise ValueError(f"{name} takes indices, or a mask with a bool per element; got {chosen}")
 
 
-def _taken(x: Array, places: Any, axis: int) -> Array:
-    return gather.take(x, asarray(places.astype(np.int32), device=x.runtime), axis)
+def _taken(x: Array, indices: Any, axis: int) -> Array:
+    return gather.take(x, asarray(indices.astype(np.int32), device=x.runtime), axis)
 
 
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
@@ -229,17 +229,17 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     n = x.shape[at]
     given = obj.numpy() if type(obj) is Array else obj
     _refuse_truth("insert", given)
-    places = np.arange(n)[given] if isinstance(given, slice) else np.asarray(given)
-    if places.size and places.dtype.kind not in "iub":
-        raise IndexError(f"insert takes integers as indices, or a mask; got {places.dtype}")
-    places = np.flatnonzero(places) if places.dtype == np.bool_ else places.astype(np.intp)
-    if places.size and not (-n <= np.min(places) and np.max(places) <= n):
+    indices = np.arange(n)[given] if isinstance(given, slice) else np.asarray(given)
+    if indices.size and indices.dtype.kind not in "iub":
+        raise IndexError(f"insert takes integers as indices, or a mask; got {indices.dtype}")
+    indices = np.flatnonzero(indices) if indices.dtype == np.bool_ else indices.astype(np.intp)
+    if indices.size and not (-n <= np.min(indices) and np.max(indices) <= n):
         raise IndexError(f"insert takes indices from {-n} to {n} along axis {at}; got {obj}")
-    flat = np.atleast_1d(np.where(places < 0, places + n, places))
+    flat = np.atleast_1d(np.where(indices < 0, indices + n, indices))
     new = astype(_like(values, x), x.dtype)
     if flat.size == 1:  # before one index, any number of values is inserted
         new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
-        new = moveaxis(new, 0, at) if places.ndim == 0 else new
+        new = moveaxis(new, 0, at) if indices.ndim == 0 else new
         flat = np.repeat(flat, new.shape[at])
     lengths = (*x.shape[:at], flat.size, *x.shape[at + 1 :])
     joined = concat([x, new.broadcast_to(lengths).copy()], at)
@@ -265,10 +265,10 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Axis = None) -> Array:
     axes, whole = axes_of("trim_zeros", filt.ndim, axis), range(filt.ndim)
     ends = [slice(None)] * filt.ndim
     for at in axes:
-        found = selection.flatnonzero(reductions.any(filt, axis=tuple([each for each in whole if each != at]))).numpy()
-        first = int(found[0]) if found.size and "f" in trim.lower() else 0
-        last = int(found[-1]) + 1 if found.size and "b" in trim.lower() else filt.shape[at]
-        ends[at] = slice(first, last) if found.size else slice(0, 0)
+        nonzero = selection.flatnonzero(reductions.any(filt, axis=tuple([k for k in whole if k != at]))).numpy()
+        first = int(nonzero[0]) if nonzero.size and "f" in trim.lower() else 0
+        last = int(nonzero[-1]) + 1 if nonzero.size and "b" in trim.lower() else filt.shape[at]
+        ends[at] = slice(first, last) if nonzero.size else slice(0, 0)
     return filt[tuple(ends)]
 
 
@@ -338,16 +338,16 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **options: Any) ->
 
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, dict):
-        found = np.zeros((ndim, 2), np.int64)
+        widths = np.zeros((ndim, 2), np.int64)
         for axis, width in pad_width.items():
-            found[axis] = width
+            widths[axis] = width
     else:
-        found = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
-    if found.dtype.kind not in "iu":
+        widths = np.broadcast_to(np.asarray(pad_width), (ndim, 2))
+    if widths.dtype.kind not in "iu":
         raise TypeError(f"widths of padding are ints; got {pad_width!r}")
-    if (found < 0).any():
+    if (widths < 0).any():
         raise ValueError(f"widths of padding are not negative; got {pad_width!r}")
-    return [(int(before), int(after)) for before, after in found]
+    return [(int(before), int(after)) for before, after in widths]
 
 
 def _picked(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
@@ -419,8 +419,8 @@ def _statistic(x: Array, axis: int, mode: str, n: int, is_last: int) -> Array:
     total = x.shape[axis]
     n = builtins.min(n, total)
     part = x[(slice(None),) * axis + (slice(total - n, total) if is_last else slice(0, n),)]
-    found = _PADDED_WITH[mode](part, axis, keepdims=True)
-    return astype(apply("rint", found) if x.dtype.kind in "iu" else found, x.dtype)
+    statistic = _PADDED_WITH[mode](part, axis, keepdims=True)
+    return astype(apply("rint", statistic) if x.dtype.kind in "iu" else statistic, x.dtype)
 
 
 def _ramp(x: Array, axis: int, n: int, end: float, is_last: int) -> Array:
@@ -431,5 +431,5 @@ def _ramp(x: Array, axis: int, n: int, end: float, is_last: int) -> Array:
     share = np.arange(n, dtype=np.float32 if x.dtype.itemsize < 8 else np.float64) / builtins.max(n, 1)
     weight = asarray((share[::-1] if is_last else share).reshape(shape), device=x.runtime)
     wide = astype(edge, share.dtype)
-    found = apply("add", apply("multiply", apply("subtract", wide, end), weight), end)
-    return astype(apply("floor", found) if x.dtype.kind in "iu" else found, x.dtype)
+    ramp = apply("add", apply("multiply", apply("subtract", wide, end), weight), end)
+    return astype(apply("floor", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)

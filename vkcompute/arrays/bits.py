@@ -13,7 +13,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
 
-def _places(bitorder: str) -> list[int]:
+def _shifts(bitorder: str) -> list[int]:
     if bitorder not in ("big", "little"):
         raise ValueError(f'bitorder is "big" or "little"; got {bitorder!r}')
     return list(range(7, -1, -1) if bitorder == "big" else range(8))
@@ -27,7 +27,7 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
     """
     if a.dtype.kind not in "biu":
         raise TypeError(f"packbits takes bools and integers; got {a.dtype}")
-    weights = asarray([1 << place for place in _places(bitorder)], np.uint8, device=a.runtime)
+    weights = asarray([1 << shift for shift in _shifts(bitorder)], np.uint8, device=a.runtime)
     x = ravel(a) if axis is None else moveaxis(a, axis_of("packbits", a.ndim, axis), -1)
     bits = astype(astype(x, np.bool_), np.uint8)
     lacking = -x.shape[-1] % 8
@@ -35,8 +35,8 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
         zeros = runtime_of(a).zeros((*x.shape[:-1], lacking), np.uint8)
         bits = concat([bits, zeros], -1)
     groups = reshape(bits, (*x.shape[:-1], bits.shape[-1] // 8, 8))
-    found = total(apply("multiply", groups, weights), -1, np.uint8)
-    return found if axis is None else moveaxis(found, -1, axis)
+    packed = total(apply("multiply", groups, weights), -1, np.uint8)
+    return packed if axis is None else moveaxis(packed, -1, axis)
 
 
 def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
@@ -47,16 +47,16 @@ def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, b
     """
     if a.dtype != np.uint8:
         raise TypeError(f"unpackbits takes uint8; got {a.dtype}")
-    shifts = asarray(_places(bitorder), np.uint8, device=a.runtime)
+    shifts = asarray(_shifts(bitorder), np.uint8, device=a.runtime)
     x = ravel(a) if axis is None else moveaxis(a, axis_of("unpackbits", a.ndim, axis), -1)
     bits = apply("bitwise_and", apply("right_shift", x[..., None], shifts), np.uint8(1))
-    found = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
-    n = found.shape[-1]
+    unpacked = reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
+    n = unpacked.shape[-1]
     if count is not None and count > n:
-        found = concat([found, runtime_of(a).zeros((*found.shape[:-1], count - n), np.uint8)], -1)
+        unpacked = concat([unpacked, runtime_of(a).zeros((*unpacked.shape[:-1], count - n), np.uint8)], -1)
     elif count is not None:
-        found = found[..., :count]
-    return found if axis is None else moveaxis(found, -1, axis)
+        unpacked = unpacked[..., :count]
+    return unpacked if axis is None else moveaxis(unpacked, -1, axis)
 
 
 def byteswapped(x: Array) -> Array:
@@ -64,5 +64,5 @@ def byteswapped(x: Array) -> Array:
     if x.dtype.itemsize == 1 or not x.size:
         return x.copy()
     n = x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1)
-    each = x.copy().reshape(-1).view(np.uint8).reshape((-1, n))
-    return each[:, ::-1].copy().reshape(-1).view(x.dtype).reshape(x.shape)
+    octets = x.copy().reshape(-1).view(np.uint8).reshape((-1, n))
+    return octets[:, ::-1].copy().reshape(-1).view(x.dtype).reshape(x.shape)

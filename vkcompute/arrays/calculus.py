@@ -37,8 +37,8 @@ def gradient(f: Array, *varargs: Any, axis: int | tuple[int, ...] | None = None,
     is_one_vector = len(varargs) == 1 < len(axes) and np.ndim(varargs[0]) > 0
     if len(spacings) != len(axes) or edge_order not in (1, 2) or is_one_vector:
         raise ValueError(f"gradient takes a distance for all or for each of {len(axes)} axes, and edge_order 1 or 2")
-    found = [_gradient(astype(f, floating(f.dtype)), at, h, edge_order) for at, h in zip(axes, spacings, strict=True)]
-    return found[0] if len(found) == 1 else tuple(found)
+    slopes = [_gradient(astype(f, floating(f.dtype)), at, h, edge_order) for at, h in zip(axes, spacings, strict=True)]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
@@ -59,7 +59,7 @@ def _gradient(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
         return concat(ends, axis)
     before, here, behind = [f[_along(axis, slice(k, n - 2 + k))] for k in range(3)]
     if given.ndim:
-        middle = _combination([before, here, behind], [_column(f, each, axis) for each in _weights(steps)])
+        middle = _combination([before, here, behind], [_column(f, weight, axis) for weight in _weights(steps)])
     else:
         middle = apply("divide", apply("subtract", behind, before), f.dtype.type(2 * given))
     return concat([ends[0], middle, ends[1]], axis)
@@ -83,14 +83,14 @@ def _end(f: Array, axis: int, steps: Any, edge_order: int) -> Array:
     else:
         one, two = steps[0], steps[1]
         weights = [-(2 * one + two) / (one * (one + two)), (one + two) / (one * two), -one / (two * (one + two))]
-    return _combination(parts, [f.dtype.type(each) for each in weights])
+    return _combination(parts, [f.dtype.type(weight) for weight in weights])
 
 
 def _combination(parts: list[Array], weights: list[Any]) -> Array:
-    found = apply("multiply", parts[0], weights[0])
-    for each, weight in zip(parts[1:], weights[1:], strict=True):
-        found = apply("add", found, apply("multiply", each, weight))
-    return found
+    total = apply("multiply", parts[0], weights[0])
+    for term, weight in zip(parts[1:], weights[1:], strict=True):
+        total = apply("add", total, apply("multiply", term, weight))
+    return total
 
 
 def _column(f: Array, values: Any, axis: int) -> Array:
@@ -125,14 +125,14 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """
     if ary.dtype.kind == "b":
         raise TypeError("ediff1d subtracts numbers; got bools; convert them with .astype(), or use diff")
-    found = diff(ravel(ary))
-    for each in (to_begin, to_end):
-        if each is not None and not np.can_cast(dtype_of(each), ary.dtype, "same_kind"):
-            rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype_of(each)}"
+    steps = diff(ravel(ary))
+    for end in (to_begin, to_end):
+        if end is not None and not np.can_cast(dtype_of(end), ary.dtype, "same_kind"):
+            rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype_of(end)}"
             raise TypeError(f"{rule}; convert them with .astype()")
-    ends = [ravel(asarray(each, ary.dtype, device=ary.runtime)) for each in (to_begin, to_end) if each is not None]
-    parts = [*(ends[:1] if to_begin is not None else []), found, *(ends[-1:] if to_end is not None else [])]
-    return concat(parts) if len(parts) > 1 else found
+    ends = [ravel(asarray(end, ary.dtype, device=ary.runtime)) for end in (to_begin, to_end) if end is not None]
+    parts = [*(ends[:1] if to_begin is not None else []), steps, *(ends[-1:] if to_end is not None else [])]
+    return concat(parts) if len(parts) > 1 else steps
 
 
 def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
@@ -140,7 +140,7 @@ def unwrap(p: Array, discont: float | None = None, axis: int = -1, *, period: fl
     p = astype(p, floating(p.dtype)) if p.dtype.kind == "b" else p
     at, step = axis_of("unwrap", p.ndim, axis), diff(p, axis=axis)  # of unsigned integers, modulo their range
     if p.dtype.kind in "iu":
-        p, step = (each if isinstance(period, int) else astype(each, floating(each.dtype)) for each in (p, step))
+        p, step = (array if isinstance(period, int) else astype(array, floating(array.dtype)) for array in (p, step))
     half: Any = period / 2 if p.dtype.kind == "f" else period // 2
     wrapped = apply("subtract", apply("remainder", apply("add", step, half), period), half)
     if p.dtype.kind == "f" or period % 2 == 0:
@@ -172,44 +172,44 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
         )
         return joined(real, imag)
     dtype = floating(promoted(x.runtime, x.dtype, xp.dtype, fp.dtype))
-    wanted, places, values = (astype(each, dtype) for each in (x, xp, fp))
+    wanted, knots, values = (astype(array, dtype) for array in (x, xp, fp))
     if period == 0:
         raise ValueError("interp takes a period other than 0; got 0; pass None for none")
     if period is not None:
-        wanted, places = (apply("remainder", each, abs(period)) for each in (wanted, places))
-        order = sorting.argsort(places)
-        places, values = gather.take(places, order), gather.take(values, order)
-        places = concat([apply("subtract", places[-1:], abs(period)), places, apply("add", places[:1], abs(period))])
+        wanted, knots = (apply("remainder", array, abs(period)) for array in (wanted, knots))
+        order = sorting.argsort(knots)
+        knots, values = gather.take(knots, order), gather.take(values, order)
+        knots = concat([apply("subtract", knots[-1:], abs(period)), knots, apply("add", knots[:1], abs(period))])
         values = concat([values[-1:], values, values[:1]])
         left = right = None
-    return _interpolated(wanted, places, values, left, right)
+    return _interpolated(wanted, knots, values, left, right)
 
 
 def _part(name: str, number: Any) -> Any:
     return None if number is None else getattr(number, name)
 
 
-def _interpolated(wanted: Array, places: Array, values: Array, left: Any, right: Any) -> Array:
-    n = places.size
-    at = astype(search.searchsorted(places, wanted, "right"), np.int32)
+def _interpolated(wanted: Array, knots: Array, values: Array, left: Any, right: Any) -> Array:
+    n = knots.size
+    at = astype(search.searchsorted(knots, wanted, "right"), np.int32)
     low = apply("minimum", apply("maximum", apply("subtract", at, 1), 0), max(n - 2, 0))
     high = apply("minimum", apply("add", low, 1), n - 1)
-    (x0, x1), (y0, y1) = ([gather.take(each, which) for which in (low, high)] for each in (places, values))
+    (x0, x1), (y0, y1) = ([gather.take(array, which) for which in (low, high)] for array in (knots, values))
     slope = apply("divide", apply("subtract", y1, y0), apply("subtract", x1, x0))
     # From the other point, too, as in NumPy: infinite values make one of the two NaN.
-    found, other = (
+    result, other = (
         apply("add", apply("multiply", slope, apply("subtract", wanted, x)), y) for x, y in ((x0, y0), (x1, y1))
     )
     other = where(apply("logical_and", apply("isnan", other), apply("equal", y0, y1)), y0, other)
-    found = where(apply("isnan", found), other, found)
+    result = where(apply("isnan", result), other, result)
     blend = _blended(wanted, (x0, x1), (y0, y1))
-    found = where(apply("logical_or", _overflows(x0, x1), _overflows(y0, y1)), blend, found)
-    found = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, found))
-    first, last = places[0], places[-1]
+    result = where(apply("logical_or", _overflows(x0, x1), _overflows(y0, y1)), blend, result)
+    result = where(apply("equal", wanted, x1), y1, where(apply("equal", wanted, x0), y0, result))
+    first, last = knots[0], knots[-1]
     below = values[0] if left is None else values.dtype.type(left)
     above = values[-1] if right is None else values.dtype.type(right)
-    found = where(apply("less", wanted, first), below, where(apply("greater", wanted, last), above, found))
-    return where(apply("isnan", wanted), wanted, found)
+    result = where(apply("less", wanted, first), below, where(apply("greater", wanted, last), above, result))
+    return where(apply("isnan", wanted), wanted, result)
 
 
 def _overflows(low: Array, high: Array) -> Array:
@@ -218,9 +218,9 @@ def _overflows(low: Array, high: Array) -> Array:
     return apply("logical_and", is_finite, apply("isinf", apply("subtract", high, low)))
 
 
-def _blended(wanted: Array, places: tuple[Array, Array], values: tuple[Array, Array]) -> Array:
+def _blended(wanted: Array, knots: tuple[Array, Array], values: tuple[Array, Array]) -> Array:
     """Returns what is between two points as a sum of both values: differences of halves do not overflow."""
-    half, (low, high) = apply("multiply", wanted, 0.5), (apply("multiply", each, 0.5) for each in places)
+    half, (low, high) = apply("multiply", wanted, 0.5), (apply("multiply", x, 0.5) for x in knots)
     share = apply("divide", apply("subtract", half, low), apply("subtract", high, low))
     return apply("add", apply("multiply", values[0], apply("subtract", 1, share)), apply("multiply", values[1], share))
 
@@ -254,7 +254,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
 
     See `correlate`.
     """
-    a, v = (each if each.ndim else each.reshape(1) for each in (a, v))
+    a, v = (x if x.ndim else x.reshape(1) for x in (a, v))
     if a.ndim == v.ndim == 1 and v.size > a.size:
         a, v = v, a
     return _correlated(a, flip(v, 0) if v.size else v, mode)

@@ -43,7 +43,7 @@ def grouped(x: Array, counts: Sequence[int]) -> Array:
         strides.append(_common_step(lengths, steps))
         at += n
     if x.size and None not in strides:
-        return strided(x, shape, [each or 0 for each in strides])
+        return strided(x, shape, [stride or 0 for stride in strides])
     return astype(x, x.dtype).reshape(tuple(shape))
 
 
@@ -60,17 +60,17 @@ def aligned(term: Term, labels: Sequence[Label]) -> Array:
     """Returns a view with the axes in another order; of length 1 where the term lacks the label."""
     if term.labels == tuple(labels):
         return term.array
-    x, places = term.array, {label: at for at, label in enumerate(term.labels)}
-    strides = [x.strides[places[each]] if each in places else 0 for each in labels]
-    return strided(x, [x.shape[places[each]] if each in places else 1 for each in labels], strides)
+    x, axes = term.array, {label: at for at, label in enumerate(term.labels)}
+    strides = [x.strides[axes[label]] if label in axes else 0 for label in labels]
+    return strided(x, [x.shape[axes[label]] if label in axes else 1 for label in labels], strides)
 
 
 def summed(term: Term, kept: Collection[Label]) -> Term:
     """Returns a term summed over all axes whose labels are not kept, in its dtype."""
-    axes = tuple([at for at, each in enumerate(term.labels) if each not in kept])
+    axes = tuple([at for at, label in enumerate(term.labels) if label not in kept])
     if not axes:
         return term
-    labels = tuple([each for each in term.labels if each in kept])
+    labels = tuple([label for label in term.labels if label in kept])
     return Term(reduce("add", term.array, axes, term.array.dtype, False), labels)
 
 
@@ -82,27 +82,29 @@ def contract(one: Term, other: Term, kept: Collection[Label]) -> Term:
     """
     one = summed(one, {*kept, *other.labels})
     other = summed(other, {*kept, *one.labels})
-    shared = [each for each in one.labels if each in other.labels]
-    stacked, inner = [each for each in shared if each in kept], [each for each in shared if each not in kept]
-    left = [each for each in one.labels if each not in shared]
-    right = [each for each in other.labels if each not in shared]
+    shared = [label for label in one.labels if label in other.labels]
+    stacked, inner = [label for label in shared if label in kept], [label for label in shared if label not in kept]
+    left = [label for label in one.labels if label not in shared]
+    right = [label for label in other.labels if label not in shared]
     lengths = {**one.lengths, **other.lengths}
     if _is_product(inner, left, right, lengths):
         order = [*stacked, *left, *inner], [*stacked, *inner, *right]
         counts = [len(stacked), len(left), len(inner)], [len(stacked), len(inner), len(right)]
-        a, b = (grouped(aligned(term, each), n) for term, each, n in zip((one, other), order, counts, strict=True))
+        a, b = (
+            grouped(aligned(term, ordered), n) for term, ordered, n in zip((one, other), order, counts, strict=True)
+        )
         labels = (*stacked, *left, *right)
-        return Term(product(a, b).reshape(tuple([lengths[each] for each in labels])), labels)
+        return Term(product(a, b).reshape(tuple([lengths[label] for label in labels])), labels)
     order_of_all = (*stacked, *left, *right, *inner)
-    found = apply("multiply", aligned(one, order_of_all), aligned(other, order_of_all))
-    return summed(Term(found, order_of_all), kept)
+    products = apply("multiply", aligned(one, order_of_all), aligned(other, order_of_all))
+    return summed(Term(products, order_of_all), kept)
 
 
 def _is_product(
     inner: Sequence[Label], left: Sequence[Label], right: Sequence[Label], lengths: dict[Label, int]
 ) -> bool:
     """True for a product of matrices; products with vectors are as fast as sums of elementwise products."""
-    rows, columns = (math.prod([lengths[each] for each in labels]) for labels in (left, right))
+    rows, columns = (math.prod([lengths[label] for label in labels]) for labels in (left, right))
     return bool(inner) and rows > 1 and columns > 1
 
 

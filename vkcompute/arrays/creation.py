@@ -61,10 +61,10 @@ def order_name(order: str | None) -> str:
     Raises:
         ValueError: it is none of "C", "F", "K" and "A".
     """
-    found = "K" if order is None else str(order).upper()
-    if found not in ("C", "F", "K", "A"):
+    name = "K" if order is None else str(order).upper()
+    if name not in ("C", "F", "K", "A"):
         raise ValueError(f'order is "C", "F", "K", "A" or None; got {order!r}')
-    return found
+    return name
 
 
 def in_order(x: Array, order: str | None) -> Array:
@@ -107,10 +107,10 @@ def asarray(
     """
     copy = copy if copy is None else bool(copy)
     if order is not None:
-        found = asarray(a, dtype, device=device, copy=copy, like=like)
-        if copy is False and in_order(found, order) is not found:
+        result = asarray(a, dtype, device=device, copy=copy, like=like)
+        if copy is False and in_order(result, order) is not result:
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
-        return in_order(found, order)
+        return in_order(result, order)
     if type(a) is Array:
         runtime = runtime_of(a) if device is None else on(device)
         same = runtime is a.runtime and (dtype is None or np.dtype(dtype) == a.dtype)
@@ -125,8 +125,8 @@ def asarray(
         raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
     runtime = on(device, like)
     a = imported(a)
-    if isinstance(a, (list, tuple)) and any(type(each) is Array for each in a):
-        a = [each.numpy() if type(each) is Array else each for each in a]
+    if isinstance(a, (list, tuple)) and any(type(element) is Array for element in a):
+        a = [element.numpy() if type(element) is Array else element for element in a]
     if dtype is None and not _has_dtype(a):
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
         dtype = defaults.get(np.asarray(a).dtype.kind)
@@ -153,7 +153,7 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
     """
     dtype = None
     if isinstance(data, (float, complex, list, tuple)) and not _has_dtype(data):
-        floats = [part_of(each.dtype) for each in others if np.dtype(getattr(each, "dtype", bool)).kind in "fc"]
+        floats = [part_of(other.dtype) for other in others if np.dtype(getattr(other, "dtype", bool)).kind in "fc"]
         precise, host = reduce(np.promote_types, floats, default_float()), np.asarray(data)
         dtype = {"f": precise, "c": complex_of(precise)}.get(host.dtype.kind)
         if floats and host.dtype.kind == "i" and "shaderFloat64" not in on(device).device.features:
@@ -184,8 +184,8 @@ def array(
     ndmin: int = 0, device: Any = None, like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a new array with the data, and at least `ndmin` axes, the first of length 1; see `asarray`."""
-    found = asarray(data, dtype, order, device=device, copy=copy, like=like)
-    return found if found.ndim >= ndmin else found[(None,) * (ndmin - found.ndim)]
+    result = asarray(data, dtype, order, device=device, copy=copy, like=like)
+    return result if result.ndim >= ndmin else result[(None,) * (ndmin - result.ndim)]
 
 
 def astype(
@@ -248,9 +248,9 @@ def full(
         values = asarray(fill_value, dtype, device=device, like=like)
         return in_order(values.broadcast_to(shape).copy(), order)
     runtime = on(device, like)
-    found = _of_value(runtime, fill_value, dtype)
-    value = np.full((), fill_value, found)[()]  # raises for an int out of range
-    return _shaped(lambda shape: runtime.full(shape, value, found), shape, order)
+    result_dtype = _of_value(runtime, fill_value, dtype)
+    value = np.full((), fill_value, result_dtype)[()]  # raises for an int out of range
+    return _shaped(lambda shape: runtime.full(shape, value, result_dtype), shape, order)
 
 
 def _shape(x: Array, shape: Shape | None) -> Shape:
@@ -300,13 +300,13 @@ def arange(
     """Returns evenly spaced numbers from `start`, or 0, up to `stop`, which is not among them."""
     runtime = on(device, like)
     first, last = (0, start) if stop is None else (start, stop)
-    if any(isinstance(each, (complex, np.complexfloating)) for each in (first, last, step)):
+    if any(isinstance(number, (complex, np.complexfloating)) for number in (first, last, step)):
         raise TypeError(f"arange takes real numbers; got {first}, {last} and {step}; compute with them afterwards")
-    whole = all(isinstance(each, (int, np.integer)) for each in (first, last, step))
-    found = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
-    if found.kind in "fc":  # the numbers are computed in float64, and rounded
-        return runtime.array(np.arange(first, last, step).astype(found))
-    whole_numbers: Any = np.arange(*[first, last, step], dtype=found)
+    whole = all(isinstance(number, (int, np.integer)) for number in (first, last, step))
+    result_dtype = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
+    if result_dtype.kind in "fc":  # the numbers are computed in float64, and rounded
+        return runtime.array(np.arange(first, last, step).astype(result_dtype))
+    whole_numbers: Any = np.arange(*[first, last, step], dtype=result_dtype)
     return runtime.array(whole_numbers)
 
 
@@ -325,33 +325,33 @@ def linspace(
     """
     if type(start) is Array or type(stop) is Array:
         runtime = runtime_of(start if type(start) is Array else stop)
-        start, stop = (each if np.isscalar(each) else beside(each, [start, stop], runtime) for each in (start, stop))
-        found = _between(start, stop, np.linspace(0, 1, num, endpoint), dtype, axis)
+        start, stop = (end if np.isscalar(end) else beside(end, [start, stop], runtime) for end in (start, stop))
+        numbers = _between(start, stop, np.linspace(0, 1, num, endpoint), dtype, axis)
         n_steps = num - endpoint
         if not retstep:
-            return found
-        return found, apply("divide", apply("subtract", stop, start), n_steps if n_steps > 0 else math.nan)
+            return numbers
+        return numbers, apply("divide", apply("subtract", stop, start), n_steps if n_steps > 0 else math.nan)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     kind = complex_of(default_float()) if dtype is None and is_complex else _float(dtype)
-    start, stop = (float(each) if type(each) is int else each for each in (start, stop))  # also ints above 64 bits
+    start, stop = (float(end) if type(end) is int else end for end in (start, stop))  # also ints above 64 bits
     host, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=kind, axis=axis)
-    found = on(device).array(host)
-    return (found, step) if retstep else found
+    numbers = on(device).array(host)
+    return (numbers, step) if retstep else numbers
 
 
 def _between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.DTypeLike | None, axis: int) -> Array:
     """Returns the numbers at steps from 0 to 1 of the way, along a new axis."""
     way = apply("subtract", stop, start)
     inexact, at = floating(way.dtype), axis_of("linspace", way.ndim + 1, axis)
-    start, stop = [_astype(each, inexact) if type(each) is Array else each for each in (start, stop)]
-    lengths = [steps.size if each == at else 1 for each in range(way.ndim + 1)]
+    start, stop = [_astype(end, inexact) if type(end) is Array else end for end in (start, stop)]
+    lengths = [steps.size if k == at else 1 for k in range(way.ndim + 1)]
     here = way.runtime.array(steps.astype(part_of(inexact)).reshape(lengths))  # type: ignore[attr-defined]
-    start, stop = [_with_axis(each, way.shape, at) if type(each) is Array else each for each in (start, stop)]
+    start, stop = [_with_axis(end, way.shape, at) if type(end) is Array else end for end in (start, stop)]
     rest = apply("multiply", apply("subtract", 1, here), start)
-    found = apply("add", rest, apply("multiply", here, stop))
+    numbers = apply("add", rest, apply("multiply", here, stop))
     if dtype is None:
-        return found
-    return _astype(apply("floor", found) if np.dtype(dtype).kind in "iu" else found, dtype)
+        return numbers
+    return _astype(apply("floor", numbers) if np.dtype(dtype).kind in "iu" else numbers, dtype)
 
 
 def _with_axis(x: Array, shape: tuple[int, ...], axis: int) -> Array:
@@ -408,12 +408,12 @@ def meshgrid(*arrays: Array, copy: bool = True, sparse: bool = False, indexing: 
     n, swap = len(arrays), indexing == "xy" and len(arrays) > 1
     order = [1, 0, *range(2, n)] if swap else list(range(n))
     shape = tuple([arrays[at].size for at in order])
-    flat = [each if each.contiguous else each.copy() for each in arrays]
-    found = [
-        each.reshape(tuple([-1 if order[at] == which else 1 for at in range(n)])) for which, each in enumerate(flat)
+    flat = [array if array.contiguous else array.copy() for array in arrays]
+    coordinates = [
+        array.reshape(tuple([-1 if order[at] == which else 1 for at in range(n)])) for which, array in enumerate(flat)
     ]
-    views = found if sparse else [each.broadcast_to(shape) for each in found]
-    return tuple([each.copy() for each in views] if copy else views)
+    views = coordinates if sparse else [array.broadcast_to(shape) for array in coordinates]
+    return tuple([view.copy() for view in views] if copy else views)
 
 
 def copy(a: Array | Sequence[Any], order: str | None = None) -> Array:

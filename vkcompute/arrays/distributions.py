@@ -147,16 +147,16 @@ def gamma_variate(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
         x, _, _, _ = words(low, high, stream, key0, key1, i, tag)
         boost = max(open_logarithm(x) / shape, np.float32(-_TAIL)) if shape > 0 else np.float32(-_TAIL)
     c = np.float32(1) / (np.float32(3) * np.sqrt(d))
-    attempt, found = 2, np.float32(-1)
-    while found < 0:
+    attempt, variate = 2, np.float32(-1)
+    while variate < 0:
         x, y, z, _ = words(low, high, stream, key0, key1, i, attempt + tag)
         attempt += 2
         normal = radius(x) * np.cos(angle(y))
         v = np.float32(1) + c * normal
         v = v * v * v
         if v > 0 and open_logarithm(z) < np.float32(0.5) * normal * normal + d * (np.float32(1) - v + np.log(v)):
-            found = d * v
-    return found, boost
+            variate = d * v
+    return variate, boost
 
 
 def _flushed(x: Any) -> Any:
@@ -191,18 +191,18 @@ def deviance(x: Any, mean: Any, difference: Any) -> Any:
 
     C. Loader: Fast and accurate computation of binomial probabilities. 2000, section 3.
     """
-    found = mean
+    result = mean
     if x > 0:
         v = difference / (x + mean)
         if abs(v) < np.float32(0.1):
             square, power = v * v, np.float32(2) * x * v
-            found = difference * v
+            result = difference * v
             for j in range(1, 5):
                 power *= square
-                found += power / np.float32(2 * j + 1)
+                result += power / np.float32(2 * j + 1)
         else:
-            found = x * np.log(x / mean) - difference
-    return found
+            result = x * np.log(x / mean) - difference
+    return result
 
 
 def stirling(x: Any) -> Any:
@@ -236,17 +236,17 @@ def large_poisson(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
     a = np.float32(-0.059) + np.float32(0.02483) * b
     scale = np.float32(1.1239) + np.float32(1.1328) / (b - np.float32(3.4))
     inside = np.float32(0.9277) - np.float32(3.6224) / (b - np.float32(2))
-    attempt, found, done = 0, np.float32(0), False
+    attempt, offset, done = 0, np.float32(0), False
     while not done:
         x, y, _, _ = words(low, high, stream, key0, key1, i, attempt)
         attempt += 1
         u, v = centred(x), fractions(y)
         us = np.float32(0.5) - abs(u)
-        found = np.floor((np.float32(2) * a / us + b) * u + fraction + np.float32(0.43))
+        offset = np.floor((np.float32(2) * a / us + b) * u + fraction + np.float32(0.43))
         if us >= np.float32(0.07) and v <= inside:
             done = True
         else:
-            k, difference = found - fraction + mean, found - fraction
+            k, difference = offset - fraction + mean, offset - fraction
             if k > np.float32(-0.5) and (us >= np.float32(0.013) or v <= us):
                 bound = -mean
                 if k > np.float32(0.5):
@@ -257,7 +257,7 @@ def large_poisson(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any
                         - np.float32(0.5) * np.log(np.float32(2 * math.pi) * whole)
                     )
                 done = open_logarithm(y) + np.log(scale / (a / (us * us) + b)) <= bound
-    return found
+    return offset
 
 
 def fill_poisson(
@@ -272,8 +272,8 @@ def fill_poisson(
         elif mean < 10:
             out[i] = small_poisson(low, high, stream, key0, key1, i, mean)
         else:
-            found = large_poisson(low, high, stream, key0, key1, i, mean, fractional[i])
-            out[i] = wholes[i] + np.int32(found)
+            offset = large_poisson(low, high, stream, key0, key1, i, mean, fractional[i])
+            out[i] = wholes[i] + np.int32(offset)
 
 
 def small_binomial(low: Any, high: Any, stream: Any, key0: Any, key1: Any, i: Any, n: Any, p: Any) -> Any:
@@ -311,35 +311,35 @@ def large_binomial(
     inside = np.float32(0.92) - np.float32(4.2) / b
     alpha = (np.float32(2.83) + np.float32(5.1) / b) * deviation
     top = binomial_logarithm(n, mean, n * q, mode, beyond)
-    attempt, found, done = 0, np.float32(0), False
+    attempt, offset, done = 0, np.float32(0), False
     while not done:
         x, y, _, _ = words(low, high, stream, key0, key1, i, attempt)
         attempt += 1
         u, v = centred(x), fractions(y)
         us = np.float32(0.5) - abs(u)
-        found = np.floor((np.float32(2) * a / us + b) * u + np.float32(0.5) - beyond)
-        k = mode + found
+        offset = np.floor((np.float32(2) * a / us + b) * u + np.float32(0.5) - beyond)
+        k = mode + offset
         if us >= np.float32(0.07) and v <= inside:
             done = True
         elif k > np.float32(-0.5) and k < n + np.float32(0.5):
-            bound = binomial_logarithm(n, mean, n * q, k, found + beyond) - top
+            bound = binomial_logarithm(n, mean, n * q, k, offset + beyond) - top
             done = open_logarithm(y) + np.log(alpha / (a / (us * us) + b)) <= bound
-    return found
+    return offset
 
 
 def binomial_logarithm(n: Any, mean: Any, other: Any, k: Any, difference: Any) -> Any:
     """Returns the logarithm of a binomial probability, up to a constant of `n`; `other` is n less the mean."""
     rest = n - k
-    found = -deviance(k, mean, difference) - deviance(rest, other, -difference)
+    logarithm = -deviance(k, mean, difference) - deviance(rest, other, -difference)
     if k > 0:
-        found -= stirling(k) + np.float32(0.5) * np.log(k)
+        logarithm -= stirling(k) + np.float32(0.5) * np.log(k)
     else:
-        found += np.float32(0.5 * math.log(2 * math.pi))
+        logarithm += np.float32(0.5 * math.log(2 * math.pi))
     if rest > 0:
-        found -= stirling(rest) + np.float32(0.5) * np.log(rest)
+        logarithm -= stirling(rest) + np.float32(0.5) * np.log(rest)
     else:
-        found += np.float32(0.5 * math.log(2 * math.pi))
-    return found
+        logarithm += np.float32(0.5 * math.log(2 * math.pi))
+    return logarithm
 
 
 def fill_binomial(
@@ -349,13 +349,13 @@ def fill_binomial(
     """Fills with binomial variates, for probabilities of at most 0.5: failures where `signs` are negative."""
     i = global_id(0)
     if i < out.size:
-        n, found = np.float32(trials[i]), trials[i] - trials[i]
+        n, successes = np.float32(trials[i]), trials[i] - trials[i]
         if n * p[i] >= 10:
             mode = np.float32(modes[i])
-            found = modes[i] + np.int32(large_binomial(low, high, stream, key0, key1, i, n, p[i], mode, beyond[i]))
+            successes = modes[i] + np.int32(large_binomial(low, high, stream, key0, key1, i, n, p[i], mode, beyond[i]))
         elif p[i] > 0:
-            found += small_binomial(low, high, stream, key0, key1, i, n, p[i])
-        out[i] = trials[i] - found if signs[i] < 0 else found
+            successes += small_binomial(low, high, stream, key0, key1, i, n, p[i])
+        out[i] = trials[i] - successes if signs[i] < 0 else successes
 
 
 def fill_choice(out: Any, low: Any, high: Any, stream: Any, key0: Any, key1: Any, sums: Any, last: Any) -> None:
@@ -393,8 +393,8 @@ def fill_permutation(
         out[i] = at
 
 
-def gather(out: Any, x: Any, places: Any) -> None:
-    """Copies the rows of a matrix at these places."""
+def gather(out: Any, x: Any, indices: Any) -> None:
+    """Copies the rows of a matrix at these indices."""
     column, row = global_id(0), global_id(1)
     if row < out.shape[0] and column < out.shape[1]:
-        out[row, column] = x[places[row], column]
+        out[row, column] = x[indices[row], column]

@@ -32,28 +32,28 @@ Rule = Callable[[str, Context, Sequence[Any]], Types]
 
 def _numbers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The common dtype; bools are no numbers."""
-    found = common(context, kinds)
-    if found.kind == "b":
+    dtype = common(context, kinds)
+    if dtype.kind == "b":
         raise TypeError(f"{name} takes numbers; got bools; use logical_xor, logical_not or where, or .astype()")
-    return Types(name, found, found)
+    return Types(name, dtype, dtype)
 
 
 def _counted(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The common dtype; bools count as ints."""
-    found = common(context, kinds)
-    found = default_int(context) if found.kind == "b" else found
-    return Types(name, found, found)
+    dtype = common(context, kinds)
+    dtype = default_int(context) if dtype.kind == "b" else dtype
+    return Types(name, dtype, dtype)
 
 
 def _same(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = common(context, kinds)
-    return Types(name, found, found)
+    dtype = common(context, kinds)
+    return Types(name, dtype, dtype)
 
 
 def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The dtype itself; integers and bools are whole."""
-    found = common(context, kinds)
-    return Types(name if found.kind in "fc" else "astype", found, found)
+    dtype = common(context, kinds)
+    return Types(name if dtype.kind in "fc" else "astype", dtype, dtype)
 
 
 def _nearest(name: str, context: Context, kinds: Sequence[Any]) -> Types:
@@ -63,32 +63,32 @@ def _nearest(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 def _magnitude(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """As NumPy's fabs, which has floats of integers and bools, and takes no complex numbers."""
-    found = floating(common(context, kinds))
-    return Types(name if found.kind == "c" else "absolute", found, found)
+    dtype = floating(common(context, kinds))
+    return Types(name if dtype.kind == "c" else "absolute", dtype, dtype)
 
 
 def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The dtype itself, as in NumPy: of integers, 1 / x is rounded towards 0."""
-    found = common(context, kinds)
-    return Types(name, found, found) if found.kind in "iu" else _float(name, context, kinds)
+    dtype = common(context, kinds)
+    return Types(name, dtype, dtype) if dtype.kind in "iu" else _float(name, context, kinds)
 
 
 def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = floating(common(context, kinds))
-    return Types(name, found, found)
+    dtype = floating(common(context, kinds))
+    return Types(name, dtype, dtype)
 
 
 def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = common(context, kinds)
-    return Types("astype" if found.kind in "bu" else name, found, part_of(found))
+    dtype = common(context, kinds)
+    return Types("astype" if dtype.kind in "bu" else name, dtype, part_of(dtype))
 
 
 def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """A bool; integers are compared by value, others in their common dtype."""
-    found = common(context, kinds, exact=True)
-    typed = [each for each in kinds if isinstance(each, np.dtype)]
-    by_value = all(each.kind in "iu" for each in typed) and float not in kinds
-    return Types(name, None if by_value and len(typed) == len(kinds) else found, BOOL)
+    dtype = common(context, kinds, exact=True)
+    typed = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    by_value = all(given.kind in "iu" for given in typed) and float not in kinds
+    return Types(name, None if by_value and len(typed) == len(kinds) else dtype, BOOL)
 
 
 def _tested(name: str, context: Context, kinds: Sequence[Any]) -> Types:
@@ -96,17 +96,17 @@ def _tested(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _bits(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = common(context, kinds)
-    if found.kind not in "biu":
-        raise TypeError(f"{name} takes integers and bools; got {found}; convert with .astype()")
-    return Types(name, found, found)
+    dtype = common(context, kinds)
+    if dtype.kind not in "biu":
+        raise TypeError(f"{name} takes integers and bools; got {dtype}; convert with .astype()")
+    return Types(name, dtype, dtype)
 
 
 def _integers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = _bits(name, context, kinds).result
-    if found.kind == "b":
+    dtype = _bits(name, context, kinds).result
+    if dtype.kind == "b":
         raise TypeError(f"{name} takes integers; got bools; convert with .astype()")
-    return Types(name, found, found)
+    return Types(name, dtype, dtype)
 
 
 def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
@@ -114,14 +114,14 @@ def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    found = complex_of(floating(common(context, kinds)))
-    return Types(name, found, part_of(found))
+    dtype = complex_of(floating(common(context, kinds)))
+    return Types(name, dtype, part_of(dtype))
 
 
 def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """The dtype itself; bools count as ints, as in NumPy."""
-    found = _counted(name, context, kinds).result
-    return Types(name if found.kind == "c" else "astype", found, found)
+    dtype = _counted(name, context, kinds).result
+    return Types(name if dtype.kind == "c" else "astype", dtype, dtype)
 
 
 def _positive(name: str, context: Context, kinds: Sequence[Any]) -> Types:

@@ -44,8 +44,8 @@ def einsum(
     """
     inputs, output, arrays = _parsed(operands)
     arrays = on_device("einsum", arrays)
-    runtime = next(each.runtime for each in arrays if type(each) is Array)
-    arrays = [each if type(each) is Array else beside(each, arrays, runtime) for each in arrays]
+    runtime = next(array.runtime for array in arrays if type(array) is Array)
+    arrays = [array if type(array) is Array else beside(array, arrays, runtime) for array in arrays]
     common = taken("einsum", *arrays)
     terms = [_axes(labels, x.ndim, at) for at, (labels, x) in enumerate(zip(inputs, arrays, strict=True))]
     result = _result(terms, output)
@@ -60,12 +60,12 @@ def einsum(
     given = list(zip(arrays, terms, strict=True))
     for pair in _order(arrays, terms, result, optimize):
         chosen = [given[at] for at in pair]
-        given = [each for at, each in enumerate(given) if at not in pair]
+        given = [term for at, term in enumerate(given) if at not in pair]
         kept = {*result, *[label for _, labels in given for label in labels]}
-        labels = tuple([each for each in dict.fromkeys(_labels_of(chosen)) if each in kept])
+        labels = tuple([label for label in dict.fromkeys(_labels_of(chosen)) if label in kept])
         given.append((total(chosen, labels, added_in), labels))
-    found = total(given, result, added_in)
-    return written(found if order in ("K", "C") else in_order(found, order), out)
+    sums = total(given, result, added_in)
+    return written(sums if order in ("K", "C") else in_order(sums, order), out)
 
 
 def _diagonal(x: Array, labels: _Labels, result: _Labels) -> Array:
@@ -73,7 +73,7 @@ def _diagonal(x: Array, labels: _Labels, result: _Labels) -> Array:
     lengths, strides = dict(zip(labels, x.shape, strict=True)), dict.fromkeys(labels, 0)
     for label, step in zip(labels, x.strides, strict=True):
         strides[label] += step
-    return strided(x, [lengths[each] for each in result], [strides[each] for each in result])
+    return strided(x, [lengths[label] for label in result], [strides[label] for label in result])
 
 
 def _labels_of(terms: Sequence[tuple[Array, _Labels]]) -> list[Any]:
@@ -89,7 +89,7 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[list[Any]], list[Any] | None,
     if not n:
         raise ValueError("einsum takes subscripts and arrays, or arrays with lists of labels; got neither")
     output = _labels(operands[-1]) if len(operands) % 2 else None
-    return [_labels(each) for each in operands[1 : 2 * n : 2]], output, list(operands[0 : 2 * n : 2])
+    return [_labels(labels) for labels in operands[1 : 2 * n : 2]], output, list(operands[0 : 2 * n : 2])
 
 
 def _labels(given: Any) -> list[Any]:
@@ -98,31 +98,31 @@ def _labels(given: Any) -> list[Any]:
 
 def _parsed_text(text: str, arrays: list[Array]) -> tuple[list[list[Any]], list[Any] | None, list[Array]]:
     left, arrow, right = text.replace(" ", "").partition("->")
-    inputs = [_letters(each, text) for each in left.split(",")]
+    inputs = [_letters(term, text) for term in left.split(",")]
     if len(inputs) != len(arrays):
         raise ValueError(f"einsum: {text!r} has the labels of {len(inputs)} arrays; got {len(arrays)} arrays")
     return inputs, _letters(right, text) if arrow else None, arrays
 
 
 def _letters(term: str, text: str) -> list[Any]:
-    found = [Ellipsis if each == "." else each for each in term.replace("...", ".")]
-    if any(each is not Ellipsis and not each.isalpha() for each in found) or term.count(".") not in (0, 3):
+    labels = [Ellipsis if letter == "." else letter for letter in term.replace("...", ".")]
+    if any(label is not Ellipsis and not label.isalpha() for label in labels) or term.count(".") not in (0, 3):
         raise ValueError(f"einsum: labels are letters, and one '...' per array; got {term!r} in {text!r}")
-    return found
+    return labels
 
 
 def _axes(labels: list[Any], ndim: int, at: int) -> _Labels:
     """Returns a label per axis: those of "..." are tuples that count from the last."""
     n = ndim - len(labels) + labels.count(Ellipsis)
     if n < 0 or (n and Ellipsis not in labels) or labels.count(Ellipsis) > 1:
-        named = len([each for each in labels if each is not Ellipsis])
+        named = len([label for label in labels if label is not Ellipsis])
         raise ValueError(f"einsum: array {at} has {ndim} axes, and {named} labels; '...' is for further axes")
     return _expanded(labels, n)
 
 
 def _expanded(labels: list[Any], n: int) -> _Labels:
     more = [("...", k) for k in range(-n, 0)]
-    return tuple([each for label in labels for each in (more if label is Ellipsis else [label])])
+    return tuple([axis_label for label in labels for axis_label in (more if label is Ellipsis else [label])])
 
 
 def _result(terms: Sequence[_Labels], output: list[Any] | None) -> _Labels:
@@ -131,13 +131,13 @@ def _result(terms: Sequence[_Labels], output: list[Any] | None) -> _Labels:
     more = sorted([label for label in counts if isinstance(label, tuple)])
     if output is None:
         return (*more, *sorted([label for label, n in counts.items() if n == 1 and not isinstance(label, tuple)]))
-    found = _expanded(output, len(more)) if Ellipsis in output else tuple(output)
-    unknown = [label for label in found if label not in counts]
-    if unknown or len(set(found)) < len(found):
+    labels = _expanded(output, len(more)) if Ellipsis in output else tuple(output)
+    unknown = [label for label in labels if label not in counts]
+    if unknown or len(set(labels)) < len(labels):
         raise ValueError(f"einsum: labels of the result occur in it once, and in an array; got {output}")
     if more and Ellipsis not in output:
         raise ValueError("einsum: the result has a '...' where an array has axes for it; sum over named axes")
-    return found
+    return labels
 
 
 def _check_lengths(terms: Sequence[_Labels], arrays: Sequence[Array]) -> None:
@@ -157,9 +157,9 @@ def _order(arrays: Sequence[Array], terms: Sequence[_Labels], result: _Labels, o
     """Returns which terms are multiplied, one group after the other; results are added at the end."""
     if len(arrays) < 3 or optimize is False:
         return []
-    numbers = {label: at for at, label in enumerate(dict.fromkeys([each for term in terms for each in term]))}
+    numbers = {label: at for at, label in enumerate(dict.fromkeys([label for term in terms for label in term]))}
     given: list[Any] = []
     for x, labels in zip(arrays, terms, strict=True):
-        given += [np.broadcast_to(np.float32(0), x.shape), [numbers[each] for each in labels]]
-    path = np.einsum_path(*given, [numbers[each] for each in result], optimize=optimize)[0]
-    return [tuple(each) for each in path[1:]]
+        given += [np.broadcast_to(np.float32(0), x.shape), [numbers[label] for label in labels]]
+    path = np.einsum_path(*given, [numbers[label] for label in result], optimize=optimize)[0]
+    return [tuple(group) for group in path[1:]]

@@ -173,12 +173,12 @@ def _mirror(x: Any, out: Any, n_items: int, n: int, n_given: int) -> None:
 
 def _factors(n: int) -> list[int]:
     """Returns factors among the radices whose product is the largest that divides `n`."""
-    found = []
+    factors = []
     for radix in _RADICES:
         while n % radix == 0:
-            found.append(radix)
+            factors.append(radix)
             n //= radix
-    return found
+    return factors
 
 
 def fft(x: Array, axis: int = -1, *, inverse: bool = False, scale: float = 1.0) -> Array:
@@ -229,8 +229,8 @@ def _roots_of(x: Array, n: int) -> Array:
 
 def _by_factors(x: Array, out: Array, n: int, factors: list[int], roots: Array, *, inverse: bool, scale: float) -> None:
     n_left, stride = n, 1
-    for place, radix in enumerate(factors):
-        is_last = place == len(factors) - 1
+    for k, radix in enumerate(factors):
+        is_last = k == len(factors) - 1
         target = out if is_last else temporary(x.runtime, x.size, x.dtype)
         n_items = x.size // 2 // radix
         sizes = n_items, n, n_left, stride, -1 if inverse else 1, float(scale) if is_last else 1.0

@@ -41,13 +41,13 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 def savez(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's .npz format, named by the keywords, or arr_0, arr_1, …"""
-    arrays, by_name = [*map(_host, args)], {name: _host(each) for name, each in named.items()}
+    arrays, by_name = [*map(_host, args)], {name: _host(array) for name, array in named.items()}
     _write(file, ".npz", lambda out: np.savez(out, *arrays, **by_name))
 
 
 def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's compressed .npz format; see `savez`."""
-    arrays, by_name = [*map(_host, args)], {name: _host(each) for name, each in named.items()}
+    arrays, by_name = [*map(_host, args)], {name: _host(array) for name, array in named.items()}
     _write(file, ".npz", lambda out: np.savez_compressed(out, *arrays, **by_name))
 
 
@@ -85,11 +85,11 @@ def load(file: Any, mmap_mode: str | None = None, *, device: Any = None) -> Any:
         raise ValueError(
             f'mmap_mode is "r", "c" or None: a device array is a copy, and not written to the file; got {mmap_mode!r}'
         )
-    found: Any = np.load(file, mmap_mode, allow_pickle=False)  # type: ignore[arg-type]
-    if isinstance(found, np.ndarray):
-        return asarray(found, device=device)
-    with found:
-        return Arrays({name: asarray(found[name], device=device) for name in found.files})
+    loaded: Any = np.load(file, mmap_mode, allow_pickle=False)  # type: ignore[arg-type]
+    if isinstance(loaded, np.ndarray):
+        return asarray(loaded, device=device)
+    with loaded:
+        return Arrays({name: asarray(loaded[name], device=device) for name in loaded.files})
 
 
 def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803

@@ -38,18 +38,18 @@ def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_co
         above, below = np.uint32(0), np.uint32(0)
         for k in range(_EACH):
             j = min(i + k * n_threads, n_items - 1)
-            found = indices[j]
+            index = indices[j]
             if mode == 1:
-                found = found % n
+                index = index % n
             elif mode == 2:
-                found = min(max(found, 0), n - 1)
-            above = max(above, np.uint32(min(found - (n - 1), _MOST) if found >= n else 0))
-            below = max(below, np.uint32(min(-n - found, _MOST) if found < -n else 0))
-            place = np.int32(found + n if found < 0 else found)
-            is_right = -n <= found < n
+                index = min(max(index, 0), n - 1)
+            above = max(above, np.uint32(min(index - (n - 1), _MOST) if index >= n else 0))
+            below = max(below, np.uint32(min(-n - index, _MOST) if index < -n else 0))
+            position = np.int32(index + n if index < 0 else index)
+            is_right = -n <= index < n
             if i + k * n_threads < n_items:
                 before = at[j] if is_combined == 1 else 0
-                at[j] = before * n + place if is_right and before >= 0 else -1
+                at[j] = before * n + position if is_right and before >= 0 else -1
         if above > 0:
             atomic.max(faults, 0, above)
         if below > 0:
@@ -61,17 +61,17 @@ def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_
     """As for signed indices."""
     i = global_id(0)
     if i < n_items:
-        found = indices[i]
+        index = indices[i]
         limit = np.uint32(n)
         if mode == 1:
-            found = found % limit
-        elif mode == 2 and found >= limit:
-            found = limit - np.uint32(1)
-        if found >= limit:
-            atomic.max(faults, 0, np.uint32(min(found - limit, np.uint32(_MOST - 1))) + np.uint32(1))
+            index = index % limit
+        elif mode == 2 and index >= limit:
+            index = limit - np.uint32(1)
+        if index >= limit:
+            atomic.max(faults, 0, np.uint32(min(index - limit, np.uint32(_MOST - 1))) + np.uint32(1))
             at[i] = -1
         elif is_combined == 0 or at[i] >= 0:
-            at[i] = is_combined * at[i] * n + np.int32(found)
+            at[i] = is_combined * at[i] * n + np.int32(index)
 
 
 def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: Array | None = None) -> Array:
@@ -100,7 +100,7 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
     if indices.dtype.kind == "i" and indices.dtype.itemsize < 4:  # which need not hold the length of the axis
         indices = converted(indices, np.int32)
     chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
-    found = temporary(indices.runtime, indices.size, np.int32) if before is None else before
+    result = temporary(indices.runtime, indices.size, np.int32) if before is None else before
     indices = flat(indices)
 
     def read(words: Words) -> Exception | None:
@@ -112,11 +112,11 @@ def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: 
     def run(faults: Array) -> Any:
         n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size
         is_combined = int(before is not None)
-        return launch(chosen, n_items, indices, found, faults, indices.size, n, is_combined, _MODES[mode])
+        return launch(chosen, n_items, indices, result, faults, indices.size, n, is_combined, _MODES[mode])
 
     if indices.size:
         expect(runtime_of(indices), _FAULT_WORDS, read, run)
-    return found
+    return result
 
 
 @kernel
@@ -187,9 +187,9 @@ def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
     """Returns indices along an axis as indices of the flattened array of this shape, which has the other lengths."""
     lines = lines_along(shape, axis)
     at = wrapped(indices, lines.n, axis)
-    found = temporary(at.runtime, at.size, np.int32)
-    launch(_along, at.size, at, found, at.size, lines.n, indices.shape[axis], lines.n_columns)
-    return found
+    positions = temporary(at.runtime, at.size, np.int32)
+    launch(_along, at.size, at, positions, at.size, lines.n, indices.shape[axis], lines.n_columns)
+    return positions
 
 
 def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
@@ -202,9 +202,9 @@ def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
     axis = axis_of("take_along_axis", x.ndim, axis)
     if indices.ndim != x.ndim:
         raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
-    others = [[1 if at == axis else n for at, n in enumerate(each.shape)] for each in (x, indices)]
+    others = [[1 if at == axis else n for at, n in enumerate(array.shape)] for array in (x, indices)]
     common = np.broadcast_shapes(*map(tuple, others))
-    shapes = [(*common[:axis], each.shape[axis], *common[axis + 1 :]) for each in (x, indices)]
+    shapes = [(*common[:axis], array.shape[axis], *common[axis + 1 :]) for array in (x, indices)]
     out = empty_result(x.runtime, shapes[1], x.dtype)
     at = positions_along(shapes[0], indices.broadcast_to(shapes[1]), axis)
     return gather(contiguous(x.broadcast_to(shapes[0])), at, Lines(1, prod(shapes[0]), 1), out)

@@ -26,10 +26,10 @@ class _Grid:
         self._made: Any = np.ogrid if sparse else np.mgrid
 
     def __getitem__(self, key: Any) -> Array | tuple[Array, ...]:
-        found = self._made[key]
-        is_float = (found[0] if isinstance(found, tuple) else found).dtype.kind == "f"
+        grid = self._made[key]
+        is_float = (grid[0] if isinstance(grid, tuple) else grid).dtype.kind == "f"
         dtype = default_float() if is_float else None
-        return tuple([asarray(each, dtype) for each in found]) if isinstance(found, tuple) else asarray(found, dtype)
+        return tuple([asarray(axis, dtype) for axis in grid]) if isinstance(grid, tuple) else asarray(grid, dtype)
 
 
 class _Joined:
@@ -44,11 +44,11 @@ class _Joined:
 
     def __getitem__(self, key: Any) -> Array:
         given = key if isinstance(key, tuple) else (key,)
-        arrays = [each for each in given if type(each) is Array]
+        arrays = [entry for entry in given if type(entry) is Array]
         runtime = runtime_of(arrays[0]) if arrays else current_runtime()
-        items = [_part(each, runtime) for each in given]
-        dtype = common(runtime, [kind_of(each) for each in items])
-        parts = [each if type(each) is Array else asarray([each], dtype, device=runtime) for each in items]
+        items = [_part(entry, runtime) for entry in given]
+        dtype = common(runtime, [kind_of(entry) for entry in items])
+        parts = [entry if type(entry) is Array else asarray([entry], dtype, device=runtime) for entry in items]
         return column_stack(parts) if self._columns else concat(parts)
 
     def __len__(self) -> int:
@@ -73,8 +73,8 @@ def _part(item: Any, runtime: Runtime) -> Any:
         return arange(start, stop, step, device=runtime)
     if type(item) in NUMBERS:
         return item
-    found = asarray(item, device=runtime)
-    return found if found.ndim else found.reshape(1)
+    array = asarray(item, device=runtime)
+    return array if array.ndim else array.reshape(1)
 
 
 mgrid, ogrid = _Grid(sparse=False), _Grid(sparse=True)

@@ -23,7 +23,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
 _MOST_EQUAL = 1 << 16
-"""Bins of which the place of a value is computed; the quotient is exact to a fraction of a bin in float32."""
+"""Bins for which the index of a value is computed; the quotient is exact to a fraction of a bin in float32."""
 
 
 def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
@@ -102,7 +102,7 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
     low: Any
     high: Any
     if limits is None and x.size:
-        low, high = (each.numpy()[()] for each in (reductions.min(x), reductions.max(x)))
+        low, high = (extreme.numpy()[()] for extreme in (reductions.min(x), reductions.max(x)))
     else:
         low, high = map(float, (0.0, 1.0) if limits is None else limits)
     if not (np.isfinite(low) and np.isfinite(high)) or low > high:
@@ -136,7 +136,7 @@ def _find_equal(values: Any, edges: Any, out: Any, n_items: int, n: int) -> None
     i = global_id(0)
     if i < n_items:
         value, first, last = values[i], edges[0], edges[n]
-        found = n
+        result = n
         if first <= value and value <= last:
             start = first / 2  # differences of halves do not overflow
             at = min(int((value / 2 - start) / (last / 2 - start) * n), n - 1)
@@ -145,8 +145,8 @@ def _find_equal(values: Any, edges: Any, out: Any, n_items: int, n: int) -> None
                     at -= 1
                 elif at < n - 1 and value >= edges[at + 1]:
                     at += 1
-            found = at
-        out[i] = found
+            result = at
+        out[i] = result
 
 
 def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
@@ -158,9 +158,9 @@ def _bins(x: Array, edges: Array, *, equal: bool) -> Array:
     n = edges.size - 1
     values = x if x.dtype == edges.dtype else astype(x, promoted(x.runtime, x.dtype, edges.dtype))
     if equal and n <= _MOST_EQUAL and values.dtype == edges.dtype and edges.dtype.itemsize > 2:
-        found = temporary(x.runtime, x.shape, np.int32)
-        launch(_find_equal, x.size, flat(values), edges, found.reshape(-1), x.size, n)
-        return found
+        indices = temporary(x.runtime, x.shape, np.int32)
+        launch(_find_equal, x.size, flat(values), edges, indices.reshape(-1), x.size, n)
+        return indices
     at = apply("subtract", astype(search.searchsorted(edges, values, "right"), np.int32), np.int32(1))
     first, last = edges[:1], edges[-1:]
     at = where(apply("equal", values, last), np.int32(n - 1), at)
@@ -208,8 +208,8 @@ def histogramdd(
         bins: a number for all coordinates, or a number or edges for each.
         range: the first and the last edge of each coordinate, or None for its least and largest value.
     """
-    if isinstance(sample, (list, tuple)) and not any(type(each) is Array for each in sample):
-        sample = [asarray(each) for each in sample]
+    if isinstance(sample, (list, tuple)) and not any(type(column) is Array for column in sample):
+        sample = [asarray(column) for column in sample]
     if type(sample) is Array and sample.ndim > 2:
         raise ValueError(f"histogramdd takes a row per point; got the shape {sample.shape}")
     points = sample.reshape(-1, 1) if type(sample) is Array and sample.ndim < 2 else sample
@@ -218,10 +218,10 @@ def histogramdd(
     limits = [None] * len(columns) if range is None else list(range)
     if not len(each_bins) == len(limits) == len(columns):
         raise ValueError(f"bins and ranges are one per coordinate, of which there are {len(columns)}")
-    columns = [ravel(each) for each in columns]
-    edges = [_edges(*each) for each in zip(columns, each_bins, limits, strict=True)]
-    shape = tuple([each.size - 1 for each in edges])
-    at, n = _combined(columns, edges, [np.ndim(each) == 0 for each in each_bins])
+    columns = [ravel(column) for column in columns]
+    edges = [_edges(*args) for args in zip(columns, each_bins, limits, strict=True)]
+    shape = tuple([edge.size - 1 for edge in edges])
+    at, n = _combined(columns, edges, [np.ndim(given) == 0 for given in each_bins])
     counts = _counted(at, n, weights).reshape(shape)
     counts = counts if counts.dtype.kind == "f" else astype(counts, default_float())  # as NumPy, of several coordinates
     if density:
@@ -240,7 +240,7 @@ _range = range
 
 def _combined(columns: Sequence[Array], edges: Sequence[Array], equal: Sequence[bool]) -> tuple[Array, int]:
     """Returns the bin of each point among all, and their number, which stands for points outside."""
-    total = int(np.prod([each.size - 1 for each in edges]))
+    total = int(np.prod([edge.size - 1 for edge in edges]))
     at: Any = np.int32(0)
     outside: Any = np.bool_(False)
     for x, edge, is_equal in zip(columns, edges, equal, strict=True):

@@ -21,9 +21,9 @@ class Polynomials(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(f"numpy.polynomial.{self.__name__.rpartition('.')[2]}"), name)
-        found = _of_host(value) if isinstance(value, FunctionType) else value
-        setattr(self, name, found)
-        return found
+        attribute = _of_host(value) if isinstance(value, FunctionType) else value
+        setattr(self, name, attribute)
+        return attribute
 
     def __dir__(self) -> list[str]:
         return dir(importlib.import_module(f"numpy.polynomial.{self.__name__.rpartition('.')[2]}"))
@@ -40,9 +40,9 @@ def _of_host(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         runtimes: list[Runtime] = []
-        given = [_downloaded(each, runtimes) for each in args]
-        found = function(*given, **{key: _downloaded(each, runtimes) for key, each in named.items()})
-        return _uploaded(found, runtimes[0]) if runtimes else found
+        given = [_downloaded(arg, runtimes) for arg in args]
+        result = function(*given, **{key: _downloaded(value, runtimes) for key, value in named.items()})
+        return _uploaded(result, runtimes[0]) if runtimes else result
 
     return called
 
@@ -50,7 +50,7 @@ def _of_host(function: Callable[..., Any]) -> Callable[..., Any]:
 def _downloaded(value: Any, runtimes: list[Runtime]) -> Any:
     """Returns device arrays, also of sequences, as NumPy arrays; appends their runtimes to a list."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_downloaded(each, runtimes) for each in value])
+        return type(value)([_downloaded(element, runtimes) for element in value])
     if type(value) is not Array:
         return value
     runtimes.append(runtime_of(value))
@@ -60,7 +60,7 @@ def _downloaded(value: Any, runtimes: list[Runtime]) -> Any:
 def _uploaded(value: Any, runtime: Runtime) -> Any:
     """Returns NumPy arrays, also of sequences, as device arrays; float64 as the default float."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_uploaded(each, runtime) for each in value])
+        return type(value)([_uploaded(element, runtime) for element in value])
     if not isinstance(value, (np.ndarray, np.generic)):
         return value
     return runtime.array(np.asarray(value, default_float() if value.dtype == np.float64 else None))

@@ -114,11 +114,11 @@ def _planned(x: Array, index: Any) -> _Plan:
         view, axes = view.transpose((*axes, *others)), list(range(len(axes)))
     start, stop = axes[0], axes[-1] + 1
     lengths = view.shape[start:stop]
-    found = [part.indices for part in parts if part.indices is not None]
+    arrays = [part.indices for part in parts if part.indices is not None]
     try:
-        common = np.broadcast_shapes(*[each.shape for each in found])
+        common = np.broadcast_shapes(*[array.shape for array in arrays])
     except ValueError:
-        shapes = " ".join(str(each.shape) for each in found)
+        shapes = " ".join(str(array.shape) for array in arrays)
         raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together; got {shapes}") from None
     at = _combined(parts, lengths, common)
     lines = Lines(prod(view.shape[:start]), prod(lengths), prod(view.shape[stop:]))
@@ -141,19 +141,19 @@ def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Par
     In NumPy, an ellipsis separates them even if it stands for no axes.
     """
     gap: list[Any] = [_GAP]
-    items = [each for given in _expanded(x, index) for each in given or gap]
+    items = [entry for given in _expanded(x, index) for entry in given or gap]
     basic: list[Any] = []
     parts: list[_Part] = []
-    places: list[int] = []
+    positions: list[int] = []
     original = 0
-    for place, item in enumerate(items):
+    for position, item in enumerate(items):
         if item is _GAP:
             continue
         if item is None or isinstance(item, slice):
             basic.append(item)
             original += item is not None
             continue
-        places.append(place)
+        positions.append(position)
         if isinstance(item, bool):
             parts.append(_Part(len(basic), count_up(x.runtime, int(item)), original))
             basic.append(None)
@@ -168,7 +168,7 @@ def _split(x: Array, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[_Par
             parts.append(_Part(len(basic), item, original))
             basic.append(slice(None))
         original += 1
-    return tuple(basic), parts, places == list(range(places[0], places[-1] + 1))
+    return tuple(basic), parts, positions == list(range(positions[0], positions[-1] + 1))
 
 
 def _is_int(item: Any) -> bool:
@@ -177,19 +177,19 @@ def _is_int(item: Any) -> bool:
 
 def _expanded(x: Array, index: tuple[Any, ...]) -> list[list[Any]]:
     """Returns the items of an index: slices for an ellipsis, an array per axis of a mask, device arrays of others."""
-    found = [_item(x, part) for part in index]
-    n_axes = sum(_n_axes(part) for part in found)
+    entries = [_item(x, part) for part in index]
+    n_axes = sum(_n_axes(part) for part in entries)
     if n_axes > x.ndim:
         raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {n_axes} were indexed")
-    ellipses = [place for place, part in enumerate(found) if part is Ellipsis]
+    ellipses = [at for at, part in enumerate(entries) if part is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if not ellipses:
-        ellipses, found = [len(found)], [*found, Ellipsis]
+        ellipses, entries = [len(entries)], [*entries, Ellipsis]
     rest = [slice(None)] * (x.ndim - n_axes)
     expanded: list[list[Any]] = []
     axis = 0
-    for part in found:
+    for part in entries:
         if part is Ellipsis:
             expanded.append(rest)
             axis += len(rest)
@@ -242,8 +242,8 @@ def _checked(x: Array, host: Any, axis: int) -> Array:
     wrong = host[(host < -n) | (host >= n)]
     if wrong.size:
         raise IndexError(f"index {wrong.flat[0]} is out of bounds for axis {axis} with size {n}")
-    found: Array = x.runtime.array(host.astype(np.int32))  # type: ignore[attr-defined]
-    return found
+    indices: Array = x.runtime.array(host.astype(np.int32))  # type: ignore[attr-defined]
+    return indices
 
 
 def _of_mask(x: Array, mask: Array, axis: int) -> list[Array]:

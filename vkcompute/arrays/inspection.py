@@ -37,7 +37,7 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     if dtype is None or kind is None:
         raise TypeError("isdtype: a dtype and its kind are given; got None")
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, each) for each in kind)
+        return any(isdtype(dtype, option) for option in kind)
     if not isinstance(kind, str):
         return bool(np.dtype(dtype) == np.dtype(kind))
     if kind not in _KINDS:
@@ -62,9 +62,9 @@ def may_share_memory(a: Any, b: Any) -> bool:
 
     Gaps between elements count as memory of the array.
     """
-    for each in (a, b):
-        if not isinstance(each, (Array, np.ndarray)):
-            raise TypeError(f"may_share_memory takes arrays; got {type(each).__name__}")
+    for array in (a, b):
+        if not isinstance(array, (Array, np.ndarray)):
+            raise TypeError(f"may_share_memory takes arrays; got {type(array).__name__}")
     if type(a) is Array and type(b) is Array:
         return not (a.is_pending or b.is_pending) and a.overlaps(b)
     (low, high), (start, stop) = _addresses(a), _addresses(b)
@@ -80,14 +80,14 @@ def shares_memory(a: Any, b: Any) -> bool:
 
 def _of_addresses(x: Array) -> np.ndarray[Any, Any]:
     """Returns an array with the layout of `x` in its buffer, without memory: NumPy only computes with its addresses."""
-    place = {"data": (_FIRST + x.offset, True), "shape": x.shape, "strides": x.strides, "typestr": x.dtype.str}
-    return np.asarray(SimpleNamespace(__array_interface__={**place, "version": 3}))
+    interface = {"data": (_FIRST + x.offset, True), "shape": x.shape, "strides": x.strides, "typestr": x.dtype.str}
+    return np.asarray(SimpleNamespace(__array_interface__={**interface, "version": 3}))
 
 
 def common_type(*arrays: Array) -> type:
     """Returns NumPy's type of floats, or complex numbers, that holds the elements of all arrays."""
-    found: type = np.common_type(*[np.empty(0, each.dtype) for each in arrays])
-    return found
+    result: type = np.common_type(*[np.empty(0, array.dtype) for array in arrays])
+    return result
 
 
 def min_scalar_type(a: Any) -> np.dtype[Any]:
@@ -110,18 +110,18 @@ class finfo:  # noqa: N801
     """Limits of a float dtype, or of an array's: bits, eps, max, min, smallest_normal, dtype."""
 
     def __init__(self, of: Array | npt.DTypeLike) -> None:
-        found = np.finfo(of.dtype if type(of) is Array else of)
-        self.bits, self.dtype = int(found.bits), found.dtype
-        self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
-        self.smallest_normal = self.tiny = float(found.smallest_normal)
+        limits = np.finfo(of.dtype if type(of) is Array else of)
+        self.bits, self.dtype = int(limits.bits), limits.dtype
+        self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
+        self.smallest_normal = self.tiny = float(limits.smallest_normal)
 
 
 class iinfo:  # noqa: N801
     """Limits of an integer dtype, or of an array's: bits, max, min, dtype."""
 
     def __init__(self, of: Array | npt.DTypeLike) -> None:
-        found = np.iinfo(of.dtype if type(of) is Array else of)
-        self.bits, self.max, self.min, self.dtype = int(found.bits), int(found.max), int(found.min), found.dtype
+        limits = np.iinfo(of.dtype if type(of) is Array else of)
+        self.bits, self.max, self.min, self.dtype = int(limits.bits), int(limits.max), int(limits.min), limits.dtype
 
 
 class NamespaceInfo:
@@ -149,15 +149,15 @@ class NamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """Returns the dtypes of the standard, which has no float16, with which a device computes, by their names."""
-        found = {}
+        by_name = {}
         for row in TABLE + COMPLEX:
             try:
                 require_dtype(on(device), row.numpy, "dtypes")
             except MissingFeature:
                 continue
             if row.name != "float16" and (kind is None or isdtype(row.numpy, kind)):
-                found[row.name] = row.numpy
-        return found
+                by_name[row.name] = row.numpy
+        return by_name
 
 
 def namespace_info() -> NamespaceInfo:

@@ -38,17 +38,17 @@ class Launches(tuple[Launch, ...]):
     @property
     def nbytes_read(self) -> int:
         """Bytes that all of them read."""
-        return sum([each.nbytes_read for each in self])
+        return sum([launch.nbytes_read for launch in self])
 
     @property
     def nbytes_written(self) -> int:
         """Bytes that all of them write."""
-        return sum([each.nbytes_written for each in self])
+        return sum([launch.nbytes_written for launch in self])
 
     def __repr__(self) -> str:
         if not self:
             return "no launches: the array is in memory"
-        return "\n".join([f"{at}. {each}" for at, each in enumerate(self, 1)])
+        return "\n".join([f"{at}. {launch}" for at, launch in enumerate(self, 1)])
 
 
 def info(array: Any) -> Launches:
@@ -61,13 +61,13 @@ def info(array: Any) -> Launches:
     """
     if type(array) is not Array:
         raise TypeError(f"info takes a device array; got {type(array).__name__}; help(function) explains functions")
-    found: list[Launch] = []
+    launches: list[Launch] = []
     with array.runtime.scheduler.device.lock:
-        _add(array, "", set(), found)
-    return Launches(found)
+        _add(array, "", set(), launches)
+    return Launches(launches)
 
 
-def _add(array: Array, reason: str, computed: set[int], found: list[Launch]) -> None:
+def _add(array: Array, reason: str, computed: set[int], launches: list[Launch]) -> None:
     """Adds the launches of an array behind those of its operands; `computed` has the ids of arrays that are known."""
     expression: Any = array._expression
     if expression is None or id(array) in computed:
@@ -76,45 +76,45 @@ def _add(array: Array, reason: str, computed: set[int], found: list[Launch]) -> 
     operations: list[str] = []
     inputs: dict[int, Array] = {id(root): root}
     if type(root._expression) is lazy.Lazy and id(root) not in computed:
-        for each in lazy.shared(lazy.ordered(root, computed)):
-            _add(each, "it is read several times, and takes longer to compute than to load", computed, found)
+        for operand in lazy.shared(lazy.ordered(root, computed)):
+            _add(operand, "it is read several times, and takes longer to compute than to load", computed, launches)
         inputs = {}
         _collect(root, computed, set(), operations, inputs)
-    for each in inputs.values():
-        _add(each, "its elements are complete only after the reduction", computed, found)
-    nbytes = sum([_nbytes(each) for each in inputs.values()])
+    for operand in inputs.values():
+        _add(operand, "its elements are complete only after the reduction", computed, launches)
+    nbytes = sum([_nbytes(operand) for operand in inputs.values()])
     if type(expression) is LazyReduction:
-        found += _reduced(array, expression, operations, nbytes, reason)
+        launches += _reduced(array, expression, operations, nbytes, reason)
     else:
-        found.append(Launch(tuple(operations), nbytes, array.nbytes, reason))
+        launches.append(Launch(tuple(operations), nbytes, array.nbytes, reason))
     computed.add(id(array))
 
 
 def _collect(array: Array, computed: set[int], seen: set[int], operations: list[str], inputs: dict[int, Array]) -> None:
     """Collects the operations of a kernel, and the arrays that it loads."""
     expression: Any = array._expression
-    for each in expression.operands:
-        if type(each) is not Array or id(each) in seen:
+    for operand in expression.operands:
+        if type(operand) is not Array or id(operand) in seen:
             continue
-        seen.add(id(each))
-        if type(each._expression) is lazy.Lazy and id(each) not in computed:
-            _collect(each, computed, seen, operations, inputs)
+        seen.add(id(operand))
+        if type(operand._expression) is lazy.Lazy and id(operand) not in computed:
+            _collect(operand, computed, seen, operations, inputs)
         else:
-            inputs[id(each)] = each
+            inputs[id(operand)] = operand
     operations.append(expression.operation)
 
 
 def _reduced(array: Array, expression: LazyReduction, operations: list[str], nbytes: int, reason: str) -> list[Launch]:
     """Returns the stages of a reduction."""
     stages = expression.stages()
-    found = []
+    launches = []
     for at, stage in enumerate(stages):
         last = at == len(stages) - 1
         written = array.nbytes if last else stage.pushes[0] * array.dtype.itemsize
         why = reason if last else f"a kernel combines at most {stage.chunk} elements"
-        found.append(Launch((*operations, f"{expression.row}.reduce"), nbytes, written, why))
+        launches.append(Launch((*operations, f"{expression.row}.reduce"), nbytes, written, why))
         operations, nbytes = [], written
-    return found
+    return launches
 
 
 def _nbytes(array: Array) -> int:

@@ -60,9 +60,9 @@ class Lazy:
         self.readers: list[Any] = []
         n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
         self.depth = 0
-        for each in operands:
-            if type(each) is Array:
-                expression: Any = each._expression
+        for operand in operands:
+            if type(operand) is Array:
+                expression: Any = operand._expression
                 if type(expression) is Lazy:
                     n_steps, n_arrays = n_steps + expression.n_steps, n_arrays + expression.n_arrays
                     n_scalars, cost = n_scalars + expression.n_scalars, cost + expression.cost
@@ -107,21 +107,21 @@ def pending(
         ValueError: an operand is made by a recording of another thread.
     """
     if context.scheduler.recordings:
-        for each in operands:
-            if type(each) is Array:
-                compute_unrecorded(each)
+        for operand in operands:
+            if type(operand) is Array:
+                compute_unrecorded(operand)
     array = Array.lazy(context, shape, dtype, expression)
     reference = context.pending[id(array)]
-    for each in operands:
-        if type(each) is Array:
-            expression = each._expression
+    for operand in operands:
+        if type(operand) is Array:
+            expression = operand._expression
             if expression is not None and len(expression.readers) >= _MOST_READERS:
-                each.compute()  # else it could be computed with each of any number of readers
+                operand.compute()  # else it could be computed with each of any number of readers
                 expression = None
             if expression is not None:
                 expression.readers.append(reference)
-            if each._expression is None:  # also if another thread has computed it meanwhile
-                (each._buffer or each.buffer).add_reader(reference)
+            if operand._expression is None:  # also if another thread has computed it meanwhile
+                (operand._buffer or operand.buffer).add_reader(reference)
     if not fuses:
         array.compute()
     return array
@@ -140,10 +140,10 @@ def compute_unrecorded(array: Array) -> None:
 
 def _reduced(expression: Lazy) -> Lazy:
     """Computes the largest lazy operands until the kernel of an expression is small enough."""
-    arrays = [each for each in expression.operands if type(each) is Array]
-    lazy = [(inner.n_steps, each) for each in arrays if type(inner := each._expression) is Lazy]
-    for _, each in sorted(lazy, key=lambda pair: -pair[0]):
-        each.compute()
+    arrays = [operand for operand in expression.operands if type(operand) is Array]
+    lazy = [(inner.n_steps, array) for array in arrays if type(inner := array._expression) is Lazy]
+    for _, array in sorted(lazy, key=lambda pair: -pair[0]):
+        array.compute()
         expression = Lazy(expression.operation, expression.dtype, expression.operands)
         if not expression.is_too_large:
             break
@@ -172,19 +172,19 @@ def flattened_to_fit(root: Array, out: Array) -> Flat | None:
         return None
     scheduler = root.runtime.scheduler
     if scheduler.recordings and (graph := recording_graph(scheduler)) is not None and graph.arrays:
-        for each, expression in ordered(root):
-            graph.require_unchanged(each, expression.operands)
+        for array, expression in ordered(root):
+            graph.require_unchanged(array, expression.operands)
     if not scheduler.moves:
         return flat
     _, expression = flat.fused[-1]
-    lazy = [each for each in expression.operands if type(each) is Array and type(each._expression) is Lazy]
+    lazy = [operand for operand in expression.operands if type(operand) is Array and type(operand._expression) is Lazy]
     try:
         with scheduler.device.lock:
-            scheduler.restore([each.buffer for each in (*flat.parameters, out) if type(each) is Array])
+            scheduler.restore([array.buffer for array in (*flat.parameters, out) if type(array) is Array])
     except OutOfDeviceMemory:
         del flat
-        for each in lazy:
-            each.compute()
+        for array in lazy:
+            array.compute()
         return flattened(root)
     return flat
 
@@ -201,8 +201,8 @@ def flattened(root: Array) -> Flat | None:
     """Returns the kernel of a lazy array; None for one in memory."""
     flat = Flat.of(root)
     if flat is not None and flat.has_repetitions:
-        for each in (first := shared(ordered(root))):
-            each.compute()
+        for array in (first := shared(ordered(root))):
+            array.compute()
         if first:
             return Flat.of(root)
     return flat
@@ -258,24 +258,24 @@ class Flat:
     def _add(self, array: Array, expression: Lazy) -> int:
         """Adds the steps of a lazy array after those of its operands, and returns its place."""
         places, parameters, operands = self.places, self.parameters, []
-        for each in expression.operands:
-            if type(each) is Array and type(inner := each._expression) is Lazy:
-                if len(inner.readers) == 1 and each._shape == array._shape:
-                    operands.append(self._add(each, inner))
+        for operand in expression.operands:
+            if type(operand) is Array and type(inner := operand._expression) is Lazy:
+                if len(inner.readers) == 1 and operand._shape == array._shape:
+                    operands.append(self._add(operand, inner))
                     continue
                 self.has_repetitions = True
             else:
                 inner = None
-            at = places.get(id(each))
+            at = places.get(id(operand))
             if at is None:
                 if type(inner) is Lazy:
-                    at = self._add(each, inner)
-                elif each.dtype.kind == "c":
-                    at = self._complex(each)
+                    at = self._add(operand, inner)
+                elif operand.dtype.kind == "c":
+                    at = self._complex(operand)
                 else:
                     at = len(parameters)
-                    parameters.append(each)
-                places[id(each)] = at
+                    parameters.append(operand)
+                places[id(operand)] = at
             operands.append(at)
         self.steps.append((expression.operation, expression.dtype, tuple(operands)))
         self.fused.append((array, expression))
@@ -295,19 +295,19 @@ def ordered(root: Array, computed: Collection[int] = ()) -> list[tuple[Array, La
     Args:
         computed: ids of lazy arrays that count as computed.
     """
-    found: dict[int, tuple[Array, Lazy]] = {}
+    expressions: dict[int, tuple[Array, Lazy]] = {}
     if type(expression := root._expression) is Lazy:
-        _add(root, expression, found, computed)
-    return list(found.values())
+        _add(root, expression, expressions, computed)
+    return list(expressions.values())
 
 
-def _add(array: Array, expression: Lazy, found: dict[int, tuple[Array, Lazy]], computed: Collection[int]) -> None:
+def _add(array: Array, expression: Lazy, expressions: dict[int, tuple[Array, Lazy]], computed: Collection[int]) -> None:
     """Adds a lazy array after its operands. No closure does it, as a cycle would keep the arrays alive."""
-    for each in expression.operands:
-        inner = each._expression if type(each) is Array else None
-        if type(inner) is Lazy and id(each) not in found and id(each) not in computed:
-            _add(each, inner, found, computed)
-    found[id(array)] = array, expression
+    for operand in expression.operands:
+        inner = operand._expression if type(operand) is Array else None
+        if type(inner) is Lazy and id(operand) not in expressions and id(operand) not in computed:
+            _add(operand, inner, expressions, computed)
+    expressions[id(array)] = array, expression
 
 
 def shared(order: Sequence[tuple[Array, Lazy]]) -> list[Array]:
@@ -321,13 +321,13 @@ def shared(order: Sequence[tuple[Array, Lazy]]) -> list[Array]:
     uses: dict[int, int] = {}
     repeated = set()
     for array, expression in order:
-        for each in expression.operands:
-            uses[id(each)] = uses.get(id(each), 0) + 1
-            if type(each) is Array and each.shape != array.shape:
-                repeated.add(id(each))
-    found = []
+        for operand in expression.operands:
+            uses[id(operand)] = uses.get(id(operand), 0) + 1
+            if type(operand) is Array and operand.shape != array.shape:
+                repeated.add(id(operand))
+    arrays = []
     for array, expression in order[:-1]:
         again = id(array) in repeated or len(expression.readers) > uses[id(array)]
         if again and expression.cost > _MOST_COST:
-            found.append(array)
-    return found
+            arrays.append(array)
+    return arrays

@@ -61,10 +61,10 @@ class RandomState(Generator):
 
 def _restored(seed: np.random.SeedSequence, place: int) -> RandomState:
     """Returns a state that has taken `place` blocks of numbers."""
-    found = RandomState()
-    found._seed, found._place = seed, place
-    found._stream, *found._key = seed.generate_state(3, np.uint32)
-    return found
+    state = RandomState()
+    state._seed, state._place = seed, place
+    state._stream, *state._key = seed.generate_state(3, np.uint32)
+    return state
 
 
 _FUNCTIONS = (

@@ -99,10 +99,10 @@ def _by_lapack(name: str, function: Callable[..., Any], *arrays: Any, least: int
     dtype = dtype if dtype.kind == "c" else floating(dtype)
     if arrays[0].ndim < least:
         raise LinAlgError(f"{name} takes matrices, with two axes or more; got shape {arrays[0].shape}")
-    found = function(*[each.numpy().astype(products.working(dtype), copy=False) for each in arrays])
-    results = found if isinstance(found, tuple) else (found,)
+    result = function(*[array.numpy().astype(products.working(dtype), copy=False) for array in arrays])
+    results = result if isinstance(result, tuple) else (result,)
     runtime = arrays[0].runtime
-    return [runtime.array(_in_kind(np.asarray(each), dtype, default_int(runtime))) for each in results]
+    return [runtime.array(_in_kind(np.asarray(value), dtype, default_int(runtime))) for value in results]
 
 
 def _in_kind(host: HostArray, dtype: np.dtype[Any], integer: np.dtype[Any]) -> HostArray:
@@ -287,10 +287,10 @@ def matrix_rank(
         return astype(reductions.any(A), default_int(A.runtime))
 
     def rank(host: HostArray) -> Any:
-        found = np.linalg.svd(host, compute_uv=False, hermitian=hermitian)
-        largest = found.max(axis=-1, keepdims=True, initial=0)
+        singular = np.linalg.svd(host, compute_uv=False, hermitian=hermitian)
+        largest = singular.max(axis=-1, keepdims=True, initial=0)
         limit = largest * _relative(host, rtol)[..., None] if tol is None else _relative(host, tol)[..., None]
-        return np.asarray(found > limit).sum(axis=-1)
+        return np.asarray(singular > limit).sum(axis=-1)
 
     return _by_lapack("matrix_rank", rank, A)[0]
 
@@ -353,9 +353,9 @@ def _real(name: str, x: Array) -> Array:
     return apply("absolute", products.converted(x, dtype))
 
 
-def _result_of(x: Array, found: Array) -> Array:
-    dtype = floating(x.dtype) if x.dtype.kind != "c" else found.dtype
-    return products.converted(found, dtype)
+def _result_of(x: Array, norms: Array) -> Array:
+    dtype = floating(x.dtype) if x.dtype.kind != "c" else norms.dtype
+    return products.converted(norms, dtype)
 
 
 def _extreme(sizes: Array, axis: Axis, ord: float, *, keepdims: bool = True) -> Array:
@@ -404,15 +404,15 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
         return vector_norm(x, axis=(x.ndim - 2, x.ndim - 1), keepdims=keepdims)
     if ord in _BY_SUMS:
         totals = reductions.sum(_real("matrix_norm", x), _BY_SUMS[ord], keepdims=True)
-        found = _extreme(totals, -3 - _BY_SUMS[ord], ord)
+        norms = _extreme(totals, -3 - _BY_SUMS[ord], ord)
     elif ord in (2, -2, "nuc"):
         values = svdvals(x)
         values = expand_dims(values, -1) if values.size else values.reshape((*values.shape, 1))
-        found = reductions.sum(values, -2, keepdims=True) if ord == "nuc" else _extreme(values, -2, ord)
+        norms = reductions.sum(values, -2, keepdims=True) if ord == "nuc" else _extreme(values, -2, ord)
     else:
         raise ValueError(f'the order of matrix_norm is "fro", "nuc", 1, -1, 2, -2, inf or -inf; got {ord!r}')
-    found = _result_of(x, found)
-    return found if keepdims else found.reshape(found.shape[:-2])
+    norms = _result_of(x, norms)
+    return norms if keepdims else norms.reshape(norms.shape[:-2])
 
 
 def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -427,10 +427,10 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ValueError(f"norms along axes are of one axis or two; got axis {axis} of shape {x.shape}")
-    found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
+    norms = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
     if not keepdims:
-        return found
-    return found.reshape(tuple([1 if at in axes else n for at, n in enumerate(x.shape)]))
+        return norms
+    return norms.reshape(tuple([1 if at in axes else n for at, n in enumerate(x.shape)]))
 
 
 def matrix_power(a: Array, n: int) -> Array:
@@ -445,14 +445,14 @@ def matrix_power(a: Array, n: int) -> Array:
         one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.runtime)
         return one.broadcast_to(a.shape).copy() if a.size else creation.zeros_like(a, device=a.runtime)
     square = inv(a) if n < 0 else a.copy()
-    found, left = square, abs(n) - 1
+    power, left = square, abs(n) - 1
     while left:
         if left & 1:
-            found = products.matmul(found, square)
+            power = products.matmul(power, square)
         left >>= 1
         if left:
             square = products.matmul(square, square)
-    return found
+    return power
 
 
 def multi_dot(arrays: Sequence[Array], *, out: Array | None = None) -> Array:
@@ -461,13 +461,13 @@ def multi_dot(arrays: Sequence[Array], *, out: Array | None = None) -> Array:
         raise ValueError(f"multi_dot takes two matrices or more; got {len(arrays)}")
     products.taken("multi_dot", *arrays)
     ends = {0, len(arrays) - 1}
-    for at, each in enumerate(arrays):
-        if each.ndim != 2 and not (each.ndim == 1 and at in ends):
-            raise LinAlgError(f"multi_dot takes matrices, and vectors at the ends; got shape {each.shape} at {at}")
+    for at, array in enumerate(arrays):
+        if array.ndim != 2 and not (array.ndim == 1 and at in ends):
+            raise LinAlgError(f"multi_dot takes matrices, and vectors at the ends; got shape {array.shape} at {at}")
     labels = [[at, at + 1] for at in range(len(arrays))]
     labels[0], labels[-1] = labels[0][2 - arrays[0].ndim :], labels[-1][: arrays[-1].ndim]
-    result = [each for each in (0, len(arrays)) if each in (labels[0][0], labels[-1][-1])]
-    return einsum(*[each for pair in zip(arrays, labels, strict=True) for each in pair], result, out=out)
+    result = [label for label in (0, len(arrays)) if label in (labels[0][0], labels[-1][-1])]
+    return einsum(*[operand for pair in zip(arrays, labels, strict=True) for operand in pair], result, out=out)
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

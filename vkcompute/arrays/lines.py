@@ -49,16 +49,16 @@ def axes_of(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     try:
-        given = [_not_bool(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+        given = [_not_bool(value) for value in (axis if isinstance(axis, tuple) else (axis,))]
     except TypeError:
         raise TypeError(f"{name}: axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
-    found = tuple([each + ndim if each < 0 else each for each in given])
-    for each in found:
-        if not 0 <= each < ndim:
+    axes = tuple([value + ndim if value < 0 else value for value in given])
+    for at in axes:
+        if not 0 <= at < ndim:
             raise np.exceptions.AxisError(f"{name}: an array of {ndim} axes has axes {-ndim} to {ndim - 1}; got {axis}")
-    if len(set(found)) < len(found):
+    if len(set(axes)) < len(axes):
         raise ValueError(f"{name}: each axis is given once; got {axis!r}")
-    return found
+    return axes
 
 
 def reduced_axes(name: str, ndim: int, axis: Axis) -> tuple[int, ...]:

@@ -24,12 +24,12 @@ def isclose(a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_na
         equal_nan: True to call NaN close to NaN.
     """
     context, _ = placed("isclose", (a, b))
-    rtol, atol = (each if np.isscalar(each) else asarray(each, device=context) for each in (rtol, atol))
-    dtype = common(context, [kind_of(each) for each in (a, b)])
+    rtol, atol = (value if np.isscalar(value) else asarray(value, device=context) for value in (rtol, atol))
+    dtype = common(context, [kind_of(operand) for operand in (a, b)])
     if dtype.kind in "biu":
         size = dtype.itemsize if dtype.kind != "b" else 4
         wide = np.dtype(f"i{size}") if dtype.kind != "u" else dtype
-        a, b = (astype(each, wide) if type(each) is Array else wide.type(each) for each in (a, b))
+        a, b = (astype(x, wide) if type(x) is Array else wide.type(x) for x in (a, b))
         gap = where(apply("greater", a, b), apply("subtract", a, b), apply("subtract", b, a))
         distance = astype(astype(gap, f"u{size}"), default_float())
     else:
@@ -45,7 +45,7 @@ def isclose(a: Operand, b: Operand, rtol: Any = 1e-5, atol: Any = 1e-8, equal_na
     near = apply("logical_or", near, apply("equal", a, b))
     if not equal_nan:
         return near
-    both = [apply("isnan", each) if type(each) is Array else bool(np.isnan(each)) for each in (a, b)]
+    both = [apply("isnan", x) if type(x) is Array else bool(np.isnan(x)) for x in (a, b)]
     return apply("logical_or", near, apply("logical_and", *both))
 
 
@@ -90,14 +90,14 @@ def _real(name: str, x: Array) -> Array:
 
 def isposinf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is positive infinity."""
-    found = apply("logical_and", apply("isinf", x), apply("greater", _real("isposinf", x), 0))
-    return found if out is None else assign(out, found)
+    result = apply("logical_and", apply("isinf", x), apply("greater", _real("isposinf", x), 0))
+    return result if out is None else assign(out, result)
 
 
 def isneginf(x: Array, out: Array | None = None) -> Array:
     """Returns True where an element is negative infinity."""
-    found = apply("logical_and", apply("isinf", x), apply("less", _real("isneginf", x), 0))
-    return found if out is None else assign(out, found)
+    result = apply("logical_and", apply("isinf", x), apply("less", _real("isneginf", x), 0))
+    return result if out is None else assign(out, result)
 
 
 def nan_to_num(
@@ -110,20 +110,20 @@ def nan_to_num(
         copy: False to write the result into `x`.
     """
     if x.dtype.kind == "c":
-        found = joined(*[nan_to_num(part(name, x), True, nan, posinf, neginf) for name in ("real", "imag")])
-        return found if copy else assign(x, found)
+        result = joined(*[nan_to_num(part(name, x), True, nan, posinf, neginf) for name in ("real", "imag")])
+        return result if copy else assign(x, result)
     if x.dtype.kind != "f":
         return astype(x, x.dtype) if copy else x
     limits = np.finfo(x.dtype)
     high, low = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
-    least, greatest, other = (_typed(each, x) for each in (low, high, nan))
-    found = where(apply("isnan", x), other, where(isposinf(x), greatest, where(isneginf(x), least, x)))
-    if found.shape != x.shape:
-        raise ValueError(f"nan_to_num takes numbers that broadcast to the shape {x.shape}; got {found.shape}")
+    least, greatest, other = (_typed(value, x) for value in (low, high, nan))
+    result = where(apply("isnan", x), other, where(isposinf(x), greatest, where(isneginf(x), least, x)))
+    if result.shape != x.shape:
+        raise ValueError(f"nan_to_num takes numbers that broadcast to the shape {x.shape}; got {result.shape}")
     if not copy:
-        x[...] = found
+        x[...] = result
         return x
-    return found
+    return result
 
 
 def _typed(given: Any, x: Array) -> Any:
