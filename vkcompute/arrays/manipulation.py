@@ -42,10 +42,10 @@ def reshape(a: Array, shape: Shape, order: str = "C", *, copy: bool | None = Non
         raise ValueError(f'the order of reshape is "C", "F" or "A"; got {order!r}')
     if chosen == "F" or (chosen == "A" and a.T.contiguous and not a.contiguous):
         return reshape(a.T, shape[::-1] if isinstance(shape, Sequence) else shape, copy=copy).T
-    found = (a.copy() if copy else a).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
-    if copy is False and found.buffer is not a.buffer:
+    view = (a.copy() if copy else a).reshape(tuple(shape) if isinstance(shape, Sequence) else (shape,))
+    if copy is False and view.buffer is not a.buffer:
         raise ValueError(f"a view with strides {a.strides} is copied to be reshaped; pass copy=None, or True")
-    return found
+    return view
 
 
 def ravel(a: Array, order: str = "C") -> Array:
@@ -63,14 +63,14 @@ def _by_steps(strides: Sequence[int]) -> tuple[int, ...]:
     """Returns axes in the order of memory, as NumPy sorts them: those without a step stay between their neighbours."""
     order: list[int] = []  # the fastest axis first
     for axis in reversed(range(len(strides))):
-        place = len(order)
+        index = len(order)
         for at in reversed(range(len(order))):
             inner, outer = abs(strides[order[at]]), abs(strides[axis])
             if inner and outer:
                 if inner <= outer:
                     break
-                place = at
-        order.insert(place, axis)
+                index = at
+        order.insert(index, axis)
     return tuple(order[::-1])
 
 
@@ -98,7 +98,7 @@ def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
 
 def moveaxis(a: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Returns a view with axes moved to other places."""
-    origin, target = (axes_of("moveaxis", a.ndim, _ints(each)) for each in (source, destination))
+    origin, target = (axes_of("moveaxis", a.ndim, _ints(axes)) for axes in (source, destination))
     if len(origin) != len(target):
         raise ValueError(f"moveaxis takes as many sources as destinations; got {source} and {destination}")
     order = [at for at in range(a.ndim) if at not in origin]
@@ -112,23 +112,23 @@ def expand_dims(a: Array, axis: int | tuple[int, ...] = 0) -> Array:
     if axis is None:
         raise TypeError("expand_dims takes an int or a tuple of ints as axis; got None")
     n = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
-    places = axes_of("expand_dims", n, axis)
-    return a[tuple([None if at in places else slice(None) for at in range(n)])]
+    added = axes_of("expand_dims", n, axis)
+    return a[tuple([None if at in added else slice(None) for at in range(n)])]
 
 
 def squeeze(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view without these axes of length 1; without all such axes for None."""
-    places = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else reduced_axes("squeeze", a.ndim, axis)
-    if any(a.shape[at] != 1 for at in places):
+    removed = [at for at, n in enumerate(a.shape) if n == 1] if axis is None else reduced_axes("squeeze", a.ndim, axis)
+    if any(a.shape[at] != 1 for at in removed):
         raise ValueError(f"axes of length 1 are squeezed; the shape is {a.shape}, and axis {axis}")
-    kept: tuple[Any, ...] = (..., *[0 if at in places else slice(None) for at in range(a.ndim)])
+    kept: tuple[Any, ...] = (..., *[0 if at in removed else slice(None) for at in range(a.ndim)])
     return a[kept]
 
 
 def flip(m: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Returns a view with the elements in reverse order along axes, by default all."""
-    places = axes_of("flip", m.ndim, axis)
-    steps: tuple[Any, ...] = (..., *[slice(None, None, -1 if at in places else 1) for at in range(m.ndim)])
+    flipped = axes_of("flip", m.ndim, axis)
+    steps: tuple[Any, ...] = (..., *[slice(None, None, -1 if at in flipped else 1) for at in range(m.ndim)])
     return m[steps]
 
 
@@ -148,7 +148,7 @@ def sliding_window_view(x: Array, window_shape: Shape, axis: Shape | None = None
         ValueError: there are not as many lengths as axes, or a window is negative, or longer than the array.
     """
     lengths = _ints(window_shape)
-    along = range(x.ndim) if axis is None else [axis_of("sliding_window_view", x.ndim, each) for each in _ints(axis)]
+    along = range(x.ndim) if axis is None else [axis_of("sliding_window_view", x.ndim, at) for at in _ints(axis)]
     if len(lengths) != len(along):
         raise ValueError(f"a window has a length per axis that it slides along; got {lengths} for {len(along)} axes")
     shape = list(x.shape)
@@ -176,16 +176,16 @@ def as_strided(
         ValueError: the view is not within the memory that the array is a view of, or an element is not aligned.
     """
     lengths = x.shape if shape is None else _ints(shape)
-    steps = x.strides if strides is None else tuple([index(each) for each in strides])
+    steps = x.strides if strides is None else tuple([index(stride) for stride in strides])
     if len(steps) != len(lengths) or min(lengths, default=0) < 0:
         raise ValueError(f"as_strided: there is a stride per length, none negative; got {lengths} and {steps}")
     if 0 in lengths:
         return temporary(x.runtime, lengths, x.dtype)
-    if any(each % x.dtype.itemsize for each in steps):
+    if any(step % x.dtype.itemsize for step in steps):
         raise ValueError(f"as_strided: strides are multiples of {x.dtype.itemsize} bytes, an element; got {steps}")
     ends = [step * (n - 1) for step, n in zip(steps, lengths, strict=True)]
-    first = x.offset + sum([each for each in ends if each < 0])
-    last = x.offset + sum([each for each in ends if each > 0]) + x.dtype.itemsize
+    first = x.offset + sum([end for end in ends if end < 0])
+    last = x.offset + sum([end for end in ends if end > 0]) + x.dtype.itemsize
     if first < 0 or last > x.buffer.used_bytes:
         raise ValueError(
             f"as_strided: a view is within the {x.buffer.used_bytes} bytes of the array's memory; got bytes {first} to "
@@ -204,15 +204,15 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     if not arrays:
         return ()
     _, shape = placed("broadcast_arrays", arrays)
-    return tuple([each if each.shape == shape else each.broadcast_to(shape) for each in arrays])
+    return tuple([array if array.shape == shape else array.broadcast_to(shape) for array in arrays])
 
 
 def _runtime_of_all(arrays: Sequence[Any]) -> Context:
     """Returns the runtime of arrays, which may have any shapes; raises as `runtime_in`."""
-    for each in arrays:
-        if type(each) is not Array:
+    for array in arrays:
+        if type(array) is not Array:
             raise TypeError(
-                f"device arrays are joined; got {type(each).__name__}; make a device array with gpu.array(x)"
+                f"device arrays are joined; got {type(array).__name__}; make a device array with gpu.array(x)"
             )
     return runtime_in("concat", arrays)
 
@@ -236,23 +236,23 @@ def concat(
         raise TypeError(f"out is a device array; got {type(out).__name__}")
     if out is not None and dtype is not None:
         raise TypeError("concat takes dtype= or out=, whose dtype the result has; got both")
-    given = [ravel(each) for each in arrays] if axis is None else list(arrays)
+    given = [ravel(array) for array in arrays] if axis is None else list(arrays)
     if not given:
         raise ValueError("concat takes at least one array; got none")
     context = _runtime_of_all(given)
     at = axis_of("concat", given[0].ndim, 0 if axis is None else axis)
-    shapes = [(*each.shape[:at], *each.shape[at + 1 :]) for each in given]
-    if any(each.ndim != given[0].ndim for each in given) or len(set(shapes)) > 1:
-        listed = ", ".join(str(each.shape) for each in given)
+    shapes = [(*array.shape[:at], *array.shape[at + 1 :]) for array in given]
+    if any(array.ndim != given[0].ndim for array in given) or len(set(shapes)) > 1:
+        listed = ", ".join(str(array.shape) for array in given)
         raise ValueError(f"arrays are joined along axis {at} if their other lengths are equal; got shapes {listed}")
     wanted = dtype if out is None else out.dtype
-    found = np.dtype(wanted) if wanted is not None else common(context, [kind_of(each) for each in given])
-    for each in given:
-        if not np.can_cast(each.dtype, found, casting):
-            raise TypeError(f"concat converts {each.dtype} to {found}, which casting={casting!r} does not allow")
-    n = sum(each.shape[at] for each in given)
-    joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), found)
-    join_arrays([each if each.dtype == found else astype(each, found) for each in given], joined, at)
+    target = np.dtype(wanted) if wanted is not None else common(context, [kind_of(array) for array in given])
+    for array in given:
+        if not np.can_cast(array.dtype, target, casting):
+            raise TypeError(f"concat converts {array.dtype} to {target}, which casting={casting!r} does not allow")
+    n = sum(array.shape[at] for array in given)
+    joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), target)
+    join_arrays([array if array.dtype == target else astype(array, target) for array in given], joined, at)
     return written(joined, out)
 
 
@@ -263,9 +263,9 @@ def stack(
     """Returns arrays of one shape joined along a new axis; see `concat`."""
     if not len(arrays):
         raise ValueError("stack takes at least one array; got none")
-    if len({each.shape for each in arrays}) > 1:
-        raise ValueError(f"arrays of one shape are stacked; got {', '.join(str(each.shape) for each in arrays)}")
-    return concat([expand_dims(each, axis) for each in arrays], axis, out, dtype=dtype, casting=casting)
+    if len({array.shape for array in arrays}) > 1:
+        raise ValueError(f"arrays of one shape are stacked; got {', '.join(str(array.shape) for array in arrays)}")
+    return concat([expand_dims(array, axis) for array in arrays], axis, out, dtype=dtype, casting=casting)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -284,7 +284,7 @@ def roll(a: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None 
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
         raise ValueError(f"roll takes a shift per axis; got {shift} for {axis}")
-    for at, by in zip([axis_of("roll", a.ndim, each) for each in axes], shifts, strict=True):
+    for at, by in zip([axis_of("roll", a.ndim, number) for number in axes], shifts, strict=True):
         n = a.shape[at]
         first = n - by % n if n else 0
         if first not in (0, n):
@@ -299,20 +299,20 @@ def tile(A: Array, reps: int | Sequence[int]) -> Array:  # noqa: N803
     counts = _ints(reps)
     n = max(len(counts), A.ndim)
     counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - A.ndim) + A.shape
-    view = reshape(A, tuple([each for length in shape for each in (1, length)]))
-    view = view.broadcast_to(tuple([each for pair in zip(counts, shape, strict=True) for each in pair]))
+    view = reshape(A, tuple([size for length in shape for size in (1, length)]))
+    view = view.broadcast_to(tuple([size for pair in zip(counts, shape, strict=True) for size in pair]))
     return view.copy().reshape(tuple([a * b for a, b in zip(counts, shape, strict=True)]))
 
 
 def result_type(*operands: Any) -> np.dtype[Any]:
     """Returns the dtype of the result of an operation of arrays, dtypes, their names, and Python numbers."""
-    context = next((each.runtime for each in operands if type(each) is Array), None)
-    kinds = [np.dtype(each)
-             if isinstance(each, (np.dtype, type, str)) and each not in (bool, int, float, complex) else each
-             for each in operands]  # fmt: skip
-    kinds = [each if isinstance(each, np.dtype) else kind_of(each) for each in kinds]
+    context = next((operand.runtime for operand in operands if type(operand) is Array), None)
+    kinds = [np.dtype(operand)
+             if isinstance(operand, (np.dtype, type, str)) and operand not in (bool, int, float, complex) else operand
+             for operand in operands]  # fmt: skip
+    kinds = [kind if isinstance(kind, np.dtype) else kind_of(kind) for kind in kinds]
     if context is None:
-        strong = [each for each in kinds if isinstance(each, np.dtype)]
+        strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
         if len(strong) == len(kinds):
             return reduce(np.promote_types, strong)
     return common(context or current_runtime(), kinds)

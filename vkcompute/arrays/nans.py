@@ -55,11 +55,11 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
         initial = None if condition is True else reductions.neutral(row, x.dtype)
     dtype = dtype_with_out(x.runtime, None, out, x.dtype)
     others = without_nan(x, reductions.neutral(row, x.dtype))
-    found = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
+    result = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
     if initial is None:
         count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
-        found = choose(apply("equal", count, 0), found.dtype.type(np.nan), found)
-    return written(found, out)
+        result = choose(apply("equal", count, 0), result.dtype.type(np.nan), result)
+    return written(result, out)
 
 
 def nanmax(
@@ -81,13 +81,13 @@ def nanmin(
 def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: bool) -> Array:
     distinct = reductions.without_repeats(x)
     if axis is None and distinct is not x:
-        found = reductions.place_among_repeats(_place(name, distinct, None, None, False), distinct, x)
-        return written(found.reshape((1,) * x.ndim) if keepdims else found, out)
+        index = reductions.place_among_repeats(_place(name, distinct, None, None, False), distinct, x)
+        return written(index.reshape((1,) * x.ndim) if keepdims else index, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
     others = without_nan(x, reductions.neutral(f"{name[-3:]}imum", x.dtype))
-    found = getattr(reductions, name[3:])(others, axis, None, keepdims)
-    return written(found, out)
+    index = getattr(reductions, name[3:])(others, axis, None, keepdims)
+    return written(index, out)
 
 
 def nanargmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
@@ -114,10 +114,10 @@ def _wide(x: Array, dtype: npt.DTypeLike | None, out: Array | None) -> tuple[np.
     Raises:
         TypeError: the dtype is given, and has no NaN.
     """
-    found = reductions.dtype_of_mean(x, dtype, out)
-    if found.kind not in "fc":
-        raise TypeError(f"a mean is of a float dtype; got dtype={found}; convert it with .astype()")
-    return found, wide_float(found)
+    mean_dtype = reductions.dtype_of_mean(x, dtype, out)
+    if mean_dtype.kind not in "fc":
+        raise TypeError(f"a mean is of a float dtype; got dtype={mean_dtype}; convert it with .astype()")
+    return mean_dtype, wide_float(mean_dtype)
 
 
 def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
@@ -126,10 +126,10 @@ def _chosen(x: Array, dtype: np.dtype[Any], condition: Any) -> Array:
     condition = reductions.mask_of(condition, x)
     if condition is True:
         return x
-    found = choose(condition, x, dtype.type(np.nan))
-    if found.shape != x.shape:
+    chosen = choose(condition, x, dtype.type(np.nan))
+    if chosen.shape != x.shape:
         raise ValueError(f"where= broadcasts to the array's shape {x.shape}; got one of shape {condition.shape}")
-    return found
+    return chosen
 
 
 def nanmean(
@@ -141,10 +141,10 @@ def nanmean(
     Args:
         where: a bool array; elements where it is false are left out.
     """
-    found, wide = _wide(a, dtype, out)
+    mean_dtype, wide = _wide(a, dtype, out)
     a = _chosen(a, wide, where)
     mean = apply("divide", nansum(a, axis, None, None, keepdims), numbers_along(a, axis, wide, keepdims))
-    mean = astype(mean, found)
+    mean = astype(mean, mean_dtype)
     return written(mean, out)
 
 
@@ -162,8 +162,8 @@ def nanvar(
     Raises:
         ValueError: `ddof` and `correction` are given, or `mean` does not broadcast to the array.
     """
-    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
-    return written(found, out)
+    variance = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(variance, out)
 
 
 def _variance(
@@ -171,14 +171,14 @@ def _variance(
     mean: Operand,
 ) -> Array:  # fmt: skip
     """Returns the variance, in the dtype in which it is computed for `out`, which it does not write."""
-    found, wide = _wide(a, dtype_with_mean(a, mean, dtype, out), None)
+    mean_dtype, wide = _wide(a, dtype_with_mean(a, mean, dtype, out), None)
     a, real = _chosen(a, wide, where), part_of(wide)
     difference = distances(a, nanmean(a, axis, keepdims=True) if mean is None else mean, wide)
     squares = choose(apply("isnan", a), real.type(0), squared(difference, real))
     total = reductions.sum(squares, axis, None, None, keepdims)
     free = apply("subtract", numbers_along(a, axis, real, keepdims), real.type(ddof))
     variance = choose(apply("greater", free, 0), apply("divide", total, free), real.type(np.nan))
-    return astype(variance, part_of(found))
+    return astype(variance, part_of(mean_dtype))
 
 
 def nanstd(
@@ -186,8 +186,8 @@ def nanstd(
     keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
-    return written(apply("sqrt", found), out)
+    variance = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(apply("sqrt", variance), out)
 
 
 def nancumsum(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:

@@ -12,10 +12,10 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
 
-def _both(found: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
+def _both(results: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
     """Returns results; those for which there is an array are written to it."""
     given = out or (None, None)
-    one, other = (each if to is None else assign(to, each) for each, to in zip(found, given, strict=True))
+    one, other = (result if to is None else assign(to, result) for result, to in zip(results, given, strict=True))
     return one, other
 
 
@@ -51,14 +51,14 @@ def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     mask = (1 << n_bits) - 1 | int(np.iinfo(integers).min)
     mantissa = apply("bitwise_or", apply("bitwise_and", bits, mask), bias << n_bits).view(wide.dtype)
     is_plain = apply("logical_or", apply("equal", wide, 0), apply("logical_not", apply("isfinite", wide)))
-    found = astype(where(is_plain, wide, mantissa), dtype), astype(where(is_plain, integers(0), exponent), np.int32)
-    return _both(found, out)
+    parts = astype(where(is_plain, wide, mantissa), dtype), astype(where(is_plain, integers(0), exponent), np.int32)
+    return _both(parts, out)
 
 
 def angle(z: Array, deg: bool = False) -> Array:
     """Returns the angle of complex numbers to the positive real axis, in radians from -pi to pi, or in degrees."""
-    found = apply("angle", z)
-    return apply("rad2deg", found) if deg else found
+    radians = apply("angle", z)
+    return apply("rad2deg", radians) if deg else radians
 
 
 def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
@@ -87,9 +87,9 @@ def ldexp(x1: Array, x2: Operand, out: Array | None = None) -> Array:
         apply("greater", total, scale), np.int32(scale), where(apply("less", total, -scale), np.int32(-scale), 0)
     )
     first = apply("subtract", total, steps)  # the first product is exact, unless the result is out of range
-    found = apply("multiply", apply("multiply", wide, _power(first, wide.dtype)), _power(steps, wide.dtype))
-    found = astype(found, dtype)
-    return found if out is None else assign(out, found)
+    product = apply("multiply", apply("multiply", wide, _power(first, wide.dtype)), _power(steps, wide.dtype))
+    product = astype(product, dtype)
+    return product if out is None else assign(out, product)
 
 
 def _power(exponent: Array, dtype: np.dtype[Any]) -> Array:
@@ -101,19 +101,21 @@ def _power(exponent: Array, dtype: np.dtype[Any]) -> Array:
 
 def fix(x: Array, out: Array | None = None) -> Array:
     """Returns the elements rounded towards 0."""
-    found = apply("trunc", x)
-    return found if out is None else assign(out, found)
+    rounded = apply("trunc", x)
+    return rounded if out is None else assign(out, rounded)
 
 
 def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     """Returns x1 to the power x2, computed in float64 or complex128; in half of that where the device lacks float64."""
-    kinds = [kind_of(each) for each in (x1, x2)]
-    features = next(each.runtime for each in (x1, x2) if type(each) is Array).device.features
+    kinds = [kind_of(operand) for operand in (x1, x2)]
+    features = next(operand.runtime for operand in (x1, x2) if type(operand) is Array).device.features
     wide = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
-    is_complex = any(each is complex or (isinstance(each, np.dtype) and each.kind == "c") for each in kinds)
+    is_complex = any(kind is complex or (isinstance(kind, np.dtype) and kind.kind == "c") for kind in kinds)
     wide = complex_of(wide) if is_complex else wide
-    found = apply("power", *[astype(each, wide) if type(each) is Array else wide.type(each) for each in (x1, x2)])
-    return found if out is None else assign(out, found)
+    power = apply(
+        "power", *[astype(operand, wide) if type(operand) is Array else wide.type(operand) for operand in (x1, x2)]
+    )
+    return power if out is None else assign(out, power)
 
 
 def i0(x: Array) -> Array:
@@ -135,5 +137,5 @@ def i0(x: Array) -> Array:
         half = np.exp(large / 2)
         far = half * (series / np.sqrt(2 * np.pi * large)) * half
         values = np.where(size > 700, far, np.i0(np.minimum(size, 700))).astype(floating(x.dtype))
-    found: Array = runtime_of(x).array(values)
-    return found
+    result: Array = runtime_of(x).array(values)
+    return result

@@ -18,7 +18,7 @@ from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
-NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(each).type for each in "?bBhHiIlLqQefdFD"]])
+NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(code).type for code in "?bBhHiIlLqQefdFD"]])
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
 _INTEGER = "int", "int | None"
@@ -31,10 +31,10 @@ def on_device(name: str, operands: Sequence[Any]) -> list[Any]:
         TypeError: an operand is none of these, nor a number.
     """
     runtime = _runtime_of(operands)
-    found = [x if type(x) in NUMBERS else _placed(name, x, runtime, operands) for x in operands]
-    if not any(type(x) is Array for x in found):
-        found[0] = beside(found[0], found, runtime)
-    return found
+    result = [x if type(x) in NUMBERS else _placed(name, x, runtime, operands) for x in operands]
+    if not any(type(x) is Array for x in result):
+        result[0] = beside(result[0], result, runtime)
+    return result
 
 
 def accept_host_data(names: MutableMapping[str, Any]) -> None:
@@ -51,15 +51,15 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     Arguments whose parameters are annotated as integers are checked.
     """
     signature = inspect.signature(function)
-    arrays, several, numbers = (_annotated(signature, each) for each in (_ARRAY, _SEVERAL, _OPERAND))
-    variadic = {each.name for each in signature.parameters.values() if each.kind == each.VAR_POSITIONAL} & arrays
+    arrays, several, numbers = (_annotated(signature, annotations) for annotations in (_ARRAY, _SEVERAL, _OPERAND))
+    variadic = {p.name for p in signature.parameters.values() if p.kind == p.VAR_POSITIONAL} & arrays
     arrays, several = arrays - variadic, several | variadic
     names = arrays | several | numbers
-    integers = [(at, each.name) for at, each in enumerate(signature.parameters.values()) if each.annotation in _INTEGER]
+    integers = [(at, p.name) for at, p in enumerate(signature.parameters.values()) if p.annotation in _INTEGER]
     fitting_by_name = {
-        each.name: {Array, type(None)} if each.default is None or "None" in str(each.annotation) else {Array}
-        for each in signature.parameters.values()
-        if each.name in names
+        p.name: {Array, type(None)} if p.default is None or "None" in str(p.annotation) else {Array}
+        for p in signature.parameters.values()
+        if p.name in names
     }
     target = _written(signature)
     if not (names or integers) and target is None:
@@ -93,9 +93,9 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         fits = (
             is_quick
             and Array in kinds
-            and all(type(options[each]) in fitting_by_name[each] for each in names & options.keys())
+            and all(type(options[name]) in fitting_by_name[name] for name in names & options.keys())
         )
-        if fits and all(kind in each for kind, each in zip(kinds, fitting, strict=False)):
+        if fits and all(kind in allowed for kind, allowed in zip(kinds, fitting, strict=False)):
             return function(*args, **options)
         if not names:
             return function(*args, **options)
@@ -103,7 +103,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
         given, what = bound.arguments, function.__name__
         values = [*given.values()]
         runtime = _runtime_of(values)
-        for name in [each for each in given if each in names]:
+        for name in [name for name in given if name in names]:
             value = given[name]
             if value is None and type(None) in fitting_by_name[name]:
                 continue
@@ -136,7 +136,7 @@ def _written(signature: inspect.Signature) -> str | None:
 def _annotated(signature: inspect.Signature, annotations: Collection[str]) -> set[str]:
     """Returns the names of parameters with these annotations, without those that the function writes."""
     parameters, written = signature.parameters.values(), {"out", _written(signature)}
-    return {each.name for each in parameters if each.annotation in annotations and each.name not in written}
+    return {p.name for p in parameters if p.annotation in annotations and p.name not in written}
 
 
 def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> Array:
@@ -169,7 +169,7 @@ def _all_placed(name: str, values: Any, runtime: Runtime) -> tuple[Array, ...]:
     """
     if not hasattr(values, "__iter__"):
         raise TypeError(f"{name} takes a sequence of arrays; got {type(values).__name__}")
-    return tuple([_placed(name, each, runtime, values) for each in values])
+    return tuple([_placed(name, value, runtime, values) for value in values])
 
 
 def _runtime_of(operands: Sequence[Any]) -> Runtime:
@@ -178,7 +178,7 @@ def _runtime_of(operands: Sequence[Any]) -> Runtime:
         if type(x) is Array:
             return runtime_of(x)
         if isinstance(x, (list, tuple)):
-            inner = next((each for each in x if type(each) is Array), None)
+            inner = next((value for value in x if type(value) is Array), None)
             if inner is not None:
                 return runtime_of(inner)
     return current_runtime()

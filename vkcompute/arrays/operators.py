@@ -33,10 +33,10 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
     if name == "matmul":
         return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
     if name == "power" and not reflected and type(other) in (int, float):
-        found = _power(array, other)
+        result = _power(array, other)
     else:
-        found = apply(name, other, array) if reflected else apply(name, array, other)
-    return assign(array, found, fresh=True) if inplace else found
+        result = apply(name, other, array) if reflected else apply(name, array, other)
+    return assign(array, result, fresh=True) if inplace else result
 
 
 def _power(array: Array, exponent: int | float) -> Array:

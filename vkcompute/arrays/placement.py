@@ -35,10 +35,10 @@ def diag(v: Array, k: int = 0) -> Array:
     if v.ndim != 1:
         raise ValueError(f"diag takes a vector or a matrix; got {v.ndim} axes; use diagonal")
     n = v.size + abs(k)
-    found = zeros((n, n), v.dtype, device=v.runtime)
+    matrix = zeros((n, n), v.dtype, device=v.runtime)
     if v.size:
-        diagonal(found, k).copy_from(v)
-    return found
+        diagonal(matrix, k).copy_from(v)
+    return matrix
 
 
 def diagflat(v: Array, k: int = 0) -> Array:
@@ -79,8 +79,8 @@ def tri(
     like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones at and below the k-th diagonal."""
-    found = np.dtype(dtype) if dtype is not None else default_float()
-    return on(device, like).array(np.tri(N, M, k, dtype=found))
+    of_dtype = np.dtype(dtype) if dtype is not None else default_float()
+    return on(device, like).array(np.tri(N, M, k, dtype=of_dtype))
 
 
 def indices(
@@ -89,8 +89,8 @@ def indices(
     """Returns the indices of the elements of a shape: along each axis, stacked, or open for `sparse`."""
     runtime = on(device)
     of_dtype: Any = np.dtype(dtype) if dtype is not None else default_int(runtime)
-    found: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
-    return tuple([runtime.array(each) for each in found]) if sparse else runtime.array(found)
+    host: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
+    return tuple([runtime.array(array) for array in host]) if sparse else runtime.array(host)
 
 
 def _on_default(name: str) -> Callable[..., Any]:
@@ -98,10 +98,10 @@ def _on_default(name: str) -> Callable[..., Any]:
     make = getattr(np, name)
 
     def function(*args: Any, device: Any = None, **named: Any) -> tuple[Array, ...]:
-        runtime, found = on(device), make(*args, **named)
-        if any(each.dtype.kind in "fc" for each in found):
+        runtime, arrays = on(device), make(*args, **named)
+        if any(array.dtype.kind in "fc" for array in arrays):
             raise TypeError(f"{name} takes integers; got {', '.join(map(repr, [*args, *named.values()]))}")
-        return tuple([_indices_on(runtime, each) for each in found])
+        return tuple([_indices_on(runtime, array) for array in arrays])
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Returns the arrays of indices that `numpy.{name}` returns, on a device."
@@ -115,22 +115,22 @@ def diag_indices_from(arr: Array) -> tuple[Array, ...]:
     """Returns the indices of the main diagonal of an array whose axes have one length."""
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ValueError(f"a diagonal of indices takes two axes or more, of one length; got the shape {arr.shape}")
-    found: tuple[Array, ...] = diag_indices(arr.shape[0], arr.ndim, device=arr.runtime)
-    return found
+    result: tuple[Array, ...] = diag_indices(arr.shape[0], arr.ndim, device=arr.runtime)
+    return result
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
     """Returns the indices of the lower triangle of a matrix."""
     _require_matrix("tril_indices_from", arr)
-    found: tuple[Array, ...] = tril_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
-    return found
+    result: tuple[Array, ...] = tril_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
+    return result
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, ...]:
     """Returns the indices of the upper triangle of a matrix."""
     _require_matrix("triu_indices_from", arr)
-    found: tuple[Array, ...] = triu_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
-    return found
+    result: tuple[Array, ...] = triu_indices(arr.shape[-2], k, arr.shape[-1], device=arr.runtime)
+    return result
 
 
 def _require_matrix(name: str, arr: Array) -> None:
@@ -140,12 +140,12 @@ def _require_matrix(name: str, arr: Array) -> None:
 
 def ix_(*args: Array) -> tuple[Array, ...]:
     """Returns vectors along axes of their own, which index the grid of their elements."""
-    if wrong := [each.shape for each in args if each.ndim != 1]:
+    if wrong := [arg.shape for arg in args if arg.ndim != 1]:
         raise ValueError(f"ix_ takes vectors; got the shape {wrong[0]}")
-    given = [selection.flatnonzero(each) if each.dtype == BOOL else each for each in args]
-    given = [each if each.size else astype(each, default_int(each.runtime)) for each in given]
+    given = [selection.flatnonzero(arg) if arg.dtype == BOOL else arg for arg in args]
+    given = [vector if vector.size else astype(vector, default_int(vector.runtime)) for vector in given]
     shapes = [tuple([-1 if at == k else 1 for at in range(len(given))]) for k in range(len(given))]
-    return tuple([reshape(each, shape) for each, shape in zip(given, shapes, strict=True)])
+    return tuple([reshape(vector, shape) for vector, shape in zip(given, shapes, strict=True)])
 
 
 def ravel_multi_index(
@@ -160,8 +160,8 @@ def ravel_multi_index(
         ValueError: an index is out of range, or their number is not that of `dims`; or the order is not "C" or "F".
     """
     given, order = on_device("ravel_multi_index", [*multi_index]) if len(multi_index) else [], order or "C"
-    runtime = next((each.runtime for each in given if type(each) is Array), None)
-    parts = [asarray(each, device=runtime) for each in given]
+    runtime = next((operand.runtime for operand in given if type(operand) is Array), None)
+    parts = [asarray(operand, device=runtime) for operand in given]
     _require_integers("ravel_multi_index", parts)
     modes = [mode] * len(dims) if isinstance(mode, str) else [*mode]
     known = {"raise", "wrap", "clip"}.issuperset(modes) and len(modes) == len(dims)
@@ -173,10 +173,10 @@ def ravel_multi_index(
     if order == "F":
         parts, dims, modes = parts[::-1], dims[::-1], modes[::-1]
     total: Any = None
-    for part, n, each in zip(parts, dims, modes, strict=True):
-        if each == "wrap":
+    for part, n, rule in zip(parts, dims, modes, strict=True):
+        if rule == "wrap":
             part = apply("remainder", part, n)
-        elif each == "clip":
+        elif rule == "clip":
             part = apply("minimum", apply("maximum", part, 0), n - 1)
         elif _is_any(apply("logical_or", apply("less", part, 0), apply("greater_equal", part, n))):
             raise ValueError(f"an index is out of range of the lengths {tuple(dims)}")
@@ -186,9 +186,9 @@ def ravel_multi_index(
 
 def _require_integers(name: str, indices: Sequence[Any]) -> None:
     """Raises TypeError if an index is a float, unless it is empty."""
-    for each in indices:
-        if dtype_of(each).kind not in "iub" and np.prod(np.shape(each)):
-            raise TypeError(f"{name} takes integers as indices; got {dtype_of(each)}; convert with .astype()")
+    for index in indices:
+        if dtype_of(index).kind not in "iub" and np.prod(np.shape(index)):
+            raise TypeError(f"{name} takes integers as indices; got {dtype_of(index)}; convert with .astype()")
 
 
 def _is_any(x: Array) -> bool:
@@ -208,11 +208,11 @@ def unravel_index(indices: Array, shape: int | Sequence[int], order: str | None 
     _require_integers("unravel_index", [indices])
     if _is_any(apply("logical_or", apply("less", indices, 0), apply("greater_equal", indices, n))):
         raise ValueError(f"an index is out of range of an array of shape {lengths}, which has {n} elements")
-    found = []
+    result = []
     for length in lengths if order == "F" else reversed(lengths):
-        found.append(astype(apply("remainder", indices, length), default_int(indices.runtime)))
+        result.append(astype(apply("remainder", indices, length), default_int(indices.runtime)))
         indices = apply("floor_divide", indices, length)
-    return tuple(found if order == "F" else reversed(found))
+    return tuple(result if order == "F" else reversed(result))
 
 
 def flatnonzero(a: Array) -> Array:
@@ -222,8 +222,8 @@ def flatnonzero(a: Array) -> Array:
 
 def compress(condition: Any, a: Array, axis: int | None = None, out: Array | None = None) -> Array:
     """Returns the slices along an axis for which a condition is true; waits for their number."""
-    found = selection.compress(asarray(condition, device=a.runtime), a, axis)
-    return written(found, out)
+    result = selection.compress(asarray(condition, device=a.runtime), a, axis)
+    return written(result, out)
 
 
 def extract(condition: Any, arr: Array) -> Array:
@@ -308,7 +308,7 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
     Raises:
         ValueError: an index is out of range.
     """
-    given = [beside(each, choices, a.runtime) for each in choices]
+    given = [beside(choice, choices, a.runtime) for choice in choices]
     n = len(given)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose has the modes raise, wrap and clip; got {mode!r}")
@@ -317,28 +317,34 @@ def choose(a: Array, choices: Any, out: Array | None = None, mode: str = "raise"
         a = apply("remainder", a, n)
     elif mode == "raise" and _is_any(apply("logical_or", apply("less", a, 0), apply("greater_equal", a, n))):
         raise ValueError(f"choose takes indices of {n} arrays, 0 to {n - 1}; got another")
-    kinds = [kind_of(each) if np.ndim(each) == 0 else made.dtype for each, made in zip(choices, given, strict=True)]
+    kinds = [
+        kind_of(choice) if np.ndim(choice) == 0 else made.dtype for choice, made in zip(choices, given, strict=True)
+    ]
     dtype = common(a.runtime, kinds)
-    found = astype(given[0].broadcast_to(broadcast_arrays(a, *given)[0].shape), dtype)
-    for k, each in enumerate(given[1:], 1):
-        found = where(apply("greater_equal", a, k), astype(each, dtype), found)
-    return written(found, out)
+    result = astype(given[0].broadcast_to(broadcast_arrays(a, *given)[0].shape), dtype)
+    for k, choice in enumerate(given[1:], 1):
+        result = where(apply("greater_equal", a, k), astype(choice, dtype), result)
+    return written(result, out)
 
 
 def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """Returns the element of the first choice whose condition is true, else the default."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"select takes a choice per condition; got {len(condlist)} and {len(choicelist)}")
-    if wrong := [each.dtype for each in condlist if each.dtype != BOOL]:
+    if wrong := [condition.dtype for condition in condlist if condition.dtype != BOOL]:
         raise TypeError(f"select takes bools as conditions; got {wrong[0]}; write x != 0")
-    context = runtime_of(next(each for each in (*condlist, *choicelist) if type(each) is Array))
+    context = runtime_of(next(operand for operand in (*condlist, *choicelist) if type(operand) is Array))
     default = default if np.ndim(default) == 0 else beside(default, choicelist, context)
-    choicelist = [each if np.ndim(each) == 0 else beside(each, (*choicelist, default), context) for each in choicelist]
-    kinds = [kind_of(each) for each in (*choicelist, default)]
-    found: Any = default
+    choicelist = [
+        choice if np.ndim(choice) == 0 else beside(choice, (*choicelist, default), context) for choice in choicelist
+    ]
+    kinds = [kind_of(choice) for choice in (*choicelist, default)]
+    result: Any = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        found = where(condition, choice, found)
-    return astype(found, common(found.runtime, kinds)) if any(isinstance(each, np.dtype) for each in kinds) else found
+        result = where(condition, choice, result)
+    return (
+        astype(result, common(result.runtime, kinds)) if any(isinstance(kind, np.dtype) for kind in kinds) else result
+    )
 
 
 def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **named: Any) -> Array:
@@ -356,24 +362,24 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **na
     if len(functions) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise takes {len(conditions)} functions, or one more; got {len(functions)}")
     if len(functions) == len(conditions):
-        found = runtime_of(x).full(x.shape, x.dtype.type(0), x.dtype)
+        result = runtime_of(x).full(x.shape, x.dtype.type(0), x.dtype)
     else:
-        found = astype(_value(functions[-1], x, args, named).broadcast_to(x.shape), x.dtype)
+        result = astype(_value(functions[-1], x, args, named).broadcast_to(x.shape), x.dtype)
     for condition, function in zip(conditions, functions, strict=False):
-        found = where(condition, astype(_value(function, x, args, named), x.dtype), found)
-    return found
+        result = where(condition, astype(_value(function, x, args, named), x.dtype), result)
+    return result
 
 
 def _conditions(x: Array, given: Any) -> list[Array]:
     """Returns the conditions of `piecewise`, of the shape of `x`."""
     stacked = np.ndim(given[0]) > 0 or not x.ndim if isinstance(given, (list, tuple)) and given else False
-    found = [asarray(each, BOOL, device=x.runtime) for each in (given if stacked else [given])]
-    if len(found) == 1 and found[0].ndim == x.ndim + 1:
-        found = list(found[0])
-    for each in found:
-        if each.shape != x.shape:
-            raise ValueError(f"conditions of piecewise have the shape of x, {x.shape}; got {each.shape}")
-    return found
+    conditions = [asarray(condition, BOOL, device=x.runtime) for condition in (given if stacked else [given])]
+    if len(conditions) == 1 and conditions[0].ndim == x.ndim + 1:
+        conditions = list(conditions[0])
+    for condition in conditions:
+        if condition.shape != x.shape:
+            raise ValueError(f"conditions of piecewise have the shape of x, {x.shape}; got {condition.shape}")
+    return conditions
 
 
 def _value(function: Any, x: Array, args: Any, named: Any) -> Array:
@@ -391,9 +397,9 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
     lengths = moved.shape[:-1]
     if 0 in lengths:
         raise ValueError(f"apply_along_axis needs a line; the array has shape {arr.shape}")
-    results = [func1d(moved[place], *args, **named) for place in np.ndindex(*lengths)]
-    found = [each if type(each) is Array else asarray(each, device=arr.runtime) for each in results]
-    joined = stack(found).reshape((*lengths, *found[0].shape))
+    results = [func1d(moved[at_line], *args, **named) for at_line in np.ndindex(*lengths)]
+    arrays = [result if type(result) is Array else asarray(result, device=arr.runtime) for result in results]
+    joined = stack(arrays).reshape((*lengths, *arrays[0].shape))
     order = tuple(range(len(lengths)))
     inner = tuple(range(len(lengths), joined.ndim))
     return joined.transpose((*order[:at], *inner, *order[at:])) if joined.ndim else joined
@@ -403,10 +409,10 @@ def apply_over_axes(func: Callable[..., Array], a: Array, axes: int | Sequence[i
     """Returns the result of a function of an array and an axis, applied for each axis; the number of axes stays."""
     for axis in [axes] if isinstance(axes, int) else axes:
         at = axis_of("apply_over_axes", a.ndim, axis)
-        found = func(a, at)
-        if found.ndim not in (a.ndim, a.ndim - 1):
-            raise ValueError(f"the function removes at most its axis; it made shape {found.shape} of {a.shape}")
-        a = found if found.ndim == a.ndim else expand_dims(found, at)
+        result = func(a, at)
+        if result.ndim not in (a.ndim, a.ndim - 1):
+            raise ValueError(f"the function removes at most its axis; it made shape {result.shape} of {a.shape}")
+        a = result if result.ndim == a.ndim else expand_dims(result, at)
     return a
 
 

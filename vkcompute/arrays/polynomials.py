@@ -44,14 +44,16 @@ def polyval(p: Any, x: Any) -> Array:
     if type(x) is not Array:
         x = beside(x, [p] if hasattr(p, "dtype") else coefficients, getattr(p, "runtime", None))
     if x.dtype.kind in "biu":  # Python's ints have the default integer here, as in an array
-        kinds = {each.dtype if hasattr(each, "dtype") else type(each) for each in coefficients}
+        kinds = {
+            coefficient.dtype if hasattr(coefficient, "dtype") else type(coefficient) for coefficient in coefficients
+        }
         x = astype(
-            x, common(x.runtime, [x.dtype, *[default_int(x.runtime) if each is int else each for each in kinds]])
+            x, common(x.runtime, [x.dtype, *[default_int(x.runtime) if kind is int else kind for kind in kinds]])
         )
-    found: Any = apply("multiply", x, 0)
-    for each in coefficients:
-        found = apply("add", apply("multiply", found, x), each)
-    return found  # type: ignore[no-any-return]
+    value: Any = apply("multiply", x, 0)
+    for coefficient in coefficients:
+        value = apply("add", apply("multiply", value, x), coefficient)
+    return value  # type: ignore[no-any-return]
 
 
 def polyfit(
@@ -68,12 +70,12 @@ def polyfit(
     if weights is not None and (weights.dtype.kind not in "biuf" or weights.ndim != 1):
         raise TypeError(f"polyfit takes a real weight per point; got w={w!r}")
     fit: Any = np.polyfit
-    wide = [each.numpy().astype(np.complex128 if each.dtype.kind == "c" else np.float64) for each in (x, y)]
+    wide = [points.numpy().astype(np.complex128 if points.dtype.kind == "c" else np.float64) for points in (x, y)]
     host = fit(*wide, deg, rcond, full, weights, cov)
     dtype = floating(y.dtype) if x.dtype.kind != "c" else complex_of(floating(y.dtype))
     further = host[1:] if type(host) is tuple else ()
-    found = asarray((host[0] if further else host).astype(dtype), device=x.runtime)
-    return (found, *further) if further else found
+    coefficients = asarray((host[0] if further else host).astype(dtype), device=x.runtime)
+    return (coefficients, *further) if further else coefficients
 
 
 def polyadd(a1: Array, a2: Array) -> Array:
@@ -88,8 +90,8 @@ def polysub(a1: Array, a2: Array) -> Array:
 
 def _of_one_length(*given: Array) -> list[Array]:
     """Returns coefficients with zeros before the shorter ones."""
-    vectors = [_coefficients(each) for each in given]
-    return [_longer(each, max(p.size for p in vectors)) for each in vectors]
+    vectors = [_coefficients(p) for p in given]
+    return [_longer(vector, max(p.size for p in vectors)) for vector in vectors]
 
 
 def _coefficients(p: Array) -> Array:
@@ -140,36 +142,36 @@ def polyint(p: Array, m: int = 1, k: Any = None) -> Array:
     p = _coefficients(p)
     _require_order(m)
     constants = [*np.atleast_1d(np.asarray(0 if k is None else k))]
-    if not all(isinstance(each, (np.number, np.bool_)) for each in constants):
+    if not all(isinstance(constant, (np.number, np.bool_)) for constant in constants):
         raise TypeError(f"polyint takes numbers as constants; got {k!r}")
-    if any(each.dtype.kind == "c" for each in constants) and p.dtype.kind != "c":
+    if any(constant.dtype.kind == "c" for constant in constants) and p.dtype.kind != "c":
         raise TypeError(f"polyint takes real constants for {p.dtype}; got {k!r}; convert with .astype(np.complex64)")
     constants = constants * m if len(constants) == 1 else constants
     if len(constants) < m:
         raise ValueError(f"polyint takes a constant for each of {m} integrals, or one for all; got {len(constants)}")
     for constant in constants[:m]:
         powers = asarray(np.arange(p.size, 0, -1, dtype=np.float32), device=p.runtime)
-        found = apply("divide", p, powers)
-        p = concat([found, asarray(np.array([constant], found.dtype), device=p.runtime)])
+        integral = apply("divide", p, powers)
+        p = concat([integral, asarray(np.array([constant], integral.dtype), device=p.runtime)])
     return p
 
 
 def roots(p: Array) -> Array:
     """Returns the roots of a polynomial, complex ones if one is not real; computed on the host, by LAPACK."""
-    found, wanted = np.roots(p.numpy()), floating(p.dtype)
-    return asarray(found.astype(complex_of(wanted) if found.dtype.kind == "c" else part_of(wanted)), device=p.runtime)
+    host, wanted = np.roots(p.numpy()), floating(p.dtype)
+    return asarray(host.astype(complex_of(wanted) if host.dtype.kind == "c" else part_of(wanted)), device=p.runtime)
 
 
 def poly(seq_of_zeros: Array) -> Array:
     """Returns the coefficients of the polynomial with these roots, or eigenvalues of a matrix; computed on the host."""
-    found = np.asarray(np.poly(seq_of_zeros.numpy()))
+    host = np.asarray(np.poly(seq_of_zeros.numpy()))
     wanted = floating(seq_of_zeros.dtype)
-    return asarray(found.astype(complex_of(wanted) if found.dtype.kind == "c" else part_of(wanted)),
+    return asarray(host.astype(complex_of(wanted) if host.dtype.kind == "c" else part_of(wanted)),
                    device=seq_of_zeros.runtime)  # fmt: skip
 
 
 def polydiv(u: Array, v: Array) -> tuple[Array, Array]:
     """Returns the quotient of two polynomials, and the remainder; computed on the host."""
     dtype = floating(promoted(u.runtime, u.dtype, v.dtype))
-    found = np.polydiv(u.numpy().astype(dtype), v.numpy().astype(dtype))
-    return asarray(found[0], device=u.runtime), asarray(found[1], device=u.runtime)
+    parts = np.polydiv(u.numpy().astype(dtype), v.numpy().astype(dtype))
+    return asarray(parts[0], device=u.runtime), asarray(parts[1], device=u.runtime)

@@ -38,14 +38,14 @@ def taken(name: str, *arrays: Any) -> np.dtype[Any]:
         ValueError: they are of several runtimes.
         MissingFeature: the device lacks a dtype.
     """
-    for each in arrays:
-        if type(each) is not Array:
-            kind_of(each)
-            raise TypeError(f"{name} takes device arrays; got {type(each).__name__}; make one with gpu.array(x)")
-        if each.runtime is not arrays[0].runtime:
-            raise several(name, arrays[0].runtime, each.runtime)
-        require_dtype(each.runtime, each.dtype, name)
-    return common(arrays[0].runtime, [each.dtype for each in arrays])
+    for array in arrays:
+        if type(array) is not Array:
+            kind_of(array)
+            raise TypeError(f"{name} takes device arrays; got {type(array).__name__}; make one with gpu.array(x)")
+        if array.runtime is not arrays[0].runtime:
+            raise several(name, arrays[0].runtime, array.runtime)
+        require_dtype(array.runtime, array.dtype, name)
+    return common(arrays[0].runtime, [array.dtype for array in arrays])
 
 
 def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -111,11 +111,11 @@ def _generalized(
             if dtype is not None:
                 taken(name, x1, x2)
                 wanted = np.dtype(dtype)
-                for each in (x1, x2):
-                    if not np.can_cast(each.dtype, wanted, casting):
+                for operand in (x1, x2):
+                    if not np.can_cast(operand.dtype, wanted, casting):
                         raise TypeError(
                             f"{name}: operands become dtype={wanted} if casting={casting!r} allows it; got "
-                            f"{each.dtype}; convert with .astype()"
+                            f"{operand.dtype}; convert with .astype()"
                         )
                 x1, x2 = converted(x1, wanted), converted(x2, wanted)
             if takes_axis:
@@ -128,16 +128,16 @@ def _generalized(
             counts.append(result(x1, x2))
             given = _axes_of_cores(name, axes, counts)
             last = [tuple(range(-n, 0)) for n in counts]
-            x1, x2 = (moveaxis(x, *each) for x, each in zip((x1, x2), zip(given, last, strict=True), strict=False))
+            x1, x2 = (moveaxis(x, *move) for x, move in zip((x1, x2), zip(given, last, strict=True), strict=False))
             return written(moveaxis(function(x1, x2, **named), last[2], given[2]), out)
 
         parameters = [
-            each.replace(kind=each.KEYWORD_ONLY, default=-1) if each.name == "axis" else each
-            for each in inspect.signature(function).parameters.values()
+            p.replace(kind=p.KEYWORD_ONLY, default=-1) if p.name == "axis" else p
+            for p in inspect.signature(function).parameters.values()
         ]
-        takes_axis = any(each.name == "axis" for each in parameters)
-        first = [each for each in parameters if each.kind != each.KEYWORD_ONLY]
-        rest = [each for each in parameters if each.kind == each.KEYWORD_ONLY]
+        takes_axis = any(p.name == "axis" for p in parameters)
+        first = [p for p in parameters if p.kind != p.KEYWORD_ONLY]
+        rest = [p for p in parameters if p.kind == p.KEYWORD_ONLY]
         called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [*first, _OPTIONS[0], *rest, *_OPTIONS[1:]], return_annotation="Array"
         )
@@ -152,15 +152,15 @@ def _axes_of_cores(name: str, axes: Any, counts: Sequence[int]) -> list[tuple[in
     Raises:
         ValueError: there are more or fewer.
     """
-    found = [(each,) if isinstance(each, (int, np.integer)) else tuple(each) for each in axes]
-    if len(found) == 2 and not counts[2]:
-        found.append(())
-    if [len(each) for each in found] != list(counts):
+    result = [(entry,) if isinstance(entry, (int, np.integer)) else tuple(entry) for entry in axes]
+    if len(result) == 2 and not counts[2]:
+        result.append(())
+    if [len(entry) for entry in result] != list(counts):
         raise ValueError(
             f"{name}: axes has {counts[0]}, {counts[1]} and {counts[2]} axes, of the operands and of the result; got "
             f"{axes!r}"
         )
-    return found
+    return result
 
 
 def _matrix_axes(x1: Array, x2: Array) -> int:
@@ -219,19 +219,19 @@ def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...
     for x, names in terms:
         for name, n in zip(names, x.shape, strict=True):
             lengths[name] = n if lengths.get(name, 1) == 1 else lengths[name]
-    shape = tuple([lengths[each] for each in labels])
+    shape = tuple([lengths[label] for label in labels])
     if 0 in lengths.values():
         return zeros(terms[0][0], shape, dtype)
-    found = [_term(converted(x, working(dtype)), names, lengths) for x, names in terms]
-    while len(found) > 1:
-        one, other, *rest = found
-        kept = {*labels, *[name for each in rest for name in each.labels]}
-        found = [contract(one, other, kept), *rest]
-    last = summed(found[0], labels)
+    pending = [_term(converted(x, working(dtype)), names, lengths) for x, names in terms]
+    while len(pending) > 1:
+        one, other, *rest = pending
+        kept = {*labels, *[name for term in rest for name in term.labels]}
+        pending = [contract(one, other, kept), *rest]
+    last = summed(pending[0], labels)
     result = last.array
     if last.labels != labels:
-        places = {label: at for at, label in enumerate(last.labels)}
-        strides = [result.strides[places[each]] if each in places else 0 for each in labels]
+        axes = {label: at for at, label in enumerate(last.labels)}
+        strides = [result.strides[axes[label]] if label in axes else 0 for label in labels]
         result = strided(result, shape, strides)
     return converted(result, dtype)
 
@@ -239,9 +239,9 @@ def total(terms: Sequence[tuple[Array, tuple[Any, ...]]], labels: tuple[Any, ...
 def _complex(terms: Sequence[tuple[Array, tuple[Any, ...]]], at: int, labels: tuple[Any, ...]) -> Array:
     """Returns the product of arrays of which the one at this index is complex: those with its parts, added."""
     x, names = terms[at]
-    others = [each.dtype for place, (each, _) in enumerate(terms) if place != at]
+    others = [array.dtype for k, (array, _) in enumerate(terms) if k != at]
     dtype = promoted(x.runtime, part_of(x.dtype), *others)
-    one, other = (total([*terms[:at], (each, names), *terms[at + 1 :]], labels, dtype) for each in (x.real, x.imag))
+    one, other = (total([*terms[:at], (half, names), *terms[at + 1 :]], labels, dtype) for half in (x.real, x.imag))
     if one.dtype.kind != "c":
         return joined(one, other)
     turned = joined(apply("negative", part("imag", other)), part("real", other))
@@ -251,12 +251,12 @@ def _complex(terms: Sequence[tuple[Array, tuple[Any, ...]]], at: int, labels: tu
 def _term(x: Array, names: tuple[Any, ...], lengths: dict[Any, int]) -> Term:
     """Returns a term without axes that broadcast; axes with one label become their diagonal."""
     distinct = list(dict.fromkeys(names))
-    kept = [each for each in distinct if all(
-        x.shape[at] == lengths[each] for at, name in enumerate(names) if name == each)]  # fmt: skip
+    kept = [label for label in distinct if all(
+        x.shape[at] == lengths[label] for at, name in enumerate(names) if name == label)]  # fmt: skip
     if kept == list(names):
         return Term(x, names)
-    strides = [np.sum([x.strides[at] for at, name in enumerate(names) if name == each], dtype=int) for each in kept]
-    return Term(strided(x, [lengths[each] for each in kept], [int(each) for each in strides]), tuple(kept))
+    strides = [np.sum([x.strides[at] for at, name in enumerate(names) if name == label], dtype=int) for label in kept]
+    return Term(strided(x, [lengths[label] for label in kept], [int(stride) for stride in strides]), tuple(kept))
 
 
 def dot(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -270,10 +270,10 @@ def dot(a: Array, b: Array, out: Array | None = None) -> Array:
     if type(out) is Array and out.dtype != dtype:
         raise ValueError(f"dot: out has the dtype of the result, {dtype}; got {out.dtype}; convert with .astype()")
     if a.ndim and b.ndim:
-        found = _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
+        product = _over(("dot", a, b), (a.ndim - 1,), (max(b.ndim - 2, 0),), dtype)
     else:
-        found = apply("multiply", a, b)
-    return written(found, out)
+        product = apply("multiply", a, b)
+    return written(product, out)
 
 
 def _over(given: tuple[str, Array, Array], left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> Array:
@@ -309,8 +309,8 @@ def vdot(a: Array, b: Array) -> Array:
 def outer(a: Array, b: Array, out: Array | None = None) -> Array:
     """Returns the products of all elements of `a`, one per row, with all of `b`."""
     taken("outer", a, b)
-    found = apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
-    return written(found, out)
+    product = apply("multiply", reshape(a, (-1, 1)) if a.size else a.reshape((0, 1)), ravel(b))
+    return written(product, out)
 
 
 def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
@@ -330,8 +330,8 @@ def tensordot(a: Array, b: Array, axes: Axes = 2) -> Array:
             raise ValueError(f"tensordot sums over 0 to {min(a.ndim, b.ndim)} axes; got {n}")
         return _over(("tensordot", a, b), tuple(range(a.ndim - n, a.ndim)), tuple(range(n)), dtype)
     left, right = (
-        axes_of("tensordot", x.ndim, tuple(np.atleast_1d(np.asarray(each, int)).tolist()))
-        for x, each in zip((a, b), axes, strict=True)
+        axes_of("tensordot", x.ndim, tuple(np.atleast_1d(np.asarray(given, int)).tolist()))
+        for x, given in zip((a, b), axes, strict=True)
     )
     if len(left) != len(right):
         raise ValueError(f"tensordot takes as many axes of the first array as of the second; got {axes}")
@@ -359,8 +359,8 @@ def kron(a: Array, b: Array) -> Array:
     taken("kron", a, b)
     n = max(a.ndim, b.ndim)
     shapes = [(1,) * (n - x.ndim) + x.shape for x in (a, b)]
-    left = reshape(a, tuple([each for length in shapes[0] for each in (length, 1)]))
-    right = reshape(b, tuple([each for length in shapes[1] for each in (1, length)]))
+    left = reshape(a, tuple([size for length in shapes[0] for size in (length, 1)]))
+    right = reshape(b, tuple([size for length in shapes[1] for size in (1, length)]))
     return apply("multiply", left, right).reshape(tuple([p * q for p, q in zip(*shapes, strict=True)]))
 
 
@@ -384,7 +384,7 @@ def cross(
             f"cross takes vectors of 3 elements; along axes {axes[0]} and {axes[1]} there are {lengths[0]} and "
             f"{lengths[1]}"
         )
-    x, y = ([moveaxis(each, at, 0)[k] for k in range(3)] for each, at in zip((a, b), axes, strict=False))
+    x, y = ([moveaxis(array, at, 0)[k] for k in range(3)] for array, at in zip((a, b), axes, strict=False))
     parts = [apply("subtract", apply("multiply", x[j], y[k]), apply("multiply", x[k], y[j]))
              for j, k in ((1, 2), (2, 0), (0, 1))]  # fmt: skip
     return moveaxis(stack(parts), 0, axes[2])

@@ -33,10 +33,10 @@ def set_default_dtype(dtype: npt.DTypeLike) -> None:
     Raises:
         ValueError: it is another dtype.
     """
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"the default dtype is float32 or float64; got {found}")
-    _default_float[0] = found
+    wanted = np.dtype(dtype)
+    if wanted not in (np.float32, np.float64):
+        raise ValueError(f"the default dtype is float32 or float64; got {wanted}")
+    _default_float[0] = wanted
 
 
 def default_float() -> DType:
@@ -93,12 +93,12 @@ def promoted(context: Context, *dtypes: DType) -> DType:
 
     The exception is made on devices that lack float64, as NumPy's promotion of int32 and float32 could not be computed.
     """
-    found = reduce(np.promote_types, dtypes)
-    if found in _DOUBLE and "shaderFloat64" not in context.device.features:
-        floats = [each for each in dtypes if each.kind in "fc"]
-        if floats and not any(each in _DOUBLE for each in floats):
+    result = reduce(np.promote_types, dtypes)
+    if result in _DOUBLE and "shaderFloat64" not in context.device.features:
+        floats = [dtype for dtype in dtypes if dtype.kind in "fc"]
+        if floats and not any(dtype in _DOUBLE for dtype in floats):
             return reduce(np.promote_types, floats, np.dtype(np.float32))
-    return found
+    return result
 
 
 def common(context: Context, kinds: Sequence[Any], *, exact: bool = False) -> DType:
@@ -109,16 +109,16 @@ def common(context: Context, kinds: Sequence[Any], *, exact: bool = False) -> DT
     Args:
         exact: True for NumPy's dtype even if the device lacks it, as comparisons of rounded integers would be wrong.
     """
-    strong = [each for each in kinds if isinstance(each, np.dtype)]
-    weak = [each for each in kinds if not isinstance(each, np.dtype)]
-    found = BOOL if not strong else reduce(np.promote_types, strong) if exact else promoted(context, *strong)
+    strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
+    dtype = BOOL if not strong else reduce(np.promote_types, strong) if exact else promoted(context, *strong)
     if complex in weak:
-        return complex_of(floating(found))
-    if float in weak and found.kind in "biu":
+        return complex_of(floating(dtype))
+    if float in weak and dtype.kind in "biu":
         return default_float()
-    if int in weak and found.kind == "b":
+    if int in weak and dtype.kind == "b":
         return default_int(context)
-    return found
+    return dtype
 
 
 def floating(dtype: DType) -> DType:
@@ -148,7 +148,7 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
         MissingFeature: it has no such numbers; `what` needs them.
     """
     row = lookup(dtype)
-    missing = [each for each in row.features if each not in context.device.features]
+    missing = [feature for feature in row.features if feature not in context.device.features]
     if missing:
         raise MissingFeature(
             f"{what} computes with {row.name}, for which {context.device} lacks {' and '.join(missing)}; convert with "

@@ -24,17 +24,17 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict
     """
     outputs = named.pop("out", None) or ()
     name = f"np.{ufunc.__name__}" if method == "__call__" else f"np.{ufunc.__name__}.{method}"
-    if any(isinstance(each, np.ndarray) for each in outputs):
+    if any(isinstance(output, np.ndarray) for output in outputs):
         raise TypeError(
             f"{name} of device arrays is not written to a NumPy array; convert the operands with .numpy(), or make a "
             "device array of the result's, with gpu.array(x)"
         )
-    found = getattr(namespace(), ufunc.__name__, None) if getattr(np, ufunc.__name__, None) is ufunc else None
+    counterpart = getattr(namespace(), ufunc.__name__, None) if getattr(np, ufunc.__name__, None) is ufunc else None
     if method != "__call__":
-        found = getattr(found, method, None)
+        counterpart = getattr(counterpart, method, None)
     if outputs:
         named["out"] = outputs[0] if len(outputs) == 1 else outputs
-    return _call(name, found, inputs, named)
+    return _call(name, counterpart, inputs, named)
 
 
 def array_function(array: Any, function: Callable[..., Any], args: Sequence[Any], named: Any) -> Any:
@@ -45,12 +45,12 @@ def array_function(array: Any, function: Callable[..., Any], args: Sequence[Any]
     """
     path = [*function.__module__.split(".")[1:], function.__name__]
     name = ".".join(["np", *path])
-    found: Any = namespace() if function.__module__.split(".")[0] == "numpy" else None
-    for each in path[-1:] if path[0] == "lib" else path:
-        found = getattr(found, each, None)
-    if found is not None and "like" in _signature(found).parameters:
+    counterpart: Any = namespace() if function.__module__.split(".")[0] == "numpy" else None
+    for part in path[-1:] if path[0] == "lib" else path:
+        counterpart = getattr(counterpart, part, None)
+    if counterpart is not None and "like" in _signature(counterpart).parameters:
         named = {"like": array, **named}
-    return _call(name, found, args, named)
+    return _call(name, counterpart, args, named)
 
 
 def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -58,9 +58,9 @@ def _call(name: str, function: Any, args: Sequence[Any], named: dict[str, Any]) 
     if function is None:
         raise TypeError(f"{name} has no form for device arrays; {_REMEDY}")
     signature = _signature(function)
-    for each, values in _LAYOUTS.items():
-        if each in named and each not in signature.parameters and named[each] in values:
-            named = {key: value for key, value in named.items() if key != each}
+    for option, values in _LAYOUTS.items():
+        if option in named and option not in signature.parameters and named[option] in values:
+            named = {key: value for key, value in named.items() if key != option}
     try:
         signature.bind(*args, **named)
     except TypeError as error:

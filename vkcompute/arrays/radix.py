@@ -106,7 +106,7 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     if x.dtype.kind == "c":
         real, imag = flat(x.real), flat(x.imag)
         kinds = _nan_parts(real, imag)
-        return [word for each in (imag, real, kinds) for word in words_of(each, descending=descending)]
+        return [word for part in (imag, real, kinds) for word in words_of(part, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
     form = _FORMS.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:
@@ -118,7 +118,7 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(x.dtype.itemsize // 4)]
     encode = _encode if len(keys) == 1 else _encode_wide
     launch(encode, x.size, given, *keys, x.size, form, int(descending))
-    return [Word(each, min(n_bits, 32)) for each in keys]
+    return [Word(key, min(n_bits, 32)) for key in keys]
 
 
 def _part(i: int, n: int, n_parts: int, length: int, n_digits: int) -> tuple[int, int, int]:
@@ -258,26 +258,26 @@ def _merged(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) 
 
     Few elements are sorted by ranks: their kernel compiles in a tenth of the block program's time.
     """
-    found, sorted_keys = (temporary(keys.runtime, keys.size, each) for each in (np.int32, np.uint32))
+    sorted_order, sorted_keys = (temporary(keys.runtime, keys.size, dtype) for dtype in (np.int32, np.uint32))
     is_large = keys.size > _MOST_MERGED
-    if is_large and sort_parts(keys, n_rows, n, BLOCK, found, None if n <= BLOCK else sorted_keys):
-        found = (
-            found
+    if is_large and sort_parts(keys, n_rows, n, BLOCK, sorted_order, None if n <= BLOCK else sorted_keys):
+        sorted_order = (
+            sorted_order
             if order is None
-            else gather(order, found, Lines(1, keys.size, 1), temporary(keys.runtime, keys.size, np.int32))
+            else gather(order, sorted_order, Lines(1, keys.size, 1), temporary(keys.runtime, keys.size, np.int32))
         )
     else:
         form = int(order is None) + 2 * (n <= BLOCK)
-        old = found if order is None else order
-        launch(_rank, keys.size, keys, old, sorted_keys, found, keys.size, n, form)
+        old = sorted_order if order is None else order
+        launch(_rank, keys.size, keys, old, sorted_keys, sorted_order, keys.size, n, form)
     width = BLOCK
     while width < n:
-        new_order, new_keys = (temporary(keys.runtime, keys.size, each) for each in (np.int32, np.uint32))
+        new_order, new_keys = (temporary(keys.runtime, keys.size, dtype) for dtype in (np.int32, np.uint32))
         form = 2 * (2 * width >= n)
         sizes = keys.size, n, width, width.bit_length(), form
-        launch(_merge, keys.size, sorted_keys, found, new_keys, new_order, *sizes)
-        found, sorted_keys, width = new_order, new_keys, 2 * width
-    return found
+        launch(_merge, keys.size, sorted_keys, sorted_order, new_keys, new_order, *sizes)
+        sorted_order, sorted_keys, width = new_order, new_keys, 2 * width
+    return sorted_order
 
 
 def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) -> bool:

@@ -58,11 +58,11 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     return Generator(seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed), device)
 
 
-def _restored(seed: np.random.SeedSequence, device: Any, place: int) -> Generator:
-    """Returns a generator that has taken `place` blocks of numbers."""
-    found = Generator(seed, device)
-    found._place = place
-    return found
+def _restored(seed: np.random.SeedSequence, device: Any, n_taken: int) -> Generator:
+    """Returns a generator that has taken `n_taken` blocks of numbers."""
+    generator = Generator(seed, device)
+    generator._place = n_taken
+    return generator
 
 
 @named_methods
@@ -90,13 +90,13 @@ class Generator(Variates):
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Returns generators of independent numbers."""
-        return [Generator(each, self._device) for each in self._seed.spawn(n_children)]
+        return [Generator(sequence, self._device) for sequence in self._seed.spawn(n_children)]
 
     def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]:
         """Takes blocks of numbers; returns the number of the first one, and the stream and the key."""
         with self._lock:
-            place, self._place = self._place, self._place + n_blocks
-            return place, (self._stream, *self._key)
+            start, self._place = self._place, self._place + n_blocks
+            return start, (self._stream, *self._key)
 
     # -- filling arrays -----------------------------------------------------------------------------------------------
 
@@ -108,30 +108,30 @@ class Generator(Variates):
     ) -> Array:
         """Fills an array with one axis; `per_element` have an element per number."""
         n_blocks = -(-out.size // per_block)
-        place, keys = self._take(n_blocks)
+        start, keys = self._take(n_blocks)
         for first in range(0, n_blocks, _MOST_BLOCKS):
             blocks = min(n_blocks - first, _MOST_BLOCKS)
             part = slice(first * per_block, (first + blocks) * per_block)
-            low, high = np.uint32((place + first) & 0xFFFFFFFF), np.uint32((place + first) >> 32)
+            low, high = np.uint32((start + first) & 0xFFFFFFFF), np.uint32((start + first) >> 32)
             state = low, high, *keys
-            given = [each[part] for each in per_element]
+            given = [array[part] for array in per_element]
             _kernel(function)(out[part], *state, *given, *also, grid=-(-blocks // _LOCAL), local_size=_LOCAL)
         return out
 
     def _filled(self, names: str, size: Size, dtype: npt.DTypeLike | None, out: Array | None) -> Array:
         """Returns floats of a distribution without parameters: `fill_NAME`, or `fill_NAME_double`."""
-        found = np.dtype(dtype) if dtype is not None else out.dtype if out is not None else default_float()
-        if found not in (np.float32, np.float64):
-            raise TypeError(f"random floats are float32 or float64; got {found}; convert with .astype()")
+        wanted = np.dtype(dtype) if dtype is not None else out.dtype if out is not None else default_float()
+        if wanted not in (np.float32, np.float64):
+            raise TypeError(f"random floats are float32 or float64; got {wanted}; convert with .astype()")
         if out is not None and (
-            type(out) is not Array or out.dtype != found or size not in (None, out.shape, out.size)
+            type(out) is not Array or out.dtype != wanted or size not in (None, out.shape, out.size)
         ):
-            raise ValueError(f"out is a device array of {found} and of the size that is asked for; got {out!r}")
+            raise ValueError(f"out is a device array of {wanted} and of the size that is asked for; got {out!r}")
         runtime = self._runtime() if out is None else out.runtime
-        require_dtype(runtime, found, "random")
+        require_dtype(runtime, wanted, "random")
         shape = out.shape if out is not None else () if size is None else lengths(size)
-        double = found == np.float64
-        flat = temporary(runtime, (math.prod(shape),), found)
+        double = wanted == np.float64
+        flat = temporary(runtime, (math.prod(shape),), wanted)
         self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
         result = flat.reshape(shape)
         return written(result, out)
@@ -141,10 +141,10 @@ class Generator(Variates):
     ) -> Array:
         """Returns numbers of a distribution whose parameters broadcast to the shape."""
         runtime = self._runtime()
-        shape = _shape(size, *[each.shape for each in parameters])
+        shape = _shape(size, *[parameter.shape for parameter in parameters])
         flat = temporary(runtime, (math.prod(shape),), np.dtype(dtype))
         if flat.size:
-            given = [grouped(runtime.array(each).broadcast_to(shape), (len(shape),)) for each in parameters]
+            given = [grouped(runtime.array(parameter).broadcast_to(shape), (len(shape),)) for parameter in parameters]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
         return flat.reshape(shape)
 
@@ -171,8 +171,8 @@ class Generator(Variates):
             OverflowError: an end is not finite, or the dtype of the numbers does not hold it.
             ValueError: `low` is above `high`.
         """
-        first, last = (_reals("uniform", each) for each in (low, high))
-        dtypes = [each.dtype for each in (low, high) if type(each) is Array and each.dtype.kind == "f"]
+        first, last = (_reals("uniform", end) for end in (low, high))
+        dtypes = [end.dtype for end in (low, high) if type(end) is Array and end.dtype.kind == "f"]
         most = np.finfo(np.result_type(default_float(), *dtypes)).max
         with np.errstate(all="ignore"):
             span = last - first
@@ -184,12 +184,12 @@ class Generator(Variates):
             )
         if np.any(np.signbit(span)):
             raise ValueError(f"uniform: low is at most high; got {shown(low)} and {shown(high)}")
-        found = self.random(_shape(size, first.shape, last.shape))
+        drawn = self.random(_shape(size, first.shape, last.shape))
         if np.any(span > most):  # the distance overflows, and half of it does not
-            return apply("multiply", self._scaled(found, last / 2 - first / 2, first / 2), 2.0)
+            return apply("multiply", self._scaled(drawn, last / 2 - first / 2, first / 2), 2.0)
         if type(low) is Array or type(high) is Array:
-            return apply("add", apply("multiply", found, apply("subtract", high, low)), low)
-        return self._scaled(found, span, first)
+            return apply("add", apply("multiply", drawn, apply("subtract", high, low)), low)
+        return self._scaled(drawn, span, first)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns normal floats of mean `loc` and standard deviation `scale`, numbers or arrays.
@@ -209,19 +209,19 @@ class Generator(Variates):
         _require_positive("scale", scale)
         return self._scaled(self.standard_exponential(_shape(size, _shape_of(scale))), scale)
 
-    def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array:
+    def _scaled(self, numbers: Array, scale: Any, shift: Any = 0) -> Array:
         """Returns numbers multiplied and shifted by numbers or arrays.
 
         Raises:
             OverflowError: the dtype of the numbers does not hold one of these.
         """
-        for name, each in (("multiply", scale), ("add", shift)):
-            require_in_range(found.dtype, each)
-            if type(each) is not Array and np.ndim(each):
-                found = apply(name, found, runtime_of(found).array(np.asarray(each, found.dtype)))
-            elif type(each) is Array or np.any(each != (name == "multiply")):
-                found = apply(name, found, each if type(each) is Array else float(each))
-        return found
+        for name, operand in (("multiply", scale), ("add", shift)):
+            require_in_range(numbers.dtype, operand)
+            if type(operand) is not Array and np.ndim(operand):
+                numbers = apply(name, numbers, runtime_of(numbers).array(np.asarray(operand, numbers.dtype)))
+            elif type(operand) is Array or np.any(operand != (name == "multiply")):
+                numbers = apply(name, numbers, operand if type(operand) is Array else float(operand))
+        return numbers
 
     # -- integers -----------------------------------------------------------------------------------------------------
 
@@ -239,19 +239,19 @@ class Generator(Variates):
             ValueError: there is no integer in a range, or `dtype` does not hold it.
         """
         runtime = self._runtime()
-        found = require_dtype(runtime, default_int(runtime) if dtype is None else dtype, "integers")
-        if found.kind not in "biu":
-            raise TypeError(f"integers are of an integer dtype, or bool; got {found}")
+        wanted = require_dtype(runtime, default_int(runtime) if dtype is None else dtype, "integers")
+        if wanted.kind not in "biu":
+            raise TypeError(f"integers are of an integer dtype, or bool; got {wanted}")
         first, last = (0, low) if high is None else (low, high)
-        starts, spans = _range(first, last, endpoint, found)
+        starts, spans = _range(first, last, endpoint, wanted)
         long = bool(spans.size and spans.max() >= 2**32)
         function = distributions.fill_long_integers if long else distributions.fill_integers
         word = np.dtype("uint64" if long else "uint32")
-        given = [np.asarray(each.astype(word)) for each in (spans, _accepted(spans, np.iinfo(word).max))]
+        given = [np.asarray(array.astype(word)) for array in (spans, _accepted(spans, np.iinfo(word).max))]
         drawn = self._of_parameters(function, size, word, given)
-        if found.kind == "b":
+        if wanted.kind == "b":
             return apply("add", astype(drawn, np.bool_), runtime.array(np.asarray(starts.astype(np.bool_))))
-        return apply("add", astype(drawn, found), runtime.array(np.asarray(starts.astype(found))))
+        return apply("add", astype(drawn, wanted), runtime.array(np.asarray(starts.astype(wanted))))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.
@@ -285,7 +285,7 @@ class Generator(Variates):
         modes = np.floor((trials + 1) * rare)
         given = [trials.astype(integer), np.where(p > 0.5, -1, 1).astype(np.int32), modes.astype(integer)]
         given += [rare.astype(np.float32), np.asarray(modes - trials * rare).astype(np.float32)]
-        return self._of_parameters(distributions.fill_binomial, size, integer, [np.array(each) for each in given])
+        return self._of_parameters(distributions.fill_binomial, size, integer, [np.array(array) for array in given])
 
     # -- gamma and beta -----------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class Generator(Variates):
         Raises:
             ValueError: a parameter is not positive, NaN or infinite.
         """
-        given = [_shapes("beta", each, positive=True) for each in (a, b)]
+        given = [_shapes("beta", value, positive=True) for value in (a, b)]
         return self._of_parameters(distributions.fill_beta, size, np.float32, given)
 
     # -- choices ------------------------------------------------------------------------------------------------------
@@ -350,13 +350,13 @@ class Generator(Variates):
         return astype(flat, default_int(runtime))
 
     def _fill_order(self, flat: Array, n: int) -> None:
-        place, keys = self._take(n)
-        state = np.uint32(place & 0xFFFFFFFF), np.uint32(place >> 32), *keys
+        start, keys = self._take(n)
+        state = np.uint32(start & 0xFFFFFFFF), np.uint32(start >> 32), *keys
         rounds = 24 + 6 * n.bit_length()
-        for each in slices(flat.size, _MOST_BLOCKS):
-            part = flat[each]
+        for span in slices(flat.size, _MOST_BLOCKS):
+            part = flat[span]
             groups = -(-part.size // _LOCAL)
-            _kernel(distributions.fill_permutation)(part, *state, each.start, n, rounds, grid=groups, local_size=_LOCAL)
+            _kernel(distributions.fill_permutation)(part, *state, span.start, n, rounds, grid=groups, local_size=_LOCAL)
 
     def choice(
         self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
@@ -380,18 +380,18 @@ class Generator(Variates):
         if n_taken and (n < 1 or (n_taken > n and not replace)):
             raise ValueError(f"choice: {n_taken} of {n} elements; choose fewer, or with replace=True")
         if p is not None:
-            places = self._weighted(n, _probabilities(p, n, n_taken, replace), n_taken, replace)
+            indices = self._weighted(n, _probabilities(p, n, n_taken, replace), n_taken, replace)
         else:
-            places = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
+            indices = self.integers(0, max(n, 1), n_taken) if replace else self._places(n, n_taken)
         if whole:
-            return places.reshape(shape)
+            return indices.reshape(shape)
         at = axis_of("choice", source.ndim, axis)
-        found = _taken(source, places, shape, at)
-        order = [*range(len(shape), len(shape) + at), *range(len(shape)), *range(len(shape) + at, found.ndim)]
-        return found.transpose(tuple(order))
+        elements = _taken(source, indices, shape, at)
+        order = [*range(len(shape), len(shape) + at), *range(len(shape)), *range(len(shape) + at, elements.ndim)]
+        return elements.transpose(tuple(order))
 
     def _weighted(self, n: int, p: HostArray, n_taken: int, replace: bool) -> Array:
-        """Returns places that are chosen by probabilities."""
+        """Returns indices that are chosen by probabilities."""
         runtime = self._runtime()
         if replace:
             sums = np.minimum(np.rint(np.cumsum(p)[:-1] * 2.0**32), 2.0**32 - 1).astype(np.uint32)
@@ -407,8 +407,8 @@ class Generator(Variates):
 
 def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
     """Returns the lowest integers, and the distances of the highest ones from them, in uint64."""
-    starts, stops = (np.asarray(_on_host(each)) for each in (first, last))
-    if any(each.dtype.kind not in "biuO" for each in (starts, stops)):
+    starts, stops = (np.asarray(_on_host(end)) for end in (first, last))
+    if any(ends.dtype.kind not in "biuO" for ends in (starts, stops)):
         raise TypeError(f"the ends of ranges are integers; got {shown(first)} and {shown(last)}")
     is_empty = starts > stops if endpoint else starts >= stops
     stops = stops if endpoint else np.asarray(stops - 1)
@@ -417,7 +417,7 @@ def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple
         given = f"integers from {shown(first)} to {shown(last)}{'' if endpoint else ', without the end'}"
         raise ValueError(f"{given}, of {dtype}: a range is not empty, and lies within {low} to {high}")
     wide = np.uint64 if dtype.kind == "u" else np.int64
-    bits = [np.asarray(each.astype(wide)).view(np.uint64) for each in (starts, stops)]
+    bits = [np.asarray(ends.astype(wide)).view(np.uint64) for ends in (starts, stops)]
     return starts, np.asarray(bits[1] - bits[0])
 
 
@@ -430,38 +430,38 @@ def _accepted(spans: HostArray, most: int) -> HostArray:
 
 def _require_positive(name: str, value: Any) -> None:
     """Raises ValueError if a parameter is negative, -0.0 included as in NumPy, or NaN."""
-    found = _reals(name, value)
-    if np.any(np.isnan(found) | np.signbit(found)):
+    numbers = _reals(name, value)
+    if np.any(np.isnan(numbers) | np.signbit(numbers)):
         raise ValueError(f"{name} is not negative; got {shown(value)}")
 
 
 def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
     """Returns a parameter of a distribution in float32; a positive one remains so."""
-    found, limits = _reals(name, value), np.finfo(np.float32)
-    if not np.all((found > 0 if positive else ~np.signbit(found)) & (found <= limits.max)):
+    numbers, limits = _reals(name, value), np.finfo(np.float32)
+    if not np.all((numbers > 0 if positive else ~np.signbit(numbers)) & (numbers <= limits.max)):
         rule = f"{name}: parameters are {'positive' if positive else 'not negative'}, and at most {limits.max:g}"
         raise ValueError(f"{rule}; got {shown(value)}")
-    return np.asarray(np.where(found > 0, np.maximum(found, limits.tiny), 0).astype(np.float32))
+    return np.asarray(np.where(numbers > 0, np.maximum(numbers, limits.tiny), 0).astype(np.float32))
 
 
 def _probabilities(p: Any, n: int, n_taken: int, replace: bool) -> HostArray:
     """Returns probabilities that are valid, in float64."""
-    found = np.asarray(_on_host(p), np.float64)
-    if found.shape != (n,) or not np.all(found >= 0) or abs(found.sum() - 1) > 1e-6:
-        raise ValueError(f"choice: p are {n} probabilities, whose sum is 1; got shape {found.shape}, sum {found.sum()}")
-    if not replace and np.count_nonzero(found) < n_taken:
-        raise ValueError(f"choice: {n_taken} elements of {np.count_nonzero(found)} that are possible")
-    return np.asarray(found / found.sum())
+    host = np.asarray(_on_host(p), np.float64)
+    if host.shape != (n,) or not np.all(host >= 0) or abs(host.sum() - 1) > 1e-6:
+        raise ValueError(f"choice: p are {n} probabilities, whose sum is 1; got shape {host.shape}, sum {host.sum()}")
+    if not replace and np.count_nonzero(host) < n_taken:
+        raise ValueError(f"choice: {n_taken} elements of {np.count_nonzero(host)} that are possible")
+    return np.asarray(host / host.sum())
 
 
-def _taken(x: Array, places: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """Returns the elements at places along an axis, which is replaced by first axes of this shape."""
+def _taken(x: Array, indices: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """Returns the elements at indices along an axis, which is replaced by first axes of this shape."""
     front = moveaxis(x, axis, 0)
-    out = temporary(x.runtime, (places.size, math.prod(front.shape[1:])), x.dtype)
+    out = temporary(x.runtime, (indices.size, math.prod(front.shape[1:])), x.dtype)
     rows = grouped(front, (1, front.ndim - 1)) if out.size else front
     for i in slices(out.shape[0] if out.size else 0, 8 * MOST_GROUPS):
         for j in slices(out.shape[1], 16 * MOST_GROUPS):
             part = out[i, j]
             grid = -(-part.shape[1] // 16), -(-part.shape[0] // 8)
-            _kernel(distributions.gather)(part, rows[:, j], places[i], grid=grid, local_size=(16, 8))
+            _kernel(distributions.gather)(part, rows[:, j], indices[i], grid=grid, local_size=(16, 8))
     return out.reshape((*shape, *front.shape[1:]))

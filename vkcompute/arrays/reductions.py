@@ -87,12 +87,12 @@ class LazyReduction:
 
 def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
     key = row, dtype, steps
-    found = _launchers.get(key)
-    if found is None:
+    launcher = _launchers.get(key)
+    if launcher is None:
         combine = Expression(2, ((row, dtype.name, (0, 1)),))
-        each = Expression(n, steps or (("astype", "", (0,)),))
-        found = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), each, commutes=True)
-    return found
+        transform = Expression(n, steps or (("astype", "", (0,)),))
+        launcher = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True)
+    return launcher
 
 
 def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
@@ -155,8 +155,8 @@ def _hits(row: str, array: Array, axis: int) -> Array:
 def _first(hit: Array, axis: int, keepdims: bool) -> Array:
     """Returns the place of the first True along an axis, in int32."""
     n = hit.shape[axis]
-    places = _where(hit, _counting(hit, axis, n), np.int32(n))
-    return reduce("minimum", places, (axis,), np.dtype(np.int32), keepdims)
+    indices = _where(hit, _counting(hit, axis, n), np.int32(n))
+    return reduce("minimum", indices, (axis,), np.dtype(np.int32), keepdims)
 
 
 def _product(array: Array, axis: int) -> Array:
@@ -208,15 +208,15 @@ def chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Arra
     condition = mask_of(condition, array)
     if condition is True:
         return array
-    found = _where(condition, astype(array, dtype), neutral(row, dtype))
-    if found.shape != array.shape:
+    selected = _where(condition, astype(array, dtype), neutral(row, dtype))
+    if selected.shape != array.shape:
         raise ValueError(f"where= broadcasts to the array's shape {array.shape}; got one of shape {condition.shape}")
-    return found
+    return selected
 
 
-def _started(found: Array, row: str, initial: Any) -> Array:
+def _started(reduced: Array, row: str, initial: Any) -> Array:
     """Returns a reduction combined with an initial value, in its dtype."""
-    return found if initial is None else apply(row, found, found.dtype.type(initial))
+    return reduced if initial is None else apply(row, reduced, reduced.dtype.type(initial))
 
 
 def sum(
@@ -231,8 +231,8 @@ def sum(
         where: a bool array; elements where it is false are left out.
     """
     a = checked("sum", a)
-    axes, found = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype, out)
-    total = reduce("add", chosen(a, where, "add", found), axes, found, keepdims)
+    axes, wide = reduced_axes("sum", a.ndim, axis), _accumulated(a, dtype, out)
+    total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
     return written(_started(total, "add", initial), out)
 
 
@@ -242,8 +242,8 @@ def prod(
 ) -> Array:  # fmt: skip
     """Returns the product along axes, in the dtype of a sum; `initial` and `where` as of `sum`."""
     a = checked("prod", a)
-    axes, found = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype, out)
-    total = reduce("multiply", chosen(a, where, "multiply", found), axes, found, keepdims)
+    axes, wide = reduced_axes("prod", a.ndim, axis), _accumulated(a, dtype, out)
+    total = reduce("multiply", chosen(a, where, "multiply", wide), axes, wide, keepdims)
     return written(_started(total, "multiply", initial), out)
 
 
@@ -272,8 +272,8 @@ def extreme(
     array = astype(array, dtype) if dtype != array.dtype else array
     array = chosen(astype(array, wide) if wide != dtype else array, where, row, wide)
     initial = initial if initial is None or dtype != BOOL else bool(initial)
-    found = _started(reduce(row, array, axes, wide, keepdims), row, initial)
-    return written(astype(found, BOOL) if dtype == BOOL else found, out)
+    result = _started(reduce(row, array, axes, wide, keepdims), row, initial)
+    return written(astype(result, BOOL) if dtype == BOOL else result, out)
 
 
 def all_axes_have_elements(array: Array, axes: Sequence[int]) -> bool:
@@ -344,21 +344,21 @@ def mean(
     """
     a = checked("mean", a)
     where = mask_of(where, a)
-    found = dtype_of_mean(a, dtype, out)
+    mean_dtype = dtype_of_mean(a, dtype, out)
     axes = axes_of("mean", a.ndim, axis)
     n = math.prod([a.shape[at] for at in axes])
-    wide = wide_float(found)
+    wide = wide_float(mean_dtype)
     a = astype(a, wide) if a.dtype != wide else a
     total = reduce("add", chosen(a, where, "add", wide), axes, wide, keepdims)
     if wide.kind not in "fc":  # an integer dtype, as NumPy takes it: the sum is one of integers, the quotient is not
         wide = floating(wide)
         total = astype(total, wide)
-        found = out.dtype if type(out) is Array and np.can_cast(found, out.dtype, "same_kind") else found
+        mean_dtype = out.dtype if type(out) is Array and np.can_cast(mean_dtype, out.dtype, "same_kind") else mean_dtype
     count: Any = wide.type(n)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)
     quotient = apply("divide", total, count)
-    return written(astype(quotient, found) if quotient.dtype != found else quotient, out)
+    return written(astype(quotient, mean_dtype) if quotient.dtype != mean_dtype else quotient, out)
 
 
 _WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
@@ -375,8 +375,8 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     distinct = without_repeats(array)
     if axis is None and distinct is not array:
-        found = place_among_repeats(_place(name, extreme, distinct, None, False), distinct, array)
-        return found if kept is None else found.reshape(kept)
+        result = place_among_repeats(_place(name, extreme, distinct, None, False), distinct, array)
+        return result if kept is None else result.reshape(kept)
     if axis is None or not (array.ndim or reduced_axes(name, 0, axis)):
         array, axis = array.reshape(-1), 0
     at = axis_of(name, array.ndim, axis)
@@ -386,15 +386,15 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     index = default_int(array.runtime)
     if index.itemsize == 8 and array.dtype.itemsize <= 4:
-        places = _counting(array, at, n)
+        indices = _counting(array, at, n)
         array = astype(array, _WORDS[array.dtype.kind])
-        keys = lazy.make(f"first {extreme}", "", (array, places), array.shape, np.dtype(np.uint64), array.runtime)
-        found = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
+        keys = lazy.make(f"first {extreme}", "", (array, indices), array.shape, np.dtype(np.uint64), array.runtime)
+        result = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
     else:
         array = astype(array, np.int32) if array.dtype == BOOL else array
-        found = _first(_hits(_EXTREMES[extreme], array, at), at, keepdims)
-    found = astype(found, index)
-    return found if kept is None else found.reshape(kept)
+        result = _first(_hits(_EXTREMES[extreme], array, at), at, keepdims)
+    result = astype(result, index)
+    return result if kept is None else result.reshape(kept)
 
 
 def without_repeats(array: Array, *axes: int) -> Array:
@@ -408,21 +408,21 @@ def without_repeats(array: Array, *axes: int) -> Array:
 
 def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
     """Returns the place in a flattened array, of a place in the flattened view without its repeats."""
-    found, step, distinct_step = apply("multiply", place, 0), 1, 1
+    result, step, distinct_step = apply("multiply", place, 0), 1, 1
     for n, n_distinct in zip(array.shape[::-1], distinct.shape[::-1], strict=True):
         if n_distinct > 1:
             index = apply("remainder", apply("floor_divide", place, distinct_step), n_distinct)
-            found = apply("add", found, apply("multiply", index, step))
+            result = apply("add", result, apply("multiply", index, step))
         step, distinct_step = step * n, distinct_step * n_distinct
-    return found
+    return result
 
 
 def _counting(array: Array, axis: int, n: int) -> Array:
     """Returns 0 to n - 1 along an axis."""
     runtime = runtime_of(array)
     on_host = tuning_of(runtime.device.physical).counts_on_host
-    found = runtime.array(np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
-    return found.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
+    numbers = runtime.array(np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
+    return numbers.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
 
 
 def argmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:

@@ -129,18 +129,18 @@ def cumulative(
     """
     at = axis_of("cumulative", x.ndim, axis)
     default = accumulated(x.runtime, x.dtype) if operation in ("sum", "prod") else x.dtype
-    found = default if dtype is None else lookup(dtype).numpy
-    operation = _OF_BOOLS.get(operation, operation) if found.kind == "b" else operation
+    result_dtype = default if dtype is None else lookup(dtype).numpy
+    operation = _OF_BOOLS.get(operation, operation) if result_dtype.kind == "b" else operation
     n_before = int(include_initial)
     shape = (*x.shape[:at], x.shape[at] + n_before, *x.shape[at + 1 :])
-    out = empty_result(x.runtime, shape, found)
+    out = empty_result(x.runtime, shape, result_dtype)
     if include_initial and out.size:
         first = out[(slice(None),) * at + (slice(0, 1),)]
-        initial = _initial(operation, found)
+        initial = _initial(operation, result_dtype)
         if not x.size or first.contiguous:
             (first if x.size else out).fill(initial)
         else:
-            first.copy_from(temporary(x.runtime, first.shape, found).fill(initial))
+            first.copy_from(temporary(x.runtime, first.shape, result_dtype).fill(initial))
     if x.size:
         _scan(operation, contiguous(x), out, lines_along(x.shape, at), n_before)
     return out

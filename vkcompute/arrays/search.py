@@ -69,7 +69,7 @@ def searchsorted(
             raise ValueError(f"a sorter has one index per element; got the shape {sorter.shape} for {x.shape}")
         x = take(x, sorter)
     common = require_dtype(x.runtime, np.result_type(x.dtype, values.dtype), "searchsorted")
-    given = [each if each.dtype == common else converted(each, common) for each in (x, values)]
+    given = [array if array.dtype == common else converted(array, common) for array in (x, values)]
     out = empty_result(values.runtime, values.shape, dtype or default_int(values.runtime))
     if not x.size:
         return out.fill(0) if out.size else out

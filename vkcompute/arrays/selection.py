@@ -140,9 +140,9 @@ class Selected:
 
 def flatnonzero(x: Array) -> Array:
     """Returns the indices of elements other than 0 in the flattened array."""
-    found = Selected(x).indices()
-    out = empty_result(x.runtime, found.shape, default_int(x.runtime))
-    copy_into(found, out)
+    indices = Selected(x).indices()
+    out = empty_result(x.runtime, indices.shape, default_int(x.runtime))
+    copy_into(indices, out)
     return out
 
 
@@ -156,11 +156,11 @@ def nonzero(x: Array) -> tuple[Array, ...]:
         raise ValueError("nonzero takes an array with axes; got one of shape (); reshape it to (1,)")
     if x.ndim == 1:
         return (flatnonzero(x),)
-    found, result = Selected(x).indices(), []
+    indices, result = Selected(x).indices(), []
     for axis, n in enumerate(x.shape):
-        out = empty_result(x.runtime, found.shape, default_int(x.runtime))
-        if found.size:
-            _unraveled(found, lines_along(x.shape, axis).n_columns, n, out=out)
+        out = empty_result(x.runtime, indices.shape, default_int(x.runtime))
+        if indices.size:
+            _unraveled(indices, lines_along(x.shape, axis).n_columns, n, out=out)
         result.append(out)
     return tuple(result)
 

@@ -31,8 +31,8 @@ def logspace(
     """
     if type(start) is Array or type(stop) is Array:
         _require_numbers("base", base)
-        found = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis, device=device))
-        return found if dtype is None else astype(found, dtype)
+        powers = apply("power", float(base), linspace(start, stop, num, endpoint, axis=axis, device=device))
+        return powers if dtype is None else astype(powers, dtype)
     _require_numbers("logspace", start, stop, base)
     axis_of("logspace", 1, axis)
     return on(device).array(_spaced(np.logspace, start, stop, num, endpoint, base, dtype=dtype))
@@ -50,15 +50,15 @@ def geomspace(
 def _spaced(make: Callable[..., Any], *args: Any, dtype: npt.DTypeLike | None) -> Any:
     """Returns numbers of a function of NumPy, computed in float64 or complex128, in a dtype or the default one."""
     is_complex = dtype is not None and np.dtype(dtype).kind == "c"
-    found = make(*args, dtype=np.complex128) if is_complex else make(*args)
-    default = complex_of(default_float()) if found.dtype.kind == "c" else default_float()
-    return found.astype(default if dtype is None else dtype)
+    numbers = make(*args, dtype=np.complex128) if is_complex else make(*args)
+    default = complex_of(default_float()) if numbers.dtype.kind == "c" else default_float()
+    return numbers.astype(default if dtype is None else dtype)
 
 
 def _require_numbers(name: str, *given: Any) -> None:
     """Raises TypeError if one is not a number."""
-    for each in given:
-        if np.ndim(each) or type(each) is Array:
+    for number in given:
+        if np.ndim(number) or type(number) is Array:
             raise TypeError(f"{name} takes numbers; got an array; compute with vnp.linspace(start, stop)")
 
 
@@ -97,4 +97,4 @@ def fromfunction(
 ) -> Any:  # fmt: skip
     """Returns the value of a function of device arrays: the index of each element along each axis of a shape."""
     runtime = on(device, like)
-    return function(*[runtime.array(each) for each in np.indices(shape, _dtype(dtype))], **named)
+    return function(*[runtime.array(index) for index in np.indices(shape, _dtype(dtype))], **named)

@@ -45,9 +45,9 @@ def _among_integers(element: Array, others: Array, *, invert: bool) -> Array:
     """Returns what `isin` does, of int64 beside uint64: no negative integer is an unsigned one."""
     is_signed = element.dtype.kind == "i"
     others = others if is_signed else selection.masked(others, apply("greater_equal", others, 0))
-    found = isin(astype(element, np.uint64), astype(others, np.uint64))
-    found = apply("logical_and", found, apply("greater_equal", element, 0)) if is_signed else found
-    return apply("logical_not", found) if invert else found
+    result = isin(astype(element, np.uint64), astype(others, np.uint64))
+    result = apply("logical_and", result, apply("greater_equal", element, 0)) if is_signed else result
+    return apply("logical_not", result) if invert else result
 
 
 def _within(data: Any, dtype: np.dtype[Any]) -> Any:
@@ -85,11 +85,11 @@ def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indi
     one, other = sorting.unique(ar1), sorting.unique(ar2)
     is_common = isin(one.values, other.values)
     dtype = np.promote_types(ar1.dtype, ar2.dtype)
-    found = astype(selection.masked(one.values, is_common), dtype)
+    shared = astype(selection.masked(one.values, is_common), dtype)
     if not return_indices:
-        return found
-    places = search.searchsorted(astype(other.values, dtype), found)
-    return found, selection.masked(one.indices, is_common), gather.take(other.indices, places)
+        return shared
+    indices = search.searchsorted(astype(other.values, dtype), shared)
+    return shared, selection.masked(one.indices, is_common), gather.take(other.indices, indices)
 
 
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:

@@ -111,14 +111,14 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
     Raises:
         ValueError: there are no keys, or their shapes differ.
     """
-    if not keys or any(each.shape != keys[0].shape for each in keys):
-        raise ValueError(f"lexsort takes keys of one shape; got {[each.shape for each in keys]}")
+    if not keys or any(key.shape != keys[0].shape for key in keys):
+        raise ValueError(f"lexsort takes keys of one shape; got {[key.shape for key in keys]}")
     axis = axis_of("lexsort", keys[0].ndim, axis)
-    moved = [_last(each, axis) for each in keys]
+    moved = [_last(key, axis) for key in keys]
     out = empty_result(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
     if out.size:
         n = out.shape[-1]
-        words: list[Word] = [word for each in moved for word in words_of(each)]
+        words: list[Word] = [word for key in moved for word in words_of(key)]
         order = sort_rows(words, out.size // n, n)
         _in_row(order.reshape(out.shape), n, out=out)
     return _back(out, axis)
@@ -192,7 +192,9 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
     if not n:
         shapes = (0,), (0,), x.shape, (0,)
         dtypes = x.dtype, dtype, dtype, dtype
-        return Unique(*[empty_result(x.runtime, *each) for each in zip(shapes, dtypes, strict=True)])
+        return Unique(
+            *[empty_result(x.runtime, shape, of_dtype) for shape, of_dtype in zip(shapes, dtypes, strict=True)]
+        )
     elements = flat(x)
     order = sort_rows(words_of(elements), 1, n)
     ordered = temporary(x.runtime, n, x.dtype)
@@ -210,5 +212,5 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
 
 def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
     """Returns the ranks of the elements of two arrays: their indices in the sorted distinct elements of both."""
-    found = unique(concat([flat(x), flat(y)]), equal_nan=equal_nan).inverse
-    return found[: x.size].reshape(x.shape), found[x.size :].reshape(y.shape)
+    inverse = unique(concat([flat(x), flat(y)]), equal_nan=equal_nan).inverse
+    return inverse[: x.size].reshape(x.shape), inverse[x.size :].reshape(y.shape)

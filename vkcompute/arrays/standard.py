@@ -58,12 +58,12 @@ def _cumulative(
 
 def scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
     """Returns the inclusive scan; of complex numbers that of their parts, or products in steps of doubled length."""
-    found = x.dtype if dtype is None else np.dtype(dtype)
-    if found.kind != "c":
+    result_dtype = x.dtype if dtype is None else np.dtype(dtype)
+    if result_dtype.kind != "c":
         if x.dtype.kind == "c":
-            astype(x, found)  # its error has the remedy
+            astype(x, result_dtype)  # its error has the remedy
         return scans.cumulative(x, operation, axis, dtype, include_initial=include_initial)
-    x = astype(x, found) if x.dtype != found else x
+    x = astype(x, result_dtype) if x.dtype != result_dtype else x
     if operation == "sum":
         parts = [
             scans.cumulative(part(name, x), operation, axis, include_initial=include_initial)
@@ -109,8 +109,8 @@ def _flat_or_along(
     name: str, operation: str, x: Array, axis: int | None, dtype: npt.DTypeLike | None, out: Array | None
 ) -> Array:
     x, axis = (ravel(x), 0) if axis is None else (x if x.ndim else ravel(x), axis)
-    found = scanned(x, operation, axis_of(name, x.ndim, axis), dtype_with_out(x.runtime, dtype, out, x.dtype))
-    return written(found, out)
+    scan = scanned(x, operation, axis_of(name, x.ndim, axis), dtype_with_out(x.runtime, dtype, out, x.dtype))
+    return written(scan, out)
 
 
 def cumsum(a: Array, axis: int | None = None, dtype: npt.DTypeLike | None = None, out: Array | None = None) -> Array:
@@ -164,10 +164,10 @@ def _check_places(x: Array, kth: Any, axis: int | None, kind: str) -> None:
     if kind != "introselect":
         raise ValueError(f"the kind of a partition is 'introselect'; got {kind!r}")
     n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
-    places = np.asarray(kth.numpy() if type(kth) is Array else kth)
-    if places.dtype.kind not in "iu" or places.ndim > 1:
+    indices = np.asarray(kth.numpy() if type(kth) is Array else kth)
+    if indices.dtype.kind not in "iu" or indices.ndim > 1:
         raise TypeError(f"partition: kth is an integer, or several; got {kth!r}")
-    for k in places.reshape(-1).tolist():
+    for k in indices.reshape(-1).tolist():
         if not -n <= k < n:
             raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
 
@@ -199,14 +199,14 @@ def unique_all(x: Array) -> UniqueAll:
 
 def unique_counts(x: Array) -> UniqueCounts:
     """Returns the distinct elements and their counts; each NaN is distinct."""
-    found = sorting.unique(x, equal_nan=False)
-    return UniqueCounts(found.values, found.counts)
+    distinct = sorting.unique(x, equal_nan=False)
+    return UniqueCounts(distinct.values, distinct.counts)
 
 
 def unique_inverse(x: Array) -> UniqueInverse:
     """Returns the distinct elements and the number of each element among them; each NaN is distinct."""
-    found = sorting.unique(x, equal_nan=False)
-    return UniqueInverse(found.values, found.inverse)
+    distinct = sorting.unique(x, equal_nan=False)
+    return UniqueInverse(distinct.values, distinct.inverse)
 
 
 def unique_values(x: Array) -> Array:
@@ -235,15 +235,17 @@ def unique(
     if axis is None and not (return_index or return_inverse or return_counts):
         return sorting.distinct(ar, equal_nan=equal_nan)
     if axis is None:
-        found = sorting.unique(ar, equal_nan=equal_nan)
+        distinct = sorting.unique(ar, equal_nan=equal_nan)
     else:
         at = axis_of("unique", ar.ndim, axis)
         moved = moveaxis(ar, at, 0)
-        found = unique_rows(reshape(moved, (moved.shape[0], math.prod(moved.shape[1:]))))
-        found = found._replace(values=moveaxis(reshape(found.values, (found.values.shape[0], *moved.shape[1:])), 0, at))
-    asked = [(return_index, found.indices), (return_inverse, found.inverse), (return_counts, found.counts)]
-    more = [each for is_asked, each in asked if is_asked]
-    return (found.values, *more) if more else found.values
+        distinct = unique_rows(reshape(moved, (moved.shape[0], math.prod(moved.shape[1:]))))
+        distinct = distinct._replace(
+            values=moveaxis(reshape(distinct.values, (distinct.values.shape[0], *moved.shape[1:])), 0, at)
+        )
+    asked = [(return_index, distinct.indices), (return_inverse, distinct.inverse), (return_counts, distinct.counts)]
+    more = [array for is_asked, array in asked if is_asked]
+    return (distinct.values, *more) if more else distinct.values
 
 
 def nonzero(a: Array) -> tuple[Array, ...]:
@@ -295,8 +297,8 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = No
     Args:
         mode: what becomes of an index that is out of range: "raise" an error, "wrap" around, or "clip" to the range.
     """
-    found = gather.take(a, _indices(a, indices), axis, mode)
-    return written(found, out)
+    elements = gather.take(a, _indices(a, indices), axis, mode)
+    return written(elements, out)
 
 
 def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
@@ -311,8 +313,8 @@ def _indices(x: Array, indices: Any) -> Array:
         return indices
     if np.asarray(indices).dtype.kind == "c":
         raise TypeError(f"indices and counts are integers; got {indices!r}")
-    found: Array = x.runtime.array(np.asarray(indices, default_int(x.runtime)))  # type: ignore[attr-defined]
-    return found
+    array: Array = x.runtime.array(np.asarray(indices, default_int(x.runtime)))  # type: ignore[attr-defined]
+    return array
 
 
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
@@ -322,8 +324,8 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
 
 def _edge(value: Any, x: Array, axis: int) -> Array:
     """Returns what is joined to an array along an axis; a number is repeated along the other axes."""
-    found = beside(value, [x], x.runtime)
-    return found if found.ndim else found.broadcast_to((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    edge = beside(value, [x], x.runtime)
+    return edge if edge.ndim else edge.broadcast_to((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
 def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
@@ -340,9 +342,9 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any 
     at = axis_of("diff", a.ndim, axis)
     if not n:
         return a
-    parts = [each if each is a else _edge(each, a, at) for each in (prepend, a, append) if each is not None]
+    parts = [x if x is a else _edge(x, a, at) for x in (prepend, a, append) if x is not None]
     if len(parts) > 1:
-        dtype = common(a.runtime, [kind_of(each) for each in parts])
+        dtype = common(a.runtime, [kind_of(part) for part in parts])
         a = concat(parts, axis=at, dtype=dtype)
     for _ in range(min(n, a.shape[at])):
         whole = (slice(None),) * at

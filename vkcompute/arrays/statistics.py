@@ -89,32 +89,32 @@ def _between(low: Array, high: Array, weight: Any) -> Array:
     """Returns low + weight * (high - low), from the nearer side; equal infinities stay, and no difference overflows."""
     step = apply("subtract", high, low)
     if type(weight) is Array:
-        found = where(
+        result = where(
             apply("less", weight, 0.5),
             apply("add", low, apply("multiply", step, weight)),
             apply("subtract", high, apply("multiply", step, apply("subtract", 1, weight))),
         )
     elif weight < 0.5:
-        found = apply("add", low, apply("multiply", step, weight))
+        result = apply("add", low, apply("multiply", step, weight))
     else:
-        found = apply("subtract", high, apply("multiply", step, 1 - weight))
+        result = apply("subtract", high, apply("multiply", step, 1 - weight))
     if low.dtype.kind == "f":
         rest = apply("subtract", 1, weight) if type(weight) is Array else 1 - weight
         blend = apply("add", apply("multiply", low, rest), apply("multiply", high, weight))
         is_finite = apply("logical_and", apply("isfinite", low), apply("isfinite", high))
-        found = where(apply("logical_and", is_finite, apply("isinf", step)), blend, found)
-    found = where(apply("equal", low, high), low, found)
-    return where(apply("equal", weight, 0), low, found) if type(weight) is Array else found
+        result = where(apply("logical_and", is_finite, apply("isinf", step)), blend, result)
+    result = where(apply("equal", low, high), low, result)
+    return where(apply("equal", weight, 0), low, result) if type(weight) is Array else result
 
 
 def _one_quantile(line: Array, q: float, method: str) -> Array:
     low, high, weight = _positions(method, q, line.shape[-1])
     if weight in (0, 1) or low == high:
-        found = _element(line, int(high if weight == 1 else low))
+        quantile = _element(line, int(high if weight == 1 else low))
     else:
-        found = _between(_element(line, int(low)), _element(line, int(high)), float(weight))
+        quantile = _between(_element(line, int(low)), _element(line, int(high)), float(weight))
     last = _element(line, -1)
-    return where(apply("isnan", last), last, found)
+    return where(apply("isnan", last), last, quantile)
 
 
 def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
@@ -123,22 +123,22 @@ def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
         return _one_quantile(line, q, method)
     count, runtime = numbers_along(line, -1, np.dtype(np.int32), True), runtime_of(line)
     low, high, weight = _positions(method, q, np.maximum(np.arange(line.shape[-1] + 1), 1))  # by the count
-    places = [gather.take(runtime.array(each.astype(np.int32)), count) for each in (low, high)]
-    lower, upper = [gather.take_along_axis(line, each, -1) for each in places]
+    indices = [gather.take(runtime.array(index.astype(np.int32)), count) for index in (low, high)]
+    lower, upper = [gather.take_along_axis(line, index, -1) for index in indices]
     if method in _SELECTING:
-        found = where(gather.take(runtime.array(weight.astype(np.bool_)), count), upper, lower)
+        quantile = where(gather.take(runtime.array(weight.astype(np.bool_)), count), upper, lower)
     else:
-        found = _between(lower, upper, gather.take(runtime.array(weight.astype(line.dtype)), count))
-    return astype(found, line.dtype)[..., 0]
+        quantile = _between(lower, upper, gather.take(runtime.array(weight.astype(line.dtype)), count))
+    return astype(quantile, line.dtype)[..., 0]
 
 
 def _one_weighted_quantile(line: Array, shares: Array, q: float, *, without_nan: bool) -> Array:
     """Returns the first element of each sorted line up to which the share of the weights is q or more, and not 0."""
     before = apply("logical_or", apply("less", shares, q), apply("equal", shares, 0))
-    place = reductions.sum(astype(before, np.int32), -1, np.int32, keepdims=True)
-    found = gather.take_along_axis(line, apply("minimum", place, line.shape[-1] - 1), -1)[..., 0]
+    index = reductions.sum(astype(before, np.int32), -1, np.int32, keepdims=True)
+    quantile = gather.take_along_axis(line, apply("minimum", index, line.shape[-1] - 1), -1)[..., 0]
     last = _element(line, -1)
-    return found if without_nan else where(apply("isnan", last), last, found)
+    return quantile if without_nan else where(apply("isnan", last), last, quantile)
 
 
 def _shares(name: str, line: Array, weights: Array) -> Array:
@@ -174,11 +174,11 @@ def _quantiles(
         raise ValueError(f"{name} takes weights with the method 'inverted_cdf'; got {method!r}")
     axes = _axes(name, x.ndim, axis)
     line = astype(_lines(name, x, axes), x.dtype if method in _SELECTING else floating(x.dtype))
-    numbers = [float(each) for each in asked.reshape(-1)]
+    numbers = [float(number) for number in asked.reshape(-1)]
     if weights is None:
         ordered = sorting.sort(line, -1)
         one = _one_nan_quantile if without_nan else _one_quantile
-        found = [one(ordered, each, method) for each in numbers]
+        quantiles = [one(ordered, number, method) for number in numbers]
     else:
         negative = ValueError(f"{name}: weights are not negative; got negative ones")
         reductions.refuse(apply("less", weights, 0), negative)
@@ -187,14 +187,14 @@ def _quantiles(
         order = sorting.argsort(line, -1)
         ordered = gather.take_along_axis(line, order, -1)
         shares = _shares(name, ordered, gather.take_along_axis(weight, order, -1))
-        found = [_one_weighted_quantile(ordered, shares, each, without_nan=without_nan) for each in numbers]
+        quantiles = [_one_weighted_quantile(ordered, shares, number, without_nan=without_nan) for number in numbers]
     if keepdims:
-        found = [reshape(each, _kept(x, axes)) for each in found]
-    if asked.ndim and found:
-        joined = concat([reshape(each, (1, *each.shape)) for each in found])
-        result = reshape(joined, (*asked.shape, *found[0].shape))
+        quantiles = [reshape(quantile, _kept(x, axes)) for quantile in quantiles]
+    if asked.ndim and quantiles:
+        joined = concat([reshape(quantile, (1, *quantile.shape)) for quantile in quantiles])
+        result = reshape(joined, (*asked.shape, *quantiles[0].shape))
     else:
-        result = found[0] if found else astype(line[..., :0], line.dtype)
+        result = quantiles[0] if quantiles else astype(line[..., :0], line.dtype)
     return written(result, out)
 
 
@@ -246,10 +246,10 @@ def _hundredth(q: Any) -> Any:
 
 def _reals(name: str, q: Any) -> Any:
     """Returns the numbers of quantiles on the host, in float64."""
-    found = np.asarray(q.numpy() if type(q) is Array else q)
-    if found.dtype.kind not in "biuf" and found.size:
+    numbers = np.asarray(q.numpy() if type(q) is Array else q)
+    if numbers.dtype.kind not in "biuf" and numbers.size:
         raise TypeError(f"{name} takes q as real numbers; got {q!r}")
-    return found.astype(np.float64)
+    return numbers.astype(np.float64)
 
 
 def median(
@@ -269,33 +269,36 @@ def nanmedian(
 def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, *, without_nan: bool) -> Array:
     axes = _axes(name, x.ndim, axis)
     if 0 in [x.shape[at] for at in axes]:
-        found = reductions.mean(x, axes, keepdims=keepdims)
+        middle = reductions.mean(x, axes, keepdims=keepdims)
     else:
         line = sorting.sort(astype(_lines(name, x, axes), floating(x.dtype)), -1)
-        found = _middle_of_numbers(line) if without_nan else _middle(line)
-        found = reshape(found, _kept(x, axes)) if keepdims else found
-    return written(found, out)
+        middle = _middle_of_numbers(line) if without_nan else _middle(line)
+        middle = reshape(middle, _kept(x, axes)) if keepdims else middle
+    return written(middle, out)
 
 
 def _middle(line: Array) -> Array:
     n = line.shape[-1]
-    found, last = _half_way(_element(line, (n - 1) // 2), _element(line, n // 2)), _element(line, -1)
-    return where(apply("isnan", last), last, found)
+    middle, last = _half_way(_element(line, (n - 1) // 2), _element(line, n // 2)), _element(line, -1)
+    return where(apply("isnan", last), last, middle)
 
 
 def _middle_of_numbers(line: Array) -> Array:
     count = numbers_along(line, -1, np.dtype(np.int32), True)
-    places = apply("floor_divide", apply("maximum", apply("subtract", count, 1), 0), 2), apply("floor_divide", count, 2)
+    indices = (
+        apply("floor_divide", apply("maximum", apply("subtract", count, 1), 0), 2),
+        apply("floor_divide", count, 2),
+    )
     last = np.int32(line.shape[-1] - 1)
-    one, other = (gather.take_along_axis(line, apply("minimum", each, last), -1) for each in places)
+    one, other = (gather.take_along_axis(line, apply("minimum", index, last), -1) for index in indices)
     return _half_way(one, other)[..., 0]
 
 
 def _half_way(one: Array, other: Array) -> Array:
     """Returns the mean of two elements, which does not overflow; equal infinities stay."""
     wide = astype(one, np.float32) if one.dtype == np.float16 else one
-    found = apply("add", apply("multiply", wide, 0.5), apply("multiply", other, other.dtype.type(0.5)))
-    return where(apply("equal", one, other), one, astype(found, one.dtype))
+    middle = apply("add", apply("multiply", wide, 0.5), apply("multiply", other, other.dtype.type(0.5)))
+    return where(apply("equal", one, other), one, astype(middle, one.dtype))
 
 
 def average(
@@ -323,8 +326,8 @@ def average(
     one, other = astype(a, dtype), astype(weights, dtype)
     total = reductions.sum(other, axis, keepdims=keepdims)
     reductions.refuse(apply("equal", total, 0), ZeroDivisionError("average: the sum of the weights is not 0; got 0"))
-    found = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
-    return (found, total) if returned else found
+    weighted = apply("divide", reductions.sum(apply("multiply", one, other), axis, keepdims=keepdims), total)
+    return (weighted, total) if returned else weighted
 
 
 def cov(
@@ -352,31 +355,31 @@ def cov(
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError(f"covariances are of a float dtype; got dtype={np.dtype(dtype)}; convert them with .astype()")
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
-    found = np.dtype(dtype) if dtype is not None else floating(common)
-    if found == np.float16:  # which holds no large numbers of observations
+    wanted = np.dtype(dtype) if dtype is not None else floating(common)
+    if wanted == np.float16:  # which holds no large numbers of observations
         y = y if y is None else astype(y, np.float32)
         wide = cov(astype(m, np.float32), y, rowvar, bias, ddof, fweights, aweights, dtype=np.float32)
-        return astype(wide, found)
-    x = _variables(m, found, rowvar)
+        return astype(wide, wanted)
+    x = _variables(m, wanted, rowvar)
     if y is not None:
-        x = concat([x, _variables(y, found, rowvar or y.shape[0] == 1)])
-    for name, each in (("fweights", fweights), ("aweights", aweights)):
-        if each is None:
+        x = concat([x, _variables(y, wanted, rowvar or y.shape[0] == 1)])
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
             continue
-        if each.shape != (x.shape[1],):
-            raise ValueError(f"cov: {name} are one per observation, of {x.shape[1]}; got shape {each.shape}")
-        reductions.refuse(apply("less", each, 0), ValueError(f"cov: {name} are not negative; got negative ones"))
-    weights = [astype(each, part_of(found)) for each in (fweights, aweights) if each is not None]
+        if given.shape != (x.shape[1],):
+            raise ValueError(f"cov: {name} are one per observation, of {x.shape[1]}; got shape {given.shape}")
+        reductions.refuse(apply("less", given, 0), ValueError(f"cov: {name} are not negative; got negative ones"))
+    weights = [astype(given, part_of(wanted)) for given in (fweights, aweights) if given is not None]
     weight = apply("multiply", *weights) if len(weights) == 2 else weights[0] if weights else None
     mean = average(x, 1, weight.broadcast_to(x.shape) if weight is not None else None, keepdims=True)
-    n: Any = part_of(found).type(max(x.shape[1] - ddof, 0) if x.shape[1] else np.nan)
+    n: Any = part_of(wanted).type(max(x.shape[1] - ddof, 0) if x.shape[1] else np.nan)
     centred = apply("subtract", x, mean)
     scaled = centred
     if weight is not None:
         total = reductions.sum(weight)
         n = apply("maximum", apply("subtract", total, ddof), 0)
         if aweights is not None and ddof:
-            squares = reductions.sum(apply("multiply", weight, astype(aweights, part_of(found))))
+            squares = reductions.sum(apply("multiply", weight, astype(aweights, part_of(wanted))))
             n = apply("subtract", total, apply("divide", apply("multiply", squares, ddof), total))
             n = apply("maximum", n, 0)
         scaled = apply("multiply", centred, weight)
@@ -393,11 +396,11 @@ def _variables(m: Array, dtype: np.dtype[Any], rowvar: bool) -> Array:
 
 def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: npt.DTypeLike | None = None) -> Array:
     """Returns the correlations of variables, one per row, between -1 and 1."""
-    found = cov(x, y, rowvar, dtype=dtype)
-    if not found.ndim:
-        return apply("divide", found, found)
-    scale = apply("sqrt", diagonal(found).real)
-    found = apply("divide", apply("divide", found, reshape(scale, (scale.size, 1))), scale)
-    parts = [part("real", found), part("imag", found)] if found.dtype.kind == "c" else [found]
-    limited = [apply("minimum", apply("maximum", each, -1), 1) for each in parts]
+    matrix = cov(x, y, rowvar, dtype=dtype)
+    if not matrix.ndim:
+        return apply("divide", matrix, matrix)
+    scale = apply("sqrt", diagonal(matrix).real)
+    matrix = apply("divide", apply("divide", matrix, reshape(scale, (scale.size, 1))), scale)
+    parts = [part("real", matrix), part("imag", matrix)] if matrix.dtype.kind == "c" else [matrix]
+    limited = [apply("minimum", apply("maximum", half, -1), 1) for half in parts]
     return joined(*limited) if len(limited) == 2 else limited[0]

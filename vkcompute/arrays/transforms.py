@@ -42,12 +42,12 @@ def _scale(n: int, norm: str | None, *, inverse: bool) -> float:
 
 
 def _length(name: str, n: int, most: int = pairs.MOST) -> int:
-    found = index(n)
-    if found < 1:
-        raise ValueError(f"{name} takes at least 1 element along an axis, after padding; got {found}")
-    if found > most:
-        raise ValueError(f"{name} takes at most {most:,} elements along an axis; got {found:,}")
-    return found
+    length = index(n)
+    if length < 1:
+        raise ValueError(f"{name} takes at least 1 element along an axis, after padding; got {length}")
+    if length > most:
+        raise ValueError(f"{name} takes at most {most:,} elements along an axis; got {length:,}")
+    return length
 
 
 def _resized(x: Array, n: int, axis: int) -> Array:
@@ -75,8 +75,8 @@ def _pairs_of(x: Array) -> Array:
     return x.reshape((*x.shape, 1)).view(part_of(x.dtype))
 
 
-def _complex_of(found: Array) -> Array:
-    return found.view(complex_of(found.dtype)).reshape(found.shape[:-1])
+def _complex_of(pairs: Array) -> Array:
+    return pairs.view(complex_of(pairs.dtype)).reshape(pairs.shape[:-1])
 
 
 def _transform(name: str, x: Array, n: int | None, axis: int, norm: str | None, *, inverse: bool) -> Array:
@@ -182,16 +182,16 @@ def _lengths(
     products.taken(name, x)
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
-    found = [_axis(name, x, axis) for axis in axes]
+    along = [_axis(name, x, axis) for axis in axes]
     if s is None:
-        lengths = [x.shape[axis] for axis in found]
-        if real and found:
+        lengths = [x.shape[axis] for axis in along]
+        if real and along:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
-        lengths = [x.shape[axis] if n == -1 else n for n, axis in zip(s, found, strict=False)]
-    if len(found) != len(lengths if s is None else s):
+        lengths = [x.shape[axis] if n == -1 else n for n, axis in zip(s, along, strict=False)]
+    if len(along) != len(lengths if s is None else s):
         raise ValueError(f"{name} takes a length per axis; got s={tuple(s or ())} for axes={tuple(axes)}")
-    return list(zip(lengths, found, strict=True))
+    return list(zip(lengths, along, strict=True))
 
 
 def _of_each(
@@ -315,10 +315,10 @@ def irfft2(
 def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike | None, device: Any) -> Array:
     if np.asarray(d).dtype.kind not in "biuf":
         raise TypeError(f"the distance of samples is a real number; got d={d!r}")
-    found = default_float() if dtype is None else np.dtype(dtype)
-    if found.kind != "f":
-        raise ValueError(f"frequencies are floats; got dtype={found}")
-    return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(found))
+    wanted = default_float() if dtype is None else np.dtype(dtype)
+    if wanted.kind != "f":
+        raise ValueError(f"frequencies are floats; got dtype={wanted}")
+    return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))
 
 
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike | None = None) -> Array:
@@ -339,8 +339,8 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: npt.DTypeLike
 def _shifted(name: str, x: Array, axes: Axes, sign: int) -> Array:
     products.taken(name, x)
     chosen = range(x.ndim) if axes is None else axes if isinstance(axes, Sequence) else (axes,)
-    found = tuple([_axis(name, x, axis) for axis in chosen])
-    return roll(x, tuple([sign * (x.shape[axis] // 2) for axis in found]), found)
+    along = tuple([_axis(name, x, axis) for axis in chosen])
+    return roll(x, tuple([sign * (x.shape[axis] // 2) for axis in along]), along)
 
 
 def fftshift(x: Array, axes: Axes = None) -> Array:

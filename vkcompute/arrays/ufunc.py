@@ -56,10 +56,10 @@ def apply(name: str, *operands: Any) -> Array:
             alike = alike and x.runtime is context and x.shape == shape
     if context is None or not alike:
         context, shape = placed(name, operands)
-    place = tuple(key)
-    types: Types | None = context.types.get(place)
+    signature = tuple(key)
+    types: Types | None = context.types.get(signature)
     if types is None:
-        types = context.types[place] = _types(name, context, tuple([kind_of(x) for x in operands]))
+        types = context.types[signature] = _types(name, context, tuple([kind_of(x) for x in operands]))
     given = operands
     if len(key) > 2 + sum([type(x) is Array for x in operands]):
         if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
@@ -110,14 +110,14 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
 
 def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     """Returns the dtypes of an operation; raises MissingFeature if the device lacks one."""
-    found = RULES[FUNCTIONS[name].types](name, context, kinds)
-    dtypes = [each for each in kinds if isinstance(each, np.dtype)]
-    if not FUNCTIONS[found.operation].takes("c") and (complex in kinds or any(each.kind == "c" for each in dtypes)):
+    types = RULES[FUNCTIONS[name].types](name, context, kinds)
+    dtypes = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    if not FUNCTIONS[types.operation].takes("c") and (complex in kinds or any(dtype.kind == "c" for dtype in dtypes)):
         raise TypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
-    for dtype in (found.operands, found.result, *dtypes):
+    for dtype in (types.operands, types.result, *dtypes):
         if dtype is not None:
             require_dtype(context, dtype, name)
-    return found if found.operands is None else found._replace(dtype=found.operands.name)
+    return types if types.operands is None else types._replace(dtype=types.operands.name)
 
 
 def operand_dtype(name: str, context: Context, operands: Sequence[Any]) -> np.dtype[Any] | None:
@@ -205,11 +205,11 @@ def astype(array: Array, dtype: npt.DTypeLike) -> Array:
     """
     if 0 in array.shape:  # nothing is computed, so the device may lack the dtypes
         return temporary(array.runtime, array.shape, lookup(dtype).numpy)
-    found = require_dtype(array.runtime, dtype, "astype")
+    wanted = require_dtype(array.runtime, dtype, "astype")
     require_dtype(array.runtime, array.dtype, "astype")
-    if array.dtype.kind == "c" and found.kind not in "cb":
-        raise TypeError(f"{array.dtype} does not become {found}; pass x.real, x.imag or abs(x), then .astype()")
-    return lazy.make("astype", found.name, (array,), array.shape, found, array.runtime)
+    if array.dtype.kind == "c" and wanted.kind not in "cb":
+        raise TypeError(f"{array.dtype} does not become {wanted}; pass x.real, x.imag or abs(x), then .astype()")
+    return lazy.make("astype", wanted.name, (array,), array.shape, wanted, array.runtime)
 
 
 def part(name: str, array: Array) -> Array:
@@ -229,16 +229,18 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
         as `apply`.
     """
     context, shape = placed("where", (condition, x, y))
-    kinds = [kind_of(each) for each in (x, y)]
+    kinds = [kind_of(operand) for operand in (x, y)]
     kind_of(condition)
     dtype = common(context, kinds)
-    if all(not isinstance(each, np.dtype) for each in kinds):
+    if all(not isinstance(kind, np.dtype) for kind in kinds):
         dtype = default_float() if float in kinds else default_int(context) if int in kinds else BOOL
         dtype = complex_of(default_float()) if complex in kinds else dtype
     dtype = require_dtype(context, dtype, "where")
     given = [
-        (each if each.dtype == dtype else astype(each, dtype)) if type(each) is Array else _scalar("where", each, dtype)
-        for each in (x, y)
+        (operand if operand.dtype == dtype else astype(operand, dtype))
+        if type(operand) is Array
+        else _scalar("where", operand, dtype)
+        for operand in (x, y)
     ]
     truth: Any = condition if type(condition) is Array else np.bool_(condition)
     truth = astype(truth, BOOL) if truth.dtype.kind == "c" else truth
@@ -258,17 +260,17 @@ def dtype_with_out(
     return promoted(context, *operands, out.dtype) if type(out) is Array else None
 
 
-def written(found: Array, out: Array | None) -> Array:
+def written(result: Array, out: Array | None) -> Array:
     """Returns a result, or `out` with it, if that is given.
 
     Raises:
         TypeError, ValueError: `out` has another shape; otherwise as `assign`.
     """
     if out is None:
-        return found
-    if type(out) is Array and out.shape != found.shape:
-        raise ValueError(f"out has the shape of the result, {found.shape}; got {out.shape}")
-    return assign(out, found)
+        return result
+    if type(out) is Array and out.shape != result.shape:
+        raise ValueError(f"out has the shape of the result, {result.shape}; got {out.shape}")
+    return assign(out, result)
 
 
 def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
@@ -330,13 +332,13 @@ def clip(
         if one is not None and other is not None:
             raise ValueError(f"a_min and a_max are min and max by other names: pass one; got {one!r} and {other!r}")
     lowest, highest = a_min if min is None else min, a_max if max is None else max
-    found = a
+    clipped = a
     if lowest is not None and not _beyond(a, lowest, below=True):
-        found = apply("maximum", found, lowest)
+        clipped = apply("maximum", clipped, lowest)
     if highest is not None and not _beyond(a, highest, below=False):
-        found = apply("minimum", found, highest)
-    found = astype(a, a.dtype) if found is a else found
-    return found if out is None else assign(out, found, fresh=True)
+        clipped = apply("minimum", clipped, highest)
+    clipped = astype(a, a.dtype) if clipped is a else clipped
+    return clipped if out is None else assign(out, clipped, fresh=True)
 
 
 def _rounded_integers(x: Array, unit: int) -> Array:
@@ -354,15 +356,15 @@ def _rounded_integers(x: Array, unit: int) -> Array:
 def round(a: Array, decimals: int = 0, out: Array | None = None) -> Array:
     """Returns the elements rounded to a number of decimals, halves to even."""
     if a.dtype.kind == "c":
-        found = joined(round(part("real", a), decimals), round(part("imag", a), decimals))
+        rounded = joined(round(part("real", a), decimals), round(part("imag", a), decimals))
     elif decimals < 0 and a.dtype.kind in "iu":
-        found = _rounded_integers(a, 10**-decimals)
+        rounded = _rounded_integers(a, 10**-decimals)
     elif a.dtype.kind in "iu":
-        found = astype(a, a.dtype)
+        rounded = astype(a, a.dtype)
     elif decimals == 0 or a.dtype.kind == "b":
-        found = apply("rint", a)
+        rounded = apply("rint", a)
     else:
         factor = a.dtype.type(10.0 ** abs(decimals))
         one, other = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-        found = apply(other, apply("rint", apply(one, a, factor)), factor)
-    return found if out is None else assign(out, found, fresh=True)
+        rounded = apply(other, apply("rint", apply(one, a, factor)), factor)
+    return rounded if out is None else assign(out, rounded, fresh=True)

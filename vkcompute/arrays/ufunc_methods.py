@@ -53,9 +53,9 @@ def function_of_elements(name: str, row: str) -> Ufunc:
     """Makes the function of this name that computes a row of the table, with its methods and documentation."""
     add_public(name)
     kind: type[Ufunc] = BinaryUfunc if FUNCTIONS[row].arity == 2 else UnaryUfunc
-    found = kind(name, row)
-    found.__signature__ = _signature(["x1", "x2"] if found.nin == 2 else ["x"])  # type: ignore[attr-defined]
-    return found
+    function = kind(name, row)
+    function.__signature__ = _signature(["x1", "x2"] if function.nin == 2 else ["x"])  # type: ignore[attr-defined]
+    return function
 
 
 class Ufunc:
@@ -119,18 +119,18 @@ class Ufunc:
         operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
             operands = self._in_dtype(operands, np.dtype(dtype), casting)
-        found = apply(self._row, *operands)
+        result = apply(self._row, *operands)
         if casting != "same_kind":
-            found = self._cast(operands, found, out, casting)
+            result = self._cast(operands, result, out, casting)
         if order not in ("K", "C"):
-            found = in_order(found, order)
-        if dtype is not None and found.dtype != dtype:
+            result = in_order(result, order)
+        if dtype is not None and result.dtype != dtype:
             raise TypeError(f"{self.__name__} has no result of {np.dtype(dtype)} for these operands; got dtype={dtype}")
         if where is not True:
             if out is None:
                 raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
-            found = choose(where, found, out)
-        return found if out is None else assign(out, found, fresh=True)
+            result = choose(where, result, out)
+        return result if out is None else assign(out, result, fresh=True)
 
     def _in_dtype(self, operands: Sequence[Any], dtype: np.dtype[Any], casting: Casting) -> tuple[Any, ...]:
         """Returns the operands in the dtype of the result; as they are if that is bool, which says nothing of them."""
@@ -144,22 +144,22 @@ class Ufunc:
                 )
         return tuple([astype(x, dtype) if type(x) is Array else x for x in operands])
 
-    def _cast(self, operands: Sequence[Any], found: Array, out: Any, casting: Casting) -> Array:
+    def _cast(self, operands: Sequence[Any], result: Array, out: Any, casting: Casting) -> Array:
         """Returns a result in the dtype of `out`.
 
         Raises:
             TypeError: the casting does not allow this conversion, or one of an operand.
         """
-        dtype = operand_dtype(self._row, found.runtime, operands)
+        dtype = operand_dtype(self._row, result.runtime, operands)
         pairs = [(x.dtype, dtype) for x in operands if type(x) is Array and dtype is not None]
-        pairs.append((found.dtype, found.dtype if out is None else out.dtype))
+        pairs.append((result.dtype, result.dtype if out is None else out.dtype))
         for given, wanted in pairs:
             if not np.can_cast(given, wanted, casting):
                 raise TypeError(
                     f"{self.__name__} converts {given} to {wanted}, which casting={casting!r} does not allow; convert "
                     "with .astype()"
                 )
-        return found if out is None else astype(found, out.dtype)
+        return result if out is None else astype(result, out.dtype)
 
     def __repr__(self) -> str:
         return f"<vkcompute.numpy.{self.__name__}, a function of elements>"
@@ -191,18 +191,18 @@ class BinaryUfunc(Ufunc):
         (array,) = on_device(self.__name__, (array,))
         if self._row in _BITS:
             given = dtype_with_out(array.runtime, dtype, out, array.dtype)
-            found = self._of_bits(array, axis, given, keepdims, **selection)
+            result = self._of_bits(array, axis, given, keepdims, **selection)
         elif self._row in _REDUCTIONS:
             self._combined_in(array, dtype, out)
             if not self._row.startswith("logical_"):
                 return _REDUCTIONS[self._row](array, axis, dtype=dtype, out=out, keepdims=keepdims, **selection)  # type: ignore[no-any-return]
             initial = selection.pop("initial", None)
-            found = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **selection)
+            result = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **selection)
             if initial is not None:
-                found = self(found, initial if type(initial) is Array else bool(initial))
+                result = self(result, initial if type(initial) is Array else bool(initial))
         else:
-            found = self._folded(array, axis, self._combined_in(array, dtype, out), keepdims, **selection)
-        return written(found, out)
+            result = self._folded(array, axis, self._combined_in(array, dtype, out), keepdims, **selection)
+        return written(result, out)
 
     def _combined_in(self, array: Array, dtype: npt.DTypeLike | None, out: Array | None) -> np.dtype[Any] | None:
         """Returns the dtype in which elements are combined; None for the function's own.
@@ -231,14 +231,14 @@ class BinaryUfunc(Ufunc):
             neutral = np.array(self.identity).astype(array.dtype)[()]  # -1, of all bits, also of unsigned integers
             array = choose(reductions.mask_of(where, array), array, neutral)
         wide = astype(array, np.int32) if array.dtype.kind == "b" else array
-        found = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
-        found = astype(found, np.bool_) if array.dtype.kind == "b" else found
+        result = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
+        result = astype(result, np.bool_) if array.dtype.kind == "b" else result
         if initial is None:
-            return found
+            return result
         start = np.asarray(initial.numpy() if type(initial) is Array else initial)
         if start.dtype.kind not in "biu":
             raise TypeError(f"{name}: initial is an integer; got {initial!r}")
-        return self(found, asarray(np.asarray(start.tolist(), found.dtype), device=found.runtime))
+        return self(result, asarray(np.asarray(start.tolist(), result.dtype), device=result.runtime))
 
     def accumulate(
         self, array: Array, axis: int = 0, dtype: npt.DTypeLike | None = None, out: Array | None = None
@@ -271,11 +271,11 @@ class BinaryUfunc(Ufunc):
         parts = [array[_at_axis(axis, slice(k, k + 1))] for k in range(array.shape[axis])]
         if initial is not None:
             parts.insert(0, astype(asarray(initial, device=array.runtime), result).broadcast_to(shape))
-        found = [astype(each, result) for each in parts[:1]]
-        for k, each in enumerate(parts[1:]):
-            step = self(found[-1], each, dtype=dtype)
-            found.append(step if where is None else choose(where[_at_axis(axis, slice(k, k + 1))], step, found[-1]))
-        return found or [temporary(array.runtime, (*array.shape[:axis], 0, *array.shape[axis + 1 :]), result)]
+        steps = [astype(part, result) for part in parts[:1]]
+        for k, part in enumerate(parts[1:]):
+            step = self(steps[-1], part, dtype=dtype)
+            steps.append(step if where is None else choose(where[_at_axis(axis, slice(k, k + 1))], step, steps[-1]))
+        return steps or [temporary(array.runtime, (*array.shape[:axis], 0, *array.shape[axis + 1 :]), result)]
 
     def _folded(
         self, array: Array, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, initial: Any = None,
@@ -297,9 +297,9 @@ class BinaryUfunc(Ufunc):
         mask = reductions.mask_of(where, array)
         if mask is not True:
             mask = reshape(mask.broadcast_to(array.shape).transpose((*rest, *axes)), shape)
-        found = self._steps(lines, len(rest), dtype, initial, None if mask is True else mask)[-1]
+        combined = self._steps(lines, len(rest), dtype, initial, None if mask is True else mask)[-1]
         kept = [1 if at in axes else n for at, n in enumerate(array.shape)]
-        return reshape(found, tuple(kept if keepdims else lengths))
+        return reshape(combined, tuple(kept if keepdims else lengths))
 
     def outer(self, a: Any, b: Any, **named: Any) -> Array:
         """Applies the function to each element of `a` with each of `b`: the shape is that of `a`, then that of `b`."""
@@ -344,8 +344,8 @@ class BinaryUfunc(Ufunc):
         """
         (array,) = on_device(self.__name__, (array,))
         at = axis_of("reduceat", array.ndim, axis)
-        n, starts = array.shape[at], [index(each) for each in (indices.tolist() if type(indices) is Array else indices)]
-        if wrong := [each for each in starts if not 0 <= each < n]:
+        n, starts = array.shape[at], [index(k) for k in (indices.tolist() if type(indices) is Array else indices)]
+        if wrong := [start for start in starts if not 0 <= start < n]:
             raise IndexError(f"{self.__name__}.reduceat takes indices from 0 to {n - 1}; got {wrong[0]}")
         ends = [max(stop, start + 1) for start, stop in pairwise([*starts, n])]
         dtype = self._combined_in(array, dtype, out)
@@ -353,10 +353,10 @@ class BinaryUfunc(Ufunc):
             self.reduce(array[_at_axis(at, slice(start, end))], at, dtype, keepdims=True)
             for start, end in zip(starts, ends, strict=True)
         ]
-        found = (
+        result = (
             concat(parts, axis=at) if parts else self.reduce(array, at, dtype, keepdims=True)[_at_axis(at, slice(0))]
         )
-        return written(found, out)
+        return written(result, out)
 
 
 def _at_axis(axis: int, item: Any) -> tuple[Any, ...]:
@@ -406,24 +406,24 @@ def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
         TypeError: the result is of a higher kind than the array.
     """
     array.refuse_shared()
-    places = count_up(array.runtime, array.size).reshape(array.shape)[indices]
-    given = [flat(each.broadcast_to(places.shape)) for each in values]
-    places, target = flat(places), flat(array)
-    for chosen in _by_occurrence(places):
-        here = gather.take(places, chosen)
-        found = apply(row, gather.take(target, here), *[gather.take(each, chosen) for each in given])
-        if not np.can_cast(found.dtype, array.dtype, "same_kind"):
-            raise TypeError(f"{row} gives {found.dtype}, and the array that it changes is {array.dtype}; convert it")
-        scatter.put(target, here, found)
+    addresses = count_up(array.runtime, array.size).reshape(array.shape)[indices]
+    given = [flat(value.broadcast_to(addresses.shape)) for value in values]
+    addresses, target = flat(addresses), flat(array)
+    for chosen in _by_occurrence(addresses):
+        here = gather.take(addresses, chosen)
+        result = apply(row, gather.take(target, here), *[gather.take(value, chosen) for value in given])
+        if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+            raise TypeError(f"{row} gives {result.dtype}, and the array that it changes is {array.dtype}; convert it")
+        scatter.put(target, here, result)
     scatter.write_back(array, target.reshape(array.shape) if target.size else array)
 
 
-def _by_occurrence(places: Array) -> Iterator[Array]:
-    """Yields where each place occurs for the first time, for the second, and so on; waits for the numbers."""
-    if not places.size:
+def _by_occurrence(indices: Array) -> Iterator[Array]:
+    """Yields where each index occurs for the first time, for the second, and so on; waits for the numbers."""
+    if not indices.size:
         return
-    order = sorting.argsort(places)
-    ordered, numbers = gather.take(places, order), count_up(places.runtime, places.size)
+    order = sorting.argsort(indices)
+    ordered, numbers = gather.take(indices, order), count_up(indices.runtime, indices.size)
     begins = choose(apply("equal", ordered[1:], ordered[:-1]), np.int32(0), numbers[1:])
     starts = scans.cumulative(concat([numbers[:1], begins]), "max", 0)
     times = apply("subtract", numbers, starts)

@@ -243,5 +243,5 @@ def std(
     keepdims: bool = False, *, where: Any = True, mean: Operand = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
     """Returns the standard deviation along axes: the root of the variance, whose arguments it takes."""
-    found = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
-    return written(apply("sqrt", found), out)
+    variance = _variance(a, axis, dtype, out, correction_of(ddof, correction), keepdims, where, mean)
+    return written(apply("sqrt", variance), out)

@@ -45,10 +45,10 @@ def shown(value: Any) -> str:
 
 def reals(name: str, value: Any) -> HostArray:
     """Returns a parameter, a number or an array, in float64; raises TypeError if it is not of real numbers."""
-    found = np.asarray(float(value) if type(value) is int else on_host(value))  # ints above 64 bits included
-    if found.dtype.kind not in "biuf":
+    numbers = np.asarray(float(value) if type(value) is int else on_host(value))  # ints above 64 bits included
+    if numbers.dtype.kind not in "biuf":
         raise TypeError(f"{name}: parameters are real numbers, or arrays of them; got {shown(value)}")
-    return np.asarray(found, np.float64)
+    return np.asarray(numbers, np.float64)
 
 
 def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
@@ -66,10 +66,10 @@ def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     common = np.broadcast_shapes(*shapes)
     if size is None:
         return common
-    found = lengths(size)
-    if np.broadcast_shapes(found, common) != found:
-        raise ValueError(f"parameters of shape {common} do not broadcast to the size {found}")
-    return found
+    shape = lengths(size)
+    if np.broadcast_shapes(shape, common) != shape:
+        raise ValueError(f"parameters of shape {common} do not broadcast to the size {shape}")
+    return shape
 
 
 def _checked(name: str, *, positive: bool = True, most: float = np.inf, **given: Any) -> None:
@@ -120,7 +120,7 @@ class Variates:
 
         def _runtime(self) -> Runtime: ...
         def _take(self, n_blocks: int) -> tuple[int, tuple[np.uint32, ...]]: ...
-        def _scaled(self, found: Array, scale: Any, shift: Any = 0) -> Array: ...
+        def _scaled(self, numbers: Array, scale: Any, shift: Any = 0) -> Array: ...
 
     def _given(self, value: Any) -> Any:
         """Returns a parameter as a number or as a device array of the default float."""
@@ -161,8 +161,8 @@ class Variates:
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns floats of the Gumbel distribution."""
         _checked("gumbel", positive=False, scale=scale)
-        found = apply("negative", apply("log", self._exponentials(size, loc, scale)))
-        return self._scaled(found, scale, loc)
+        drawn = apply("negative", apply("log", self._exponentials(size, loc, scale)))
+        return self._scaled(drawn, scale, loc)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> Array:
         """Returns lengths of vectors of two normal numbers."""
@@ -174,8 +174,8 @@ class Variates:
         _checked("weibull", positive=False, a=a)
         shapes = np.asarray(on_host(a), np.float64)
         inverse = self._given(np.divide(1.0, shapes, out=np.ones_like(shapes), where=shapes > 0))
-        found = apply("exp", apply("multiply", apply("log", self._exponentials(size, a)), inverse))
-        return apply("multiply", found, self._given(shapes > 0))
+        drawn = apply("exp", apply("multiply", apply("log", self._exponentials(size, a)), inverse))
+        return apply("multiply", drawn, self._given(shapes > 0))
 
     def pareto(self, a: Any, size: Size = None) -> Array:
         """Returns floats of the Lomax distribution, Pareto's minus 1."""
@@ -185,8 +185,8 @@ class Variates:
     def power(self, a: Any, size: Size = None) -> Array:
         """Returns floats in [0, 1] with the density a * x**(a - 1)."""
         _checked("power", a=a)
-        found = apply("negative", apply("expm1", apply("negative", self._exponentials(size, a))))  # uniform
-        return apply("exp", apply("divide", apply("log", found), self._given(a)))
+        drawn = apply("negative", apply("expm1", apply("negative", self._exponentials(size, a))))  # uniform
+        return apply("exp", apply("divide", apply("log", drawn), self._given(a)))
 
     def standard_cauchy(self, size: Size = None) -> Array:
         """Returns floats of the Cauchy distribution: quotients of normal numbers."""
@@ -210,8 +210,8 @@ class Variates:
         _checked("noncentral_chisquare", positive=False, nonc=nonc)
         shape = shape_for(size, shape_of(df), shape_of(nonc))
         degrees = _limited("noncentral_chisquare", df)
-        found: Array = self.chisquare(degrees + 2.0 * self._more(nonc, shape), shape)
-        return found
+        result: Array = self.chisquare(degrees + 2.0 * self._more(nonc, shape), shape)
+        return result
 
     def _more(self, nonc: Any, shape: tuple[int, ...]) -> Any:
         """Returns how many pairs of degrees of freedom a squared mean adds to chi-squared variates."""
@@ -223,7 +223,7 @@ class Variates:
         _checked("noncentral_f", dfnum=dfnum, dfden=dfden)
         _checked("noncentral_f", positive=False, nonc=nonc)
         shape = shape_for(size, *map(shape_of, (dfnum, dfden, nonc)))
-        above, below = (_limited("noncentral_f", each) for each in (dfnum, dfden))
+        above, below = (_limited("noncentral_f", value) for value in (dfnum, dfden))
         one, other = self._log_mean_square(above, shape, self._more(nonc, shape)), self._log_mean_square(below, shape)
         return apply("exp", apply("subtract", one, other))
 
@@ -233,12 +233,12 @@ class Variates:
         Raises:
             ValueError: they are not in this order, or `left` is `right`.
         """
-        low, top, high = (reals("triangular", each) for each in (left, mode, right))
+        low, top, high = (reals("triangular", value) for value in (left, mode, right))
         if not np.all((low <= top) & (top <= high) & (low < high)):
             given = ", ".join(map(shown, (left, mode, right)))
             raise ValueError(f"triangular: left <= mode <= right, and left < right; got {given}")
-        for each in (left, right):
-            require_in_range(default_float(), each)
+        for end in (left, right):
+            require_in_range(default_float(), end)
         uniform = self.random(shape_for(size, low.shape, top.shape, high.shape))
         half = high / 2 - low / 2  # of the width, which may be beyond the range of floats
         rises = (top / 2 - low / 2) / half
@@ -274,10 +274,10 @@ class Variates:
         _checked("geometric", p=p, most=1.0)
         with np.errstate(divide="ignore"):
             rate = -np.log1p(-np.asarray(on_host(p), np.float64))
-        found = apply("floor", apply("divide", self._exponentials(size, p), self._given(rate)))
+        drawn = apply("floor", apply("divide", self._exponentials(size, p), self._given(rate)))
         integer = default_int(self._runtime())
         most = float(np.nextafter(np.float32(np.iinfo(integer).max), np.float32(0)))
-        return apply("add", astype(apply("minimum", found, most), integer), 1)
+        return apply("add", astype(apply("minimum", drawn, most), integer), 1)
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> Array:
         """Returns numbers of failures before `n` successes of probability `p`."""
@@ -285,8 +285,8 @@ class Variates:
         _checked("negative_binomial", p=p, most=1.0)
         shape = shape_for(size, shape_of(n), shape_of(p))
         chance = np.asarray(on_host(p), np.float64)
-        found: Array = self.poisson(self.gamma(on_host(n), (1 - chance) / chance, shape), shape)
-        return found
+        result: Array = self.poisson(self.gamma(on_host(n), (1 - chance) / chance, shape), shape)
+        return result
 
     # -- several numbers -----------------------------------------------------------------------------------------------
 
@@ -298,8 +298,8 @@ class Variates:
         _checked("dirichlet", alpha=shapes)
         if shapes.max() < _SMALL_SHAPE:
             return self._by_numpy("dirichlet", shapes, size=size)
-        found = self.standard_gamma(shapes, (*(() if size is None else lengths(size)), shapes.size))
-        return apply("divide", found, _sum(found, -1, keepdims=True))
+        gammas = self.standard_gamma(shapes, (*(() if size is None else lengths(size)), shapes.size))
+        return apply("divide", gammas, _sum(gammas, -1, keepdims=True))
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Size = None, check_valid: str = "warn", tol: float = 1e-8, *,
@@ -317,7 +317,7 @@ class Variates:
         Raises:
             ValueError: the shapes do not fit, or the covariances are not valid.
         """
-        center, covariance = (np.asarray(on_host(each), np.float64) for each in (mean, cov))
+        center, covariance = (np.asarray(on_host(value), np.float64) for value in (mean, cov))
         if center.ndim != 1 or covariance.shape != (center.size, center.size):
             raise ValueError(
                 f"multivariate_normal: the mean has n numbers, and cov n rows of n; got {center.shape} and "
@@ -327,8 +327,8 @@ class Variates:
         runtime, dtype = self._runtime(), default_float()
         shape = (*(() if size is None else lengths(size)), center.size)
         normal = self.standard_normal(shape)
-        found = matmul(normal.reshape((-1, center.size)), runtime.array(factor.T.astype(dtype)))
-        return apply("add", found.reshape(shape), runtime.array(center.astype(dtype)))
+        scaled = matmul(normal.reshape((-1, center.size)), runtime.array(factor.T.astype(dtype)))
+        return apply("add", scaled.reshape(shape), runtime.array(center.astype(dtype)))
 
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> Array:
         """Returns how often each result occurs in `n` trials, along the last axis. On the host."""
@@ -366,16 +366,16 @@ class Variates:
         lines = ravel(given) if axis is None else given
         at = axis_of("permuted", lines.ndim, 0 if axis is None else axis)
         keys = self.integers(0, 2**32, lines.shape, np.uint32)
-        found = take_along_axis(lines, argsort(keys, at), at) if lines.size else lines.copy()
-        return written(found.reshape(given.shape), out)
+        shuffled = take_along_axis(lines, argsort(keys, at), at) if lines.size else lines.copy()
+        return written(shuffled.reshape(given.shape), out)
 
     def _by_numpy(self, name: str, /, *args: Any, **named: Any) -> Array:
         """Returns numbers that NumPy draws on the host, as integers or floats of the default dtype."""
-        place, keys = self._take(1)
-        source = np.random.default_rng([place, *map(int, keys)])
-        found = np.asarray(getattr(source, name)(*map(on_host, args), **named))
+        start, keys = self._take(1)
+        source = np.random.default_rng([start, *map(int, keys)])
+        host = np.asarray(getattr(source, name)(*map(on_host, args), **named))
         runtime = self._runtime()
-        return runtime.array(found.astype(default_float() if found.dtype.kind == "f" else default_int(runtime)))
+        return runtime.array(host.astype(default_float() if host.dtype.kind == "f" else default_int(runtime)))
 
 
 def _factor(covariance: HostArray, check_valid: str, tol: float, method: str) -> HostArray:
@@ -392,10 +392,10 @@ def _factor(covariance: HostArray, check_valid: str, tol: float, method: str) ->
     if method == "cholesky":
         return np.linalg.cholesky(covariance)
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    found: HostArray = vectors * np.sqrt(np.maximum(values, 0))
-    if check_valid != "ignore" and not np.allclose(found @ found.T, covariance, rtol=tol, atol=tol):
+    factor: HostArray = vectors * np.sqrt(np.maximum(values, 0))
+    if check_valid != "ignore" and not np.allclose(factor @ factor.T, covariance, rtol=tol, atol=tol):
         rule = "multivariate_normal: the covariance is not symmetric positive-semidefinite"
         if check_valid == "raise":
             raise ValueError(f'{rule}; pass check_valid="ignore" to draw from the nearest one')
         warn_caller(rule, RuntimeWarning)
-    return found
+    return factor

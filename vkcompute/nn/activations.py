@@ -40,8 +40,8 @@ def of_elements(build: Callable[..., Any], input: Array) -> Array:
     dtype = require_dtype(input.runtime, floating(input.dtype), "an activation")
     if dtype.kind != "f":
         raise TypeError(f"activations take real numbers; got {dtype}; pass x.real, x.imag or abs(x)")
-    found: Array = build(converted(input, working(dtype)))
-    return converted(found, dtype)
+    result: Array = build(converted(input, working(dtype)))
+    return converted(result, dtype)
 
 
 def _activation(name: str) -> Callable[..., Array]:

@@ -66,9 +66,9 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
     if attn_mask is not None:
         attn_mask = _additive(attn_mask, dtype)
-    q, k, v = (converted(each, dtype) for each in (query, key, value))
-    found = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
-    return _by_products(q, k, v, attn_mask, factor, dtype, is_causal) if found is None else found
+    q, k, v = (converted(operand, dtype) for operand in (query, key, value))
+    fused = fused_attention(q, k, v, attn_mask, factor, is_causal=is_causal)
+    return _by_products(q, k, v, attn_mask, factor, dtype, is_causal) if fused is None else fused
 
 
 def _check_heads(query: Array, key: Array, value: Array, mask: Array | None) -> None:
@@ -76,14 +76,14 @@ def _check_heads(query: Array, key: Array, value: Array, mask: Array | None) -> 
     arrays = [query, key, value, *([] if mask is None else [mask])]
     n, m = query.shape[-2], key.shape[-2]
     try:
-        stack = np.broadcast_shapes(*[each.shape[:-2] for each in arrays])
+        stack = np.broadcast_shapes(*[array.shape[:-2] for array in arrays])
         fits = mask is None or np.broadcast_shapes(mask.shape, (*stack, n, m)) == (*stack, n, m)
     except ValueError:
         fits = False
     if not fits:
         raise ValueError(
             f"scaled_dot_product_attention takes heads that broadcast, and a mask that broadcasts to (…, {n}, {m}); "
-            f"got {', '.join(str(each.shape) for each in arrays)}; heads share keys with enable_gqa=True"
+            f"got {', '.join(str(array.shape) for array in arrays)}; heads share keys with enable_gqa=True"
         )
 
 
@@ -94,15 +94,15 @@ def _by_products(
     scores = matmul(apply("multiply", wide(query, dtype), factor), wide(key, dtype).swapaxes(-1, -2))
     if is_causal:
         n, m = scores.shape[-2:]
-        rows, columns = (runtime_of(query).array(np.arange(each, dtype=np.int32)) for each in (n, m))
+        rows, columns = (runtime_of(query).array(np.arange(length, dtype=np.int32)) for length in (n, m))
         scores = where(apply("less_equal", columns, rows.reshape((n, 1))), scores, -math.inf)
     elif mask is not None:
         scores = apply("add", scores, mask)
     weights = softmax(scores, -1)
     if mask is not None and weights.size:
         weights = where(apply("equal", highest(scores, axis=-1, keepdims=True), -math.inf), 0.0, weights)
-    found = matmul(weights, wide(value, dtype))
-    return converted(found, dtype)
+    output = matmul(weights, wide(value, dtype))
+    return converted(output, dtype)
 
 
 def _additive(mask: Array, dtype: np.dtype[Any]) -> Array:
@@ -117,11 +117,11 @@ def _in_groups(query: Array, key: Array, value: Array, mask: Array | None) -> tu
         ValueError: the numbers of heads do not fit.
     """
     arrays = [query, key, value, *([] if mask is None or mask.ndim < 3 else [mask])]
-    n_heads, n_shared, n_of_values, *of_mask = [each.shape[-3] if each.ndim > 2 else 0 for each in arrays]
+    n_heads, n_shared, n_of_values, *of_mask = [array.shape[-3] if array.ndim > 2 else 0 for array in arrays]
     if not n_shared or n_shared != n_of_values or n_heads % n_shared or not {*of_mask} <= {1, n_heads}:
         raise ValueError(
             "enable_gqa=True takes (…, heads, n, size): as many heads of the key as of the value, a multiple of them "
-            f"in the query, and 1 or all of these in the mask; got {', '.join(str(each.shape) for each in arrays)}"
+            f"in the query, and 1 or all of these in the mask; got {', '.join(str(array.shape) for array in arrays)}"
         )
 
     def split(x: Array, *heads: int) -> Array:

@@ -65,10 +65,10 @@ def pair(name: str, key: str, value: Pair, least: int = 1) -> tuple[int, int]:
     Raises:
         ValueError: it is neither an int nor two ints, or too small.
     """
-    found = (value, value) if isinstance(value, int) else tuple(value)
-    if len(found) != 2 or any(not isinstance(each, int) or each < least for each in found):
+    values = (value, value) if isinstance(value, int) else tuple(value)
+    if len(values) != 2 or any(not isinstance(number, int) or number < least for number in values):
         raise ValueError(f"{name}: {key} is an int or two ints, {least} or more; got {value!r}")
-    return found[0], found[1]
+    return values[0], values[1]
 
 
 def conv2d(
@@ -114,16 +114,16 @@ def conv1d(
     image = input.reshape((*input.shape[:-1], 1, input.shape[-1]))
     filters = weight.reshape((*weight.shape[:2], 1, weight.shape[2]))
     geometry = (1, step), ((0, 0), *pads), (1, by)
-    found = _correlated("conv1d", image, filters, bias, geometry, groups, activation)
-    return found.reshape((*found.shape[:-2], found.shape[-1]))
+    result = _correlated("conv1d", image, filters, bias, geometry, groups, activation)
+    return result.reshape((*result.shape[:-2], result.shape[-1]))
 
 
 def _single(key: str, value: Any, least: int = 1) -> int:
     """Returns an argument for one axis: an int, or a sequence of one."""
-    found = value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
-    if not isinstance(found, int) or found < least:
+    number = value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
+    if not isinstance(number, int) or number < least:
         raise ValueError(f"conv1d: {key} is an int, {least} or more; got {value!r}")
-    return found
+    return number
 
 
 def _check(name: str, axes: tuple[str, ...], x: Array, weight: Array, bias: Array | None, groups: int) -> None:
@@ -158,7 +158,7 @@ def _pads(
 ) -> tuple[tuple[int, int], ...]:  # fmt: skip
     """Returns the padding before and behind each axis; `numbers` returns one that is not a text."""
     if not isinstance(padding, str):
-        return tuple([(each, each) for each in numbers()])
+        return tuple([(number, number) for number in numbers()])
     if padding not in ("valid", "same") or (padding == "same" and {*steps} != {1}):
         raise ValueError(f'{name}: padding is "valid", or "same" with a stride of 1, or a number; got {padding!r}')
     totals = [d * (k - 1) if padding == "same" else 0 for k, d in zip(kernel, dilations, strict=True)]
@@ -172,20 +172,20 @@ def _correlated(
     dtype = floating(taken(name, x, weight, *([] if bias is None else [bias])))
     function = known(name, activation)
     if x.ndim == 3:
-        found = _correlated(name, x.reshape((1, *x.shape)), weight, bias, geometry, groups, activation)
-        return found.reshape(found.shape[1:])
+        result = _correlated(name, x.reshape((1, *x.shape)), weight, bias, geometry, groups, activation)
+        return result.reshape(result.shape[1:])
     steps, pads, dilations = geometry
-    lengths = [_length(*each) for each in zip(x.shape[2:], weight.shape[2:], steps, pads, dilations, strict=True)]
+    lengths = [_length(*values) for values in zip(x.shape[2:], weight.shape[2:], steps, pads, dilations, strict=True)]
     if min(lengths) < 1:
-        sizes = [each[2:] if name == "conv2d" else each[3] for each in (weight.shape, x.shape)]
+        sizes = [shape[2:] if name == "conv2d" else shape[3] for shape in (weight.shape, x.shape)]
         kind = "images" if name == "conv2d" else "signals"
         raise ValueError(f"{name}: dilated filters of {sizes[0]} exceed padded {kind} of {sizes[1]}")
     if not len(x) or not len(weight) or not weight.size:
         empty = zeros(x, (len(x), len(weight), *lengths), working(dtype))
-        found = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), function) if empty.size else empty
-        return converted(found, dtype)
-    found = _convolved(wide(x, dtype), wide(weight, dtype), bias, geometry, groups, lengths, function)
-    return converted(found, dtype)
+        result = activated(empty, None if bias is None else bias.reshape((-1, 1, 1)), function) if empty.size else empty
+        return converted(result, dtype)
+    result = _convolved(wide(x, dtype), wide(weight, dtype), bias, geometry, groups, lengths, function)
+    return converted(result, dtype)
 
 
 def _length(n: int, kernel: int, step: int, pads: tuple[int, int], dilation: int) -> int:
@@ -262,18 +262,18 @@ def _windows(x: Array, groups: int, shifts: Any, sizes: tuple[int, int, int], ge
     steps, pads, dilations = geometry
     n, channels, n_rows, n_columns = x.shape
     height, width, used = sizes
-    each = channels // groups
-    if shifts == [(0, 0)] and (height, width, steps[1]) == (n_rows, n_columns, 1) and each == period:
+    per_group = channels // groups
+    if shifts == [(0, 0)] and (height, width, steps[1]) == (n_rows, n_columns, 1) and per_group == period:
         return (x if is_wide(x) else x.copy()).reshape((n * groups, period, height * width))
-    found = temporary(x.runtime, (n, groups, period, height, width), x.dtype).fill(x.dtype.type(0))
-    given = x.reshape((n, groups, each, n_rows, n_columns))
+    windows = temporary(x.runtime, (n, groups, period, height, width), x.dtype).fill(x.dtype.type(0))
+    given = x.reshape((n, groups, per_group, n_rows, n_columns))
     for at, (row, column) in enumerate(shifts):
         rows = _overlap(row * dilations[0] - pads[0][0], steps[0], height, n_rows)
         columns = _overlap(column * dilations[1] - pads[1][0], steps[1], used, n_columns)
-        target = found[:, :, at : each * len(shifts) : len(shifts), rows[0], columns[0]]
+        target = windows[:, :, at : per_group * len(shifts) : len(shifts), rows[0], columns[0]]
         if target.size:
             assign(target, given[:, :, :, rows[1], columns[1]])
-    return found.reshape((n * groups, period, height * width))
+    return windows.reshape((n * groups, period, height * width))
 
 
 def _overlap(start: int, step: int, n: int, length: int) -> tuple[slice, slice]:

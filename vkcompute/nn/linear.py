@@ -46,7 +46,7 @@ def linear(
     steps = known("linear", activation)
     fits = input.ndim and weight.ndim == 2 and input.shape[-1] == weight.shape[-1]
     if not fits or (bias is not None and bias.shape != (len(weight),)):
-        shapes = ", ".join(str(each.shape) for each in arrays)
+        shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"linear takes (…, in), (out, in) and a bias (out,); got {shapes}")
     result = _fused(input, weight, bias, steps, float(scale), dtype)
     if result is None:

@@ -35,12 +35,12 @@ def max_pool2d(
     taken("max_pool2d", input)
     if input.dtype.kind == "c":
         raise TypeError(f"max_pool2d takes real numbers and bools; got {input.dtype}; pass x.real, x.imag or abs(x)")
-    found = input
+    result = input
     lowest: Any = {"f": -math.inf, "b": False}.get(input.dtype.kind)
     lowest = np.iinfo(input.dtype).min if lowest is None else lowest
-    for at, each in enumerate(_windows("max_pool2d", input, (kernel_size, stride, padding, dilation), ceil_mode)):
-        found = _along(found, at - 2, each, "maximum", lowest)
-    return found
+    for at, window in enumerate(_windows("max_pool2d", input, (kernel_size, stride, padding, dilation), ceil_mode)):
+        result = _along(result, at - 2, window, "maximum", lowest)
+    return result
 
 
 def avg_pool2d(
@@ -60,17 +60,17 @@ def avg_pool2d(
     if divisor_override is not None and divisor_override == 0:
         raise ValueError("avg_pool2d: divisor_override is not 0")
     windows = _windows("avg_pool2d", input, (kernel_size, stride, padding, 1), ceil_mode)
-    found, counts = wide(input, input.dtype), []
-    for at, each in enumerate(windows):
-        counts.append(_counts(input.shape[at - 2], each, with_padding=count_include_pad))
-        found = _along(found, at - 2, each, "add", 0)
+    result, counts = wide(input, input.dtype), []
+    for at, window in enumerate(windows):
+        counts.append(_counts(input.shape[at - 2], window, with_padding=count_include_pad))
+        result = _along(result, at - 2, window, "add", 0)
     if divisor_override is not None:
-        found = apply("divide", found, float(divisor_override))
+        result = apply("divide", result, float(divisor_override))
     else:
-        divisor = np.outer(*counts).astype(found.dtype)
+        divisor = np.outer(*counts).astype(result.dtype)
         by: Any = divisor.flat[0] if (divisor == divisor.flat[0]).all() else input.runtime.array(divisor)  # type: ignore[attr-defined]
-        found = apply("divide", found, by)
-    return converted(found, input.dtype)
+        result = apply("divide", result, by)
+    return converted(result, input.dtype)
 
 
 class Window(tuple[int, int, int, int, int]):
@@ -91,7 +91,7 @@ def _windows(name: str, x: Array, given: tuple[Any, ...], ceil_mode: bool) -> li
     kernel = pair(name, "kernel_size", kernel_size)
     steps = kernel if stride is None else pair(name, "stride", stride)
     pads, dilations = pair(name, "padding", padding, 0), pair(name, "dilation", dilation)
-    found = []
+    windows = []
     for n, k, step, pad, by in zip(x.shape[-2:], kernel, steps, pads, dilations, strict=True):
         if pad > k // 2:
             raise ValueError(f"{name}: the padding is at most half of the kernel's size; got {pad} and {k}")
@@ -101,8 +101,8 @@ def _windows(name: str, x: Array, given: tuple[Any, ...], ceil_mode: bool) -> li
             count -= 1
         if free < 0 or count < 1:
             raise ValueError(f"{name}: windows of {by * (k - 1) + 1} elements exceed {n} with the padding of {pad}")
-        found.append(Window((k, step, pad, by, count)))
-    return found
+        windows.append(Window((k, step, pad, by, count)))
+    return windows
 
 
 def _along(x: Array, axis: int, window: Window, operation: str, filler: Any) -> Array:
@@ -122,8 +122,8 @@ def _along(x: Array, axis: int, window: Window, operation: str, filler: Any) -> 
 
 def _part(x: Array, axis: int, given: slice) -> Array:
     key = ..., given, *[slice(None)] * (-axis - 1)
-    found: Array = x[key]
-    return found
+    result: Array = x[key]
+    return result
 
 
 def _counts(n: int, window: Window, *, with_padding: bool) -> Any:
