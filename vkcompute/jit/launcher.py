@@ -157,18 +157,18 @@ class Launcher:
             return loaded, grid
         return self._compiled.on(runtime, signature, options._replace(grid_wrapped=True)), in_rows(grid[0], most)
 
-    def _grid(self, found: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
+    def _grid(self, specialization: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
         """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""
         if (
-            found.linear is not None
-            and found.array_bindings is None
-            and found.ids.of_groups == (0,)
-            and 0 in found.ids.in_group
-            and args[found.linear].size <= most * found.local_size[0]
+            specialization.linear is not None
+            and specialization.array_bindings is None
+            and specialization.ids.of_groups == (0,)
+            and 0 in specialization.ids.in_group
+            and args[specialization.linear].size <= most * specialization.local_size[0]
         ):
             return None
-        shape = args[found.first].shape if found.first is not None else None
-        return grid_over(self._name, shape, found.local_size, found.ids)
+        shape = args[specialization.first].shape if specialization.first is not None else None
+        return grid_over(self._name, shape, specialization.local_size, specialization.ids)
 
     def _typed(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Signature]:
         """Converts annotated arguments, and returns them with their signature."""
@@ -211,8 +211,8 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     """Returns the part of a signature for an argument; `name` is its parameter's, for errors."""
     kind = type(arg)
     if kind is Array:
-        found = kind_of_array(arg)
-        return (*found, True) if needs_strides(arg) else found
+        array_kind = kind_of_array(arg)
+        return (*array_kind, True) if needs_strides(arg) else array_kind
     number = kind_of_number(arg)
     if number is not None:
         return number
@@ -225,5 +225,5 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
             got, instead = f"a NumPy array of {arg.dtype}", conversion(arg.dtype, name or "x")
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"
-    place = name and f" for {name}"
-    raise TypeError(f"{caller} takes device arrays and numbers; got {got}{place}{instead}")
+    parameter = name and f" for {name}"
+    raise TypeError(f"{caller} takes device arrays and numbers; got {got}{parameter}{instead}")

@@ -51,7 +51,7 @@ class ScalarType(type):
 
     def __getitem__(cls, axes: Any) -> ArrayType:
         given = axes if isinstance(axes, tuple) else (axes,)
-        if not all(each == slice(None) for each in given):
+        if not all(axis == slice(None) for axis in given):
             raise TypeError(f"an array type is {cls.__name__}[:] or [:, :] and so on, [()] without axes; got {axes!r}")
         return ArrayType(cls.dtype, len(given))
 
@@ -118,8 +118,8 @@ def annotated_signature(function: FunctionType) -> tuple[Any, ...]:
             f"without arguments, {function.__name__} is compiled for the types of its annotations; annotate "
             f"{', '.join(missing)}, as {missing[0]}: vc.float32[:] for an array, {missing[0]}: vc.float32 for a number"
         )
-    found = [kind.kind if isinstance(kind, OptionalType) else kind for _, kind in sorted(types.items())]
-    return tuple([(each.dtype.char, each.ndim) if isinstance(each, ArrayType) else each for each in found])
+    kinds = [kind.kind if isinstance(kind, OptionalType) else kind for _, kind in sorted(types.items())]
+    return tuple([(kind.dtype.char, kind.ndim) if isinstance(kind, ArrayType) else kind for kind in kinds])
 
 
 def _is_set(cell: Any) -> bool:
@@ -131,9 +131,9 @@ def _is_set(cell: Any) -> bool:
 
 def _type(annotation: Any) -> Any:
     if isinstance(annotation, UnionType):
-        kinds = [_type(each) for each in annotation.__args__ if each is not NoneType]
+        kinds = [_type(member) for member in annotation.__args__ if member is not NoneType]
         return OptionalType(kinds[0]) if len(kinds) == 1 and len(annotation.__args__) == 2 and kinds[0] else None
-    if isinstance(annotation, (ArrayType, OptionalType)) or any(annotation is each for each in (int, float, bool)):
+    if isinstance(annotation, (ArrayType, OptionalType)) or any(annotation is scalar for scalar in (int, float, bool)):
         return annotation
     if isinstance(annotation, type) and (isinstance(annotation, ScalarType) or issubclass(annotation, np.generic)):
         kind = np.dtype(annotation)
@@ -143,14 +143,14 @@ def _type(annotation: Any) -> Any:
 
 def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any]) -> list[Any]:
     """Converts annotated arguments to their types; raises as `converted`."""
-    found, names = list(args), function.__code__.co_varnames
+    values, names = list(args), function.__code__.co_varnames
     for n, annotated in kinds.items():
         kind = annotated.kind if isinstance(annotated, OptionalType) else annotated
         if args[n] is None and kind is annotated:
             rule = f"{function.__name__}: {names[n]} is annotated as {getattr(kind, '__name__', kind)}; got None"
             raise TypeError(f"{rule}; pass a value, or annotate it with | None")
-        found[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
-    return found
+        values[n] = converted(f"{function.__name__}: {names[n]}", kind, args[n])
+    return values
 
 
 def converted(name: str, kind: Any, arg: Any) -> Any:

@@ -54,10 +54,10 @@ def build(
     compiler.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    args = {names[n]: argument(compiler, names[n], n, each) for n, each in enumerate(signature)}
-    for each in args.values():
-        if isinstance(each, ArrayValue) and each.strided:
-            compiler.parameter(each, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+    args = {names[n]: argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)}
+    for value in args.values():
+        if isinstance(value, ArrayValue) and value.strided:
+            compiler.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.first_assigned
@@ -102,7 +102,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.F
 
 def real_of(signature: Signature) -> Scalar:
     """Returns the type of Python floats in a kernel with these arguments."""
-    wide = any(each is np.float64 or (type(each) is tuple and each[0] == "d") for each in signature)
+    wide = any(kind is np.float64 or (type(kind) is tuple and kind[0] == "d") for kind in signature)
     return FLOAT64 if wide else FLOAT32
 
 
@@ -138,11 +138,11 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         built, first = optimized(compiler.function, options), compiler.first_assigned
         scalars = [
-            (n, TRUTH if each in (bool, np.bool_) else VALUE)
-            for n, each in enumerate(signature)
-            if type(each) is not tuple and each is not NoneType
+            (n, TRUTH if kind in (bool, np.bool_) else VALUE)
+            for n, kind in enumerate(signature)
+            if type(kind) is not tuple and kind is not NoneType
         ]
-        arrays = [n for n, each in enumerate(signature) if type(each) is tuple]
+        arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
         linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
         if linear is not None and arrays.index(linear) in in_words:

@@ -33,53 +33,53 @@ _Owner = tuple[str, Any]
 """("globals" or "attributes", name of a module), or ("cell", (position of the function, index in its closure))."""
 
 
-def value(found: Any) -> str | None:
+def value(captured: Any) -> str | None:
     """Returns the fingerprint of a captured constant, function, class or module."""
-    if isinstance(found, tuple):
-        parts = [value(each) for each in found]
-        fields = getattr(found, "_fields", "")
+    if isinstance(captured, tuple):
+        parts = [value(part) for part in captured]
+        fields = getattr(captured, "_fields", "")
         return None if None in parts else f"{fields}({', '.join(map(str, parts))})"
-    if isinstance(found, PLAIN):
-        return plain_text(found)
-    if isinstance(found, ModuleType):
-        return f"module {found.__name__}"
-    if isinstance(found, FunctionType) and not str(found.__module__).startswith(_OWN):
-        return function(found)
-    if isinstance(definition := getattr(found, "definition", None), Definition):  # compiled where it is called
+    if isinstance(captured, PLAIN):
+        return plain_text(captured)
+    if isinstance(captured, ModuleType):
+        return f"module {captured.__name__}"
+    if isinstance(captured, FunctionType) and not str(captured.__module__).startswith(_OWN):
+        return function(captured)
+    if isinstance(definition := getattr(captured, "definition", None), Definition):  # compiled where it is called
         return function(definition.function)
-    if isinstance(found, type) and is_named(found):
+    if isinstance(captured, type) and is_named(captured):
         return None  # its fields may change
-    if isinstance(found, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
-        module = getattr(found, "__module__", "numpy")
-        return f"{type(found).__name__} {module}.{getattr(found, '__qualname__', found.__name__)}"
+    if isinstance(captured, (type, np.ufunc, FunctionType, BuiltinFunctionType, VectorType)):
+        module = getattr(captured, "__module__", "numpy")
+        return f"{type(captured).__name__} {module}.{getattr(captured, '__qualname__', captured.__name__)}"
     return None
 
 
-def function(found: FunctionType) -> str | None:
+def function(fn: FunctionType) -> str | None:
     """Returns the fingerprint of a function: name, code with line numbers, text, defaults and annotations.
 
     It has no captured globals. The name of an expression is its text. Python has no code for the annotations of
     variables, by which kernels convert; only the text has them.
     """
-    source = _text(found)
-    defaults = value((found.__defaults__ or (), *(found.__kwdefaults__ or {}).items()))
+    source = _text(fn)
+    defaults = value((fn.__defaults__ or (), *(fn.__kwdefaults__ or {}).items()))
     try:
-        annotations = repr(found.__annotations__)
+        annotations = repr(fn.__annotations__)
     except NameError:  # Python 3.14 evaluates annotations here, earlier versions at the definition
         return None
     if defaults is None or source is None:
         return None
-    place = f"{found.__code__.co_filename}:{found.__code__.co_firstlineno}"
-    text = "\0".join((found.__name__, place, *code_parts(found.__code__), source, defaults, annotations))
+    location = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+    text = "\0".join((fn.__name__, location, *code_parts(fn.__code__), source, defaults, annotations))
     return f"function {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _text(found: FunctionType) -> str | None:
+def _text(fn: FunctionType) -> str | None:
     """Returns the lines of a function in its file, or the program that has it; None if neither is known."""
-    code, program = found.__code__, vars(found).get(PROGRAM)
+    code, program = fn.__code__, vars(fn).get(PROGRAM)
     if program is not None:
         return str(program)
-    text = "".join(lines_of(found)[code.co_firstlineno - 1 : last_line(code)])
+    text = "".join(lines_of(fn)[code.co_firstlineno - 1 : last_line(code)])
     return None if not text and code.co_filename in ("<string>", "<stdin>") else text
 
 

@@ -34,19 +34,19 @@ class _Finder(Compiler):
         self._constants: dict[str, dict[ast.AST, KernelError]] = {}
 
     def _noted(self, handler: Handler, node: ast.AST) -> Any:
-        found = self.evaluator.evaluate(handler, node)
-        first = found[0] if isinstance(found, Vector) else found
+        value = self.evaluator.evaluate(handler, node)
+        first = value[0] if isinstance(value, Vector) else value
         kind = kind_of(first, self.real)
         if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
-            return found
+            return value
         constants = self._constants.setdefault(kind.type.name, {})
         here = self.evaluator.error(node, f"this is {kind.type}")
         if isinstance(first, Number) and not isinstance(first.value, Constant):
-            inside = [constants[each] for each in ast.walk(node) if each in constants]
+            inside = [constants[child] for child in ast.walk(node) if child in constants]
             self.first_uses[kind.type.name] = inside[0] if inside else here
         else:
             constants[node] = here
-        return found
+        return value
 
     def uses(self, name: str) -> KernelError | None:
         """Returns the first expression of a type; one that is folded if a device computes none."""
@@ -55,7 +55,9 @@ class _Finder(Compiler):
 
 def lacking_types(missing: MissingFeature) -> list[str]:
     """Returns the names of the types that a device lacks, according to an error."""
-    return [name for each, names in _TYPES.items() if f"capability {each} " in str(missing) for name in names]
+    return [
+        name for capability, names in _TYPES.items() if f"capability {capability} " in str(missing) for name in names
+    ]
 
 
 def located(missing: MissingFeature, use: object) -> MissingFeature:
@@ -69,7 +71,7 @@ def explained(
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
     lacking = lacking_types(missing)
     weak = (int, float, NoneType)  # for numpy, these have 64 bits
-    given = {np.dtype(each[0] if type(each) is tuple else each).name for each in signature if each not in weak}
+    given = {np.dtype(kind[0] if type(kind) is tuple else kind).name for kind in signature if kind not in weak}
     if not lacking or given.intersection(lacking):
         return missing
     finder = build(_Finder, definition, signature, options)

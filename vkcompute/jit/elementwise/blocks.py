@@ -40,9 +40,9 @@ def mixed_blocks_of(
     Args:
         outs: results; none for new ones, which are padded.
     """
-    found = SINGLE if any(map(is_view, (*arrays, *outs))) else blocks_of(runtime, masks, lengths, arrays, outs)
-    if found.size > 1 or not tuning_of(runtime.device.physical).mixes_blocks:
-        return found
+    uniform = SINGLE if any(map(is_view, (*arrays, *outs))) else blocks_of(runtime, masks, lengths, arrays, outs)
+    if uniform.size > 1 or not tuning_of(runtime.device.physical).mixes_blocks:
+        return uniform
     block = block_of(runtime, [array.dtype.itemsize for array in arrays])
     streamed = [*map(all, masks), *[True] * len(outs)]
     singly = [

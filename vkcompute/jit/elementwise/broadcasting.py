@@ -53,11 +53,11 @@ def broadcast(shapes: Sequence[Shape], views: Mapping[int, Shape] = MappingProxy
         raise ValueError(
             f"lengths of axes, aligned from the last, must be equal or 1 to broadcast; got shapes {listed}"
         ) from None
-    padded = [(1,) * (len(shape) - len(each)) + each for each in shapes]
+    padded = [(1,) * (len(shape) - len(lengths)) + lengths for lengths in shapes]
     strided = [broadcast_strides(shapes[at], strides, shape) for at, strides in views.items()]
     merged: list[tuple[int, Mask, Shape]] = []
     for axis, n in enumerate(shape):
-        mask, steps = tuple([each[axis] == n for each in padded]), tuple([each[axis] for each in strided])
+        mask, steps = tuple([lengths[axis] == n for lengths in padded]), tuple([strides[axis] for strides in strided])
         if n == 1:
             continue
         if merged and merged[-1][1] == mask and merged[-1][2] == tuple([n * step for step in steps]):
@@ -125,12 +125,12 @@ class Run:
         self._b, self._lengths = builder, lengths
         self._indices = _indices(builder, first, lengths)
         offsets = [builder.compute("add", first, builder.const(k, UINT32)) for k in range(size)]
-        self.inside = [builder.compute("lt", each, stop) for each in offsets]
+        self.inside = [builder.compute("lt", offset, stop) for offset in offsets]
         self._ends = self._found_ends(size)
 
     def _found_ends(self, size: int) -> list[list[Value]]:
         """Returns for each element but the first whether each axis but the first begins anew, the last axis first."""
-        b, indices, found = self._b, self._indices[1:], list[list[Value]]()
+        b, indices, rows = self._b, self._indices[1:], list[list[Value]]()
         zero, one = b.const(0, UINT32), b.const(1, UINT32)
         for _ in range(1, size):
             ends = list[Value]()
@@ -139,8 +139,8 @@ class Run:
                 following = b.compute("add", indices[axis], step)
                 ends.append(b.compute("eq", following, self._lengths[axis]))
                 indices[axis], step = b.select(ends[-1], zero, following), b.select(ends[-1], one, zero)
-            found.append(ends)
-        return found
+            rows.append(ends)
+        return rows
 
     def offsets(self, mask: Mask, layout: Layout | None) -> list[Value]:
         """Returns the offset of each element in an array with a mask, or in a view with a layout."""
@@ -148,50 +148,50 @@ class Run:
         strides = self._strides(mask) if layout is None else list(layout[1:])
         at = _strided(b, self._indices, [b.const(0, UINT32) if layout is None else layout[0], *strides])
         steps = self._steps(strides)
-        found = [at]
+        result = [at]
         for ends in self._ends:
             step = steps[0]
             for at_end, longer in zip(ends, steps[1:], strict=True):
                 step = b.select(at_end, longer, step)
             at = b.compute("add", at, step)
-            found.append(at)
-        return [found[0], *[b.select(*row, found[0]) for row in zip(self.inside[1:], found[1:], strict=True)]]
+            result.append(at)
+        return [result[0], *[b.select(*row, result[0]) for row in zip(self.inside[1:], result[1:], strict=True)]]
 
     def _strides(self, mask: Mask) -> list[Value]:
         """Returns the strides of a contiguous array along the axes, 0 where it is repeated."""
-        b, found = self._b, list[Value]()
+        b, strides = self._b, list[Value]()
         one = b.const(1, UINT32)
         step: Value = one
         for varies, length in zip(reversed(mask), [*reversed(self._lengths), one], strict=False):
-            found.append(step if varies else b.const(0, UINT32))
+            strides.append(step if varies else b.const(0, UINT32))
             step = b.compute("mul", step, length) if varies else step
-        return found[::-1]
+        return strides[::-1]
 
     def _steps(self, strides: Sequence[Value]) -> list[Value]:
         """Returns the step to the next element: within the last axis, and where one, two, … axes begin anew."""
         b = self._b
-        found: list[Value] = [strides[-1] if strides else b.const(0, UINT32)]
+        steps: list[Value] = [strides[-1] if strides else b.const(0, UINT32)]
         back: Value = b.const(0, UINT32)
         for axis in reversed(range(len(strides) - 1)):
             last = b.compute("sub", self._lengths[axis], b.const(1, UINT32))
             back = b.compute("add", back, b.compute("mul", last, strides[axis + 1]))
-            found.append(b.compute("sub", strides[axis], back))
-        return found
+            steps.append(b.compute("sub", strides[axis], back))
+        return steps
 
 
 def _strided(builder: Builder, indices: list[Value], layout: Layout) -> Value:
     """Returns the offset of an element of a view, modulo 2**32, which exceeds every binding."""
-    found, *strides = layout
+    offset, *strides = layout
     for index, stride in zip(indices, strides, strict=False):  # a shape of one element has an index, and no axis
-        found = builder.compute("add", found, builder.compute("mul", index, stride))
-    return found
+        offset = builder.compute("add", offset, builder.compute("mul", index, stride))
+    return offset
 
 
 def _offset(builder: Builder, indices: list[Value], lengths: Sequence[Value], mask: Mask) -> Value:
-    found: Value | None = None
+    offset: Value | None = None
     for index, length, varies in zip(indices, lengths, mask, strict=True):
-        if varies and found is not None:
-            found = builder.compute("add", builder.compute("mul", found, length), index)
+        if varies and offset is not None:
+            offset = builder.compute("add", builder.compute("mul", offset, length), index)
         elif varies:
-            found = index
-    return found or builder.const(0, UINT32)
+            offset = index
+    return offset or builder.const(0, UINT32)

@@ -116,18 +116,18 @@ def unaliased(arrays: Sequence[Any], masks: Sequence[tuple[bool, ...]], outs: Se
     """
     in_place = len(outs) == 1
     graph = recording_graph(outs[0].runtime.scheduler) if outs else None
-    found = []
+    operands = []
     for array, mask in zip(arrays, masks, strict=True):
         if any(array.overlaps(out) and not (in_place and all(mask) and _same(array, out)) for out in outs):
-            found.append(array.copy())
+            operands.append(array.copy())
             continue
-        found.append(array)
+        operands.append(array)
         for out in outs:
             if graph is not None:
                 graph.require_apart(
                     array, out, unless_same=in_place and all(mask) and array.contiguous and out.contiguous
                 )
-    return found
+    return operands
 
 
 def _same(one: Array, other: Array) -> bool:

@@ -106,11 +106,11 @@ class Arguments:
         Raises:
             TypeError: there is none.
         """
-        found = [arg for arg in args if type(arg) is Array]
-        if not found:
+        arrays = [arg for arg in args if type(arg) is Array]
+        if not arrays:
             self._kinds(args)  # its error has a remedy for arrays
             raise TypeError(f"{self.name} takes a device array, on which it runs; got none")
-        return found
+        return arrays
 
     def call(self, runtime: Runtime, args: tuple[Any, ...], outs: tuple[Array, ...] = ()) -> Call:
         """Returns the signature and the broadcast shape, results included.
@@ -124,8 +124,8 @@ class Arguments:
             _check_array(self.name, out)
         results = tuple([_kind(out) for out in outs])
         key = self.plan_key, kinds, results
-        found: Call | None = runtime.plans.get(key)
-        if found is None:
+        call: Call | None = runtime.plans.get(key)
+        if call is None:
             for arg in (*args, *outs):
                 if type(arg) is Array:
                     refuse_complex(arg)
@@ -133,8 +133,8 @@ class Arguments:
             views = {at: kind[2] for at, kind in enumerate(arrays) if len(kind) > 2}
             shape = broadcast([kind[1] for kind in arrays], views)
             signature = tuple([(kind[0], 1, True)[: len(kind)] if type(kind) is tuple else kind for kind in kinds])
-            found = runtime.plans[key] = Call(signature, shape, tuple([len(kind) > 2 for kind in results]))
-        return found
+            call = runtime.plans[key] = Call(signature, shape, tuple([len(kind) > 2 for kind in results]))
+        return call
 
 
 def _kind(array: Array) -> tuple[Any, ...]:
@@ -146,11 +146,11 @@ def _kind(array: Array) -> tuple[Any, ...]:
 
 def layouts(arrays: Sequence[Array], strides: Sequence[Sequence[int]]) -> list[int]:
     """Returns the push constants for the layouts of the views among arrays; `strides` are theirs, in order."""
-    found, steps = list[int](), iter(strides)
+    pushes, steps = list[int](), iter(strides)
     for array in arrays:
         if len(_kind(array)) > 2:
-            found += [first_index(array), *[step & 0xFFFFFFFF for step in next(steps)]]
-    return found
+            pushes += [first_index(array), *[step & 0xFFFFFFFF for step in next(steps)]]
+    return pushes
 
 
 def values(args: tuple[Any, ...]) -> list[Any]:
@@ -202,12 +202,12 @@ def element_program(
     n = c.function.push("n", UINT32)
     offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", offset, n)).then:
-        found = body.at(c, arguments, offset)
-        results = found if isinstance(found, tuple) else (found,)
-        dtypes = wanted or tuple([body.number(c, each).name for each in results])
-        for dtype, each, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
-            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, each, SCALARS[dtype]))
-    return Program(c, dtypes, not isinstance(found, tuple), strided=tuple(body.strided))
+        computed = body.at(c, arguments, offset)
+        results = computed if isinstance(computed, tuple) else (computed,)
+        dtypes = wanted or tuple([body.number(c, value).name for value in results])
+        for dtype, value, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
+            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, SCALARS[dtype]))
+    return Program(c, dtypes, not isinstance(computed, tuple), strided=tuple(body.strided))
 
 
 def _block_program(
@@ -228,10 +228,10 @@ def _block_program(
     first = b.compute("mul", number, b.const(block.size, UINT32))
     with b.if_(b.compute("lt", first, n)).then:
         run = Run(b, first, block.size, n, body.lengths) if block.singly else None
-        for each in load:
-            each.run = run
+        for argument in load:
+            argument.run = run
         rows: list[Any] = []
-        for values in zip(*[each.first(number) for each in load], strict=True):
+        for values in zip(*[argument.first(number) for argument in load], strict=True):
             before = cost(c.function)
             rows.append(body.call(c, *values))
             if cost(c.function) - before > MOST_COST:
@@ -241,16 +241,16 @@ def _block_program(
         dtypes = wanted or tuple([body.number(c, column[0]).name for column in columns])
         for at, (dtype, column) in enumerate(zip(dtypes, columns, strict=True), len(masks)):
             kind = SCALARS[dtype]
-            converted = [body.typed(c, each, kind) for each in column]
+            converted = [body.typed(c, value, kind) for value in column]
             if run is None or at not in block.singly:
                 out = BlockAccess(c.function, "out", kind, block, is_result=True)
-                out.store(b, number, [each.value for each in converted])
+                out.store(b, number, [value.value for value in converted])
                 continue
             out_singly, layout = result(c, dtype), placed[at - len(masks)] if placed else None
             whole = (True,) * (1 + len(body.lengths))
-            for inside, place, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
+            for inside, offset, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
                 with b.if_(inside).then:
-                    c.store(out_singly, place, value)
+                    c.store(out_singly, offset, value)
     return Program(c, dtypes, single, block.size, tuple(body.strided))
 
 
@@ -285,17 +285,17 @@ class ElementLauncher:
         signature, broadcast, _ = call
         masks = broadcast.masks[: len(arrays)]
         block = mixed_blocks_of(runtime, masks, broadcast.lengths, arrays, given)
-        found = self._programs.specialized(signature, masks, (), (), block, options_on(runtime))
+        specialization = self._programs.specialized(signature, masks, (), (), block, options_on(runtime))
         wanted: tuple[str, ...] = ()
         if out is not None:
-            wanted = self._checked(outs, broadcast.shape, found.dtypes)
-        elif found is not like:
-            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in found.dtypes])
-            results = [(each.shape, each.dtype, each.nbytes) for each in outs]
+            wanted = self._checked(outs, broadcast.shape, specialization.dtypes)
+        elif specialization is not like:
+            outs = tuple([runtime.empty(broadcast.shape, dtype) for dtype in specialization.dtypes])
+            results = [(array.shape, array.dtype, array.nbytes) for array in outs]
             results_key = self._results_key, *places(args)
-            runtime.plans[results_key] = weakref.ref(found), results
+            runtime.plans[results_key] = weakref.ref(specialization), results
         self._launch(args, outs, call, masks, wanted, block)
-        return outs[0] if found.single else outs
+        return outs[0] if specialization.single else outs
 
     def _new_results(self, args: tuple[Any, ...], keys: list[Any]) -> tuple[tuple[Array, ...], Specialization | None]:
         """Returns new arrays like the results of the last call with such arguments, and its specialization.
@@ -336,12 +336,12 @@ class ElementLauncher:
         name = self._arguments.name
         if len(outs) != len(dtypes):
             raise TypeError(f"{name} returns {len(dtypes)} results; out has {len(outs)}")
-        for each, dtype in zip(outs, dtypes, strict=True):
-            check_out(name, each, shape, dtype)
+        for out, dtype in zip(outs, dtypes, strict=True):
+            check_out(name, out, shape, dtype)
         for one, other in combinations(outs, 2):
             if one.overlaps(other) and (one.contiguous or other.contiguous or one.offset == other.offset):
                 raise ValueError(f"{name} returns {len(dtypes)} results; two arrays of out overlap: pass one for each")
-        wanted = tuple([each.dtype.name for each in outs])
+        wanted = tuple([out.dtype.name for out in outs])
         return wanted if wanted != dtypes else ()
 
     def _launch(
@@ -370,7 +370,7 @@ class ElementLauncher:
         if len(seen) == 1 and (axis := axis_to_halve(broadcast.shape, bound)) is not None:
             for half in halves(broadcast.shape[axis]):
                 here, there = (
-                    [part_along(each, axis, half, broadcast.shape) for each in side] for side in (args, outs)
+                    [part_along(array, axis, half, broadcast.shape) for array in side] for side in (args, outs)
                 )
                 self(tuple(here), {}, tuple(there))
             return
@@ -380,7 +380,7 @@ class ElementLauncher:
             dispatch(self._programs, key, every, [*pushes, *extents, n], n_groups, plan_key)
             return
         for start, stop in seen:
-            within = [window(each, start, stop, n) for each in bound]
+            within = [window(arg, start, stop, n) for arg in bound]
             n_groups = -(-(stop - start) // per_group)
             dispatch(self._programs, key, within, [*pushes, *extents, stop - start], n_groups)
 

@@ -36,16 +36,16 @@ def _converted(f: Emitter, x: Any, dtype: str) -> Any:
     if part is None:
         return f.builder.cast(f.truth(f.operand(x)).value if type(x) is tuple else x, SCALARS[dtype])
     pair = x if type(x) is tuple else (x, f.constant(0, part))
-    return tuple([f.builder.cast(each, part) for each in pair])
+    return tuple([f.builder.cast(value, part) for value in pair])
 
 
 def _value(c: Compiler, x: Any) -> Any:
     return x.value if isinstance(x, Number) else c.cast(x, c.kind(x).type)
 
 
-def _number(found: Any) -> Any:
+def _number(value: Any) -> Any:
     """Returns a value with its type; those of the parts of a complex one."""
-    return tuple(map(_number, found)) if type(found) is tuple else Number(found, Kind(found.type))
+    return tuple(map(_number, value)) if type(value) is tuple else Number(value, Kind(value.type))
 
 
 def _written(steps: Sequence[Step], parameters: Sequence[str]) -> str:
@@ -56,7 +56,7 @@ def _written(steps: Sequence[Step], parameters: Sequence[str]) -> str:
         given = [parameters[at] if at >= 0 else results[-1 - at] for at in operands]
         name = dtype if operation == "astype" else operation
         if len(given) == 2 and (sign := FUNCTIONS[name].sign if name in FUNCTIONS else ""):
-            text = f" {sign} ".join([f"({each})" if each in infix else each for each in given])
+            text = f" {sign} ".join([f"({operand})" if operand in infix else operand for operand in given])
             infix.add(text)
         else:
             text = f"{name}({', '.join(given)})" if name else given[0]
@@ -85,12 +85,12 @@ class Expression:
     def signature(self) -> inspect.Signature:
         """The parameters."""
         return inspect.Signature(
-            [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in self.parameters]
+            [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_ONLY) for parameter in self.parameters]
         )
 
     def call(self, c: Compiler, args: Sequence[Any]) -> Any:
         """Builds the steps, and returns the value of the last one."""
-        f, values, results = KernelEmitter(c), [_value(c, each) for each in args], list[Any]()
+        f, values, results = KernelEmitter(c), [_value(c, arg) for arg in args], list[Any]()
         for operation, dtype, operands in self._steps:
             given = [values[at] if at >= 0 else results[-1 - at] for at in operands]
             if dtype:

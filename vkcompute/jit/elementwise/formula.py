@@ -77,17 +77,17 @@ def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[
         if id(node) in called:
             hint = in_kernels(node.id) or suggestion(node.id, known()) or "; see vc.kernel"
             raise _source(text, body).error(node, f"kernels have no function {node.id}{hint}")
-    found = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
-    order = found if given is None else given.replace(",", " ").split()
-    if sorted(order) != sorted(found):
-        has = ", ".join(found) or "none"
+    arguments = list(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
+    order = arguments if given is None else given.replace(",", " ").split()
+    if sorted(order) != sorted(arguments):
+        has = ", ".join(arguments) or "none"
         message = f"{rule}; got {has}" if rule else f"the arguments are {has}; got {', '.join(order) or 'none'}"
         raise _source(text, body).error(body, message)
     return order
 
 
 def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
-    names = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
+    names = ast.arguments([], [ast.arg(argument) for argument in arguments], None, [], [], None, [])
     return Source(_FILE, [text], 0, 0, function_def(names, body))
 
 
@@ -95,7 +95,7 @@ def _source(text: str, body: ast.expr, arguments: Sequence[str] = ()) -> Source:
 def known() -> dict[str, Any]:
     """Returns the namespace of expressions: numpy's functions, or Python's for names that numpy lacks."""
     own = __name__.partition(".")[0]  # its functions are left out; numpy's are FunctionType, too, before 1.25
-    foreign = [each for each in INTRINSICS if not (isinstance(each, FunctionType) and each.__module__.startswith(own))]
+    foreign = [fn for fn in INTRINSICS if not (isinstance(fn, FunctionType) and fn.__module__.startswith(own))]
     foreign += OWN.values()
     foreign.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
-    return {each.__name__: each for each in foreign} | {"math": math, "np": np}
+    return {fn.__name__: fn for fn in foreign} | {"math": math, "np": np}

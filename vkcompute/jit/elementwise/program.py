@@ -147,7 +147,7 @@ class BlockArgument:
         if mask is None:
             return [self._source] * self._size
         if self.run is not None and not isinstance(self._source, BlockAccess):
-            return [self._c.load(self._source, each) for each in self.run.offsets(mask, self.layout)]
+            return [self._c.load(self._source, offset) for offset in self.run.offsets(mask, self.layout)]
         if all(mask):
             return self._block(number)
         offset = b.compute("mul", number, b.const(self._size, UINT32))
@@ -175,7 +175,7 @@ class BlockArgument:
 
     def _block(self, number: Value) -> Sequence[Any]:
         loaded = self._source.load(self._c.builder, number)
-        return [Number(each, Kind(self._source.element)) for each in loaded]
+        return [Number(value, Kind(self._source.element)) for value in loaded]
 
 
 class Body:
@@ -206,15 +206,15 @@ class Body:
     def arguments(self, c: Compiler) -> list[Any]:
         """Declares bindings and push constants for the arguments, the lengths of the axes except the first, layouts."""
         names = self.formula.parameters
-        plain = [each[:2] if type(each) is tuple else each for each in self._signature]
-        found = [argument(c, names[n], n, each) for n, each in enumerate(plain)]
+        plain = [kind[:2] if type(kind) is tuple else kind for kind in self._signature]
+        arguments = [argument(c, names[n], n, kind) for n, kind in enumerate(plain)]
         self._push_layouts(c)
-        return found
+        return arguments
 
     def _push_layouts(self, c: Compiler) -> None:
         """Declares push constants for the lengths of the axes except the first, and the layouts of views."""
         self.lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
-        views = [len(each) > 2 for each in self._signature if type(each) is tuple]
+        views = [len(kind) > 2 for kind in self._signature if type(kind) is tuple]
         self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}
 
     def layout(self, c: Compiler, at: int) -> list[Value]:
@@ -235,28 +235,26 @@ class Body:
         Args:
             axis: the one along which `BlockArgument.next` steps, if an array is repeated along some axes.
         """
-        names, found, arrays = self.formula.parameters, list[BlockArgument](), list[BlockArgument]()
-        for at, each in enumerate(self._signature):
-            mask = self._masks[len(arrays)] if type(each) is tuple else None
+        names, arguments, arrays = self.formula.parameters, list[BlockArgument](), list[BlockArgument]()
+        for at, kind in enumerate(self._signature):
+            mask = self._masks[len(arrays)] if type(kind) is tuple else None
             within = mask is not None and (len(arrays) not in block.singly if block.singly else all(mask[-1:]))
             source: Any = (
-                BlockAccess(c.function, names[at], SCALARS[np.dtype(each[0]).name], block)
+                BlockAccess(c.function, names[at], SCALARS[np.dtype(kind[0]).name], block)
                 if within
-                else argument(c, names[at], at, each[:2] if type(each) is tuple else each)
+                else argument(c, names[at], at, kind[:2] if type(kind) is tuple else kind)
             )
-            found.append(BlockArgument(c, source, mask, block.size, axis))
-            arrays += found[-1:] if mask is not None else []
+            arguments.append(BlockArgument(c, source, mask, block.size, axis))
+            arrays += arguments[-1:] if mask is not None else []
         self._push_layouts(c)
         for at, made in enumerate(arrays):
             made.lengths, made.layout = self.lengths, self._layouts.get(at)
-        return found
+        return arguments
 
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
-        found = iter(offsets(c.builder, offset, self.lengths, self._masks, self._layouts))
-        return self.call(
-            c, *[c.load(each, next(found)) if isinstance(each, ArrayValue) else each for each in arguments]
-        )
+        indices = iter(offsets(c.builder, offset, self.lengths, self._masks, self._layouts))
+        return self.call(c, *[c.load(arg, next(indices)) if isinstance(arg, ArrayValue) else arg for arg in arguments])
 
     def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""

@@ -116,29 +116,29 @@ class ReduceLauncher:
         key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
         block = _block(signature, masks, lengths, arrays)
         form = planned[0].form(block, lengths[1:], last=final and len(planned) == 1)
-        found = self._first.specialized(*key, form, None, options_on(runtime)).dtypes[0]
+        result_dtype = self._first.specialized(*key, form, None, options_on(runtime)).dtypes[0]
         if out is None:
-            out = runtime.empty(left, found)
+            out = runtime.empty(left, result_dtype)
         else:
-            check_out(name, out, left, found)
-            if dtype is None and _is_wider(out, found):  # as in numpy
+            check_out(name, out, left, result_dtype)
+            if dtype is None and _is_wider(out, result_dtype):  # as in numpy
                 return self(args, {}, axis, out, keepdims, out.dtype, final)
             out.refuse_shared()
-            if needs_strides(out) or any(out.overlaps(each) or may_overlap(each, out) for each in arrays):
+            if needs_strides(out) or any(out.overlaps(array) or may_overlap(array, out) for array in arrays):
                 return self._apart(args, axis, out, keepdims, dtype, final)
-        if any(exceeds_binding(each) and not each.contiguous for each in arrays):
-            args = tuple([self._contiguous(each) for each in args])
+        if any(exceeds_binding(array) and not array.contiguous for array in arrays):
+            args = tuple([self._contiguous(arg) for arg in args])
             return self(args, {}, tuple(reduced), out, keepdims, dtype, final)
         in_windows = len(windows(planned[0].n, arrays)) > 1
         halved = None if in_windows else axis_to_halve(shape, arrays, _halvable(shape, reduced, out))
         if halved is not None:
-            self._in_halves(args, shape, halved, reduced, out, keepdims, found, final)
+            self._in_halves(args, shape, halved, reduced, out, keepdims, result_dtype, final)
         elif not prod(shape):
             out.fill(self._initial)
         else:
             extents = [*lengths[1:], *(layouts(arrays, strides) if strides else ())]
-            launched = self._run(key, planned, args, extents, found, out, final)
-            if repetition is not None and all(each.plan is not None for each in launched):
+            launched = self._run(key, planned, args, extents, result_dtype, out, final)
+            if repetition is not None and all(launch.plan is not None for launch in launched):
                 runtime.plans[repetition] = launched
         return out
 
@@ -148,9 +148,9 @@ class ReduceLauncher:
         known: Sequence[Launched] | None = runtime.plans.get(key)
         if known is None or runtime.scheduler.recordings:
             return False
-        for size, dtype, place, plan in known:
+        for size, dtype, launch_key, plan in known:
             part = out if size is None else temporary(runtime, size, dtype)
-            if plan is None or part.launch_key != place or plan.enqueue((*args, part), None) is None:
+            if plan is None or part.launch_key != launch_key or plan.enqueue((*args, part), None) is None:
                 return False
             args = (part,)
         return True
@@ -175,10 +175,10 @@ class ReduceLauncher:
         final: bool,
     ) -> None:
         """Reduces both halves along an axis, which exceed the limits of a kernel together, and combines the results."""
-        both = [tuple([part_along(each, axis, half, shape) for each in args]) for half in halves(shape[axis])]
+        both = [tuple([part_along(arg, axis, half, shape) for arg in args]) for half in halves(shape[axis])]
         axes = tuple(reduced)
         if axis not in reduced:
-            at = axis if keepdims else sum(each not in reduced for each in range(axis))
+            at = axis if keepdims else sum(other not in reduced for other in range(axis))
             for here, half in zip(both, halves(shape[axis]), strict=True):
                 self(here, {}, axes, out[(slice(None),) * at + (half,)], keepdims, dtype, final)
             return
@@ -204,13 +204,15 @@ class ReduceLauncher:
         """Returns the shape of the result and the stages."""
         cooperative = prefers_workgroups(runtime)
         key = self._arguments.plan_key, shape, reduced, keepdims, cooperative
-        found: tuple[tuple[int, ...], list[Stage]] | None = runtime.plans.get(key)
-        if found is None:
+        layout: tuple[tuple[int, ...], list[Stage]] | None = runtime.plans.get(key)
+        if layout is None:
             left = tuple([1 if at in reduced else n for at, n in enumerate(shape) if keepdims or at not in reduced])
             runs = _runs([n or 1 for n in shape], reduced)
-            planned = [each for run in runs for each in stages(*run, cooperative=cooperative, commutes=self._commutes)]
-            found = runtime.plans[key] = left, planned
-        return found
+            planned = [
+                stage for run in runs for stage in stages(*run, cooperative=cooperative, commutes=self._commutes)
+            ]
+            layout = runtime.plans[key] = left, planned
+        return layout
 
     def _sharded(self, args: tuple[Any, ...], axis: Any, out: Any, keepdims: bool, dtype: npt.DTypeLike | None) -> Any:
         """Reduces shards on each device of a group; if axis 0 is reduced, the first device combines their results."""
@@ -227,8 +229,8 @@ class ReduceLauncher:
         empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupArray))
         filled = [shard.numpy() for shard, rows in zip(shards, like.rows or (), strict=True) if rows and not empty]
         shape = len(filled), *shards[0].shape
-        found = like.group.runtimes[0].array(np.reshape(filled, shape), shards[0].dtype)
-        return self._joining((found,), {}, 0, out, False, found.dtype)
+        gathered = like.group.runtimes[0].array(np.reshape(filled, shape), shards[0].dtype)
+        return self._joining((gathered,), {}, 0, out, False, gathered.dtype)
 
     @cached_property
     def _joining(self) -> ReduceLauncher:
@@ -279,7 +281,7 @@ class ReduceLauncher:
         for start, stop in several:
             seen, at = stage._replace(n=stop - start), start // stage.chunk
             of_window = *key, seen.form(block, lengths, last=last), wanted
-            bound = [window(each, start, stop, stage.n) if type(each) is Array else each for each in args]
+            bound = [window(arg, start, stop, stage.n) if type(arg) is Array else arg for arg in args]
             bound.append(window(part, at, at + seen.pushes[0], n_results))
             plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
@@ -332,27 +334,27 @@ def _axes(name: str, n_axes: int, axis: Any) -> frozenset[int]:
     """
     given = range(n_axes) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     try:
-        listed = [index(each) for each in given]
+        listed = [index(number) for number in given]
     except TypeError:
         raise TypeError(f"{name}: an axis is an int, a tuple of ints, or None for all; got {axis!r}") from None
-    for each in listed:
-        if not -n_axes <= each < n_axes:
-            raise ValueError(f"{name}: axis {each} of {n_axes}; axes count from 0, or from the end with -1")
-    found = frozenset([each % n_axes for each in listed])
-    if len(found) < len(listed):
+    for number in listed:
+        if not -n_axes <= number < n_axes:
+            raise ValueError(f"{name}: axis {number} of {n_axes}; axes count from 0, or from the end with -1")
+    axes = frozenset([number % n_axes for number in listed])
+    if len(axes) < len(listed):
         raise ValueError(f"{name}: each axis is reduced once; got {axis!r}")
-    return found
+    return axes
 
 
 def _runs(shape: Sequence[int], reduced: frozenset[int]) -> list[tuple[int, int, int]]:
     """Returns (n_rows, n, n_columns) for each run of adjacent axes to reduce, the last first, which keeps the order."""
-    found, columns = list[tuple[int, int, int]](), 1
+    reductions, columns = list[tuple[int, int, int]](), 1
     axes = [(n, at in reduced) for at, n in enumerate(shape) if n != 1]
     runs = [(goes, prod([n for n, _ in run])) for goes, run in groupby(axes, lambda axis: axis[1])]
     for at in reversed(range(len(runs))):
         goes, n = runs[at]
         if goes:
-            found.append((prod([each for _, each in runs[:at]]), n, columns))
+            reductions.append((prod([length for _, length in runs[:at]]), n, columns))
         else:
             columns *= n
-    return found or [(prod(shape), 1, 1)]
+    return reductions or [(prod(shape), 1, 1)]

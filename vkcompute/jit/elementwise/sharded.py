@@ -21,14 +21,14 @@ def by_device(work: Callable[..., Any], args: Sequence[Any], outs: Sequence[Any]
     group = arrays[0].group
     nothing: Any = lambda *_: None  # noqa: E731
     group.kernel(nothing)(*args, *outs)  # checks that all are sharded alike, and counts the rows
-    n_axes = max(len(each.shape) for each in arrays)
-    for each in arrays:
-        if len(each.shape) == n_axes and each.rows is None and each.shape[0] != 1:
-            raise ValueError(f"a replicated array has one row, or fewer than {n_axes} axes; got {each}")
-        if len(each.shape) < n_axes and each.rows is not None:
-            raise ValueError(f"an array sharded by rows has as many axes as the others, {n_axes}; got {each}")
-    found = [work(_shards(args, n), _shards(outs, n)) for n in range(len(group.runtimes))]
-    return found, next(each for each in arrays if each.rows is not None)
+    n_axes = max(len(array.shape) for array in arrays)
+    for array in arrays:
+        if len(array.shape) == n_axes and array.rows is None and array.shape[0] != 1:
+            raise ValueError(f"a replicated array has one row, or fewer than {n_axes} axes; got {array}")
+        if len(array.shape) < n_axes and array.rows is not None:
+            raise ValueError(f"an array sharded by rows has as many axes as the others, {n_axes}; got {array}")
+    results = [work(_shards(args, n), _shards(outs, n)) for n in range(len(group.runtimes))]
+    return results, next(array for array in arrays if array.rows is not None)
 
 
 def _shards(args: Sequence[Any], n: int) -> tuple[Any, ...]:
@@ -38,5 +38,5 @@ def _shards(args: Sequence[Any], n: int) -> tuple[Any, ...]:
 def joined(shards: Sequence[Any], like: GroupArray) -> Any:
     """Returns the group's array with these shards, or a tuple of arrays for tuples, sharded as `like`."""
     if isinstance(shards[0], tuple):
-        return tuple([joined(each, like) for each in zip(*shards, strict=True)])
+        return tuple([joined(parts, like) for parts in zip(*shards, strict=True)])
     return GroupArray(like.group, shards, like.rows)

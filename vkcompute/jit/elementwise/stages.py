@@ -312,12 +312,12 @@ def stages(n_rows: int, n: int, n_columns: int, *, cooperative: bool, commutes: 
         cooperative: True to let workgroups reduce long contiguous rows.
         commutes: True if elements may be combined in any order, and the initial value is neutral.
     """
-    found: list[Stage] = []
-    while not found or n > 1:
+    planned: list[Stage] = []
+    while not planned or n > 1:
         method = _method(n, n_columns, cooperative=cooperative, commutes=commutes)
-        found.append(Stage(method, n_rows, n, n_columns))
-        n = found[-1].pushes[2]
-    return found
+        planned.append(Stage(method, n_rows, n, n_columns))
+        n = planned[-1].pushes[2]
+    return planned
 
 
 def stage_program(
@@ -356,7 +356,7 @@ def stage_program(
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
-    loads = [load, *[[copy(each) for each in load] for _ in range(1, max(spread, UNIT))]]
+    loads = [load, *[[copy(argument) for argument in load] for _ in range(1, max(spread, UNIT))]]
 
     def elements(c: Compiler, offset: Any, steps: Any = None, which: int = 0) -> list[Number]:
         """Returns the elements of a block: the first of the invocation, or the one so many elements behind it.
@@ -369,18 +369,18 @@ def stage_program(
             return [body.typed(c, body.at(c, arguments, at), kind)]
         if kernel is not _columns:
             at = c.builder.compute("div", at, c.builder.const(block.size, UINT32))
-        loaded = [each.first(at) if steps is None else each.next(at, c.cast(steps, UINT32)) for each in loads[which]]
+        loaded = [arg.first(at) if steps is None else arg.next(at, c.cast(steps, UINT32)) for arg in loads[which]]
         return [body.typed(c, body.call(c, *row), kind) for row in zip(*loaded, strict=True)]
 
     def begin(c: Compiler, offset: Any, count: Any) -> Any:
-        found = elements(c, offset)
-        return tuple(found) if columns else extended(c, found[0], found[1:], count)
+        numbers = elements(c, offset)
+        return tuple(numbers) if columns else extended(c, numbers[0], numbers[1:], count)
 
     def extend(c: Compiler, value: Any, offset: Any, steps: Any, count: Any) -> Any:
-        found = elements(c, offset, steps)
+        numbers = elements(c, offset, steps)
         if columns:
-            return merged(c, value, found)
-        return extended(c, combined(c, value, found[0]), found[1:], count)
+            return merged(c, value, numbers)
+        return extended(c, combined(c, value, numbers[0]), numbers[1:], count)
 
     def extended(c: Compiler, value: Number, others: list[Number], count: Any) -> Number:
         """Combines a value with the elements of a block after the first; from number `count` on they are padding."""
@@ -393,7 +393,7 @@ def stage_program(
         return pair.typed(c, pair.call(c, one, other), kind)
 
     def merged(c: Compiler, some: Sequence[Number], others: Sequence[Number]) -> tuple[Number, ...]:
-        return tuple([combined(c, *each) for each in zip(some, others, strict=True)])
+        return tuple([combined(c, *two) for two in zip(some, others, strict=True)])
 
     def neutral(c: Compiler) -> Number:
         return pair.typed(c, initial, kind)
@@ -406,12 +406,12 @@ def stage_program(
         partial_unit = end == PADDING and count is not UNIT
 
         def unit(offset: Any, steps: Any) -> list[Number]:
-            found = elements(c, offset, steps)
+            numbers = elements(c, offset, steps)
             for k in range(block.size, UNIT, block.size):
                 at = c.binary("+", offset, k)
                 at = c.where(c.compare("<", k, count), at, offset) if partial_unit else at
-                found += elements(c, at, steps, k)
-            return found
+                numbers += elements(c, at, steps, k)
+            return numbers
 
         if values is None:
             unit(offset, None)
@@ -433,26 +433,26 @@ def stage_program(
 
         Blocks beyond the last column have its elements.
         """
-        found: list[Number] = []
+        numbers: list[Number] = []
         for which in range(spread):
             at = c.binary("-", n_columns, block.size)
             beyond = c.binary("+", column, which * LANES * block.size)
             at = c.where(c.compare("<", beyond, at), beyond, at)
             rows: list[Any] = []
-            for each in range(n):
-                number = c.binary("+", k, each)
+            for row in range(n):
+                number = c.binary("+", k, row)
                 here = c.binary("+", c.binary("+", offset, at), c.binary("*", number, n_columns))
                 rows.append(elements(c, here, None if values is None else number, which))
             while len(rows) > 1:
                 rows = [merged(c, *two) for two in zip(rows[::2], rows[1::2], strict=True)]
             before = values and values[which * block.size : (which + 1) * block.size]
-            found += merged(c, before, rows[0]) if before else rows[0]
-        return tuple(found)
+            numbers += merged(c, before, rows[0]) if before else rows[0]
+        return tuple(numbers)
 
     def store(c: Compiler, offset: Any, value: Any) -> None:
-        values = [combined(c, neutral(c), each) if last else each for each in _listed(value)]
+        values = [combined(c, neutral(c), number) if last else number for number in _listed(value)]
         if columns:
-            out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, each, stored).value for each in values])
+            out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, number, stored).value for number in values])
         else:
             c.store(out, c.index(offset), values[0])
 
@@ -466,13 +466,13 @@ def stage_program(
     def divided(c: Compiler, x: Number, y: Any) -> tuple[Number, Number]:
         """Returns the quotient and the remainder of indices; without signs, division takes the fewest instructions."""
         quotient = c.cast(Number(c.builder.compute("div", c.cast(x, UINT32), c.cast(y, UINT32)), Kind(UINT32)), INT32)
-        found = Number(quotient, Kind(INT32))
-        return found, c.binary("-", x, c.binary("*", found, y))
+        whole = Number(quotient, Kind(INT32))
+        return whole, c.binary("-", x, c.binary("*", whole, y))
 
     pushes = "n_results", "n", "n_chunks", "n_columns"
     emitted = (begin, extend, combined, neutral, units, total, of_columns, store, store_columns, divided)
     given: dict[str, Any] = {name: Number(c.function.push(name, INT32), Kind(INT32)) for name in pushes}
-    given |= {each.__name__: Intrinsic(each, 0, None) for each in emitted}
+    given |= {function.__name__: Intrinsic(function, 0, None) for function in emitted}
     given |= {
         "dtype": kind.numpy.type,
         "size": block.size,
@@ -508,9 +508,9 @@ def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
     body.number(c, first)
     kind = joined(c.kind(first), started(c.kind(initial)), real)
     while True:
-        found = pair.call(c, *[Number(c.builder.cast(some, kind.type), Kind(kind.type)) for _ in range(2)])
-        pair.number(c, found)
-        wider = joined(Kind(kind.type), c.kind(found), real)
+        total = pair.call(c, *[Number(c.builder.cast(some, kind.type), Kind(kind.type)) for _ in range(2)])
+        pair.number(c, total)
+        wider = joined(Kind(kind.type), c.kind(total), real)
         if wider.type is kind.type:
             return wider.type  # type: ignore[no-any-return]
         kind = wider

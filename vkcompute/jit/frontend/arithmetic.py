@@ -144,10 +144,10 @@ class Arithmetic(Context, ABC):
 
     def kind(self, value: Any) -> Kind:
         """Returns the type of a number."""
-        found = kind_of(value, self.real)
-        if not isinstance(found, Kind):
+        kind = kind_of(value, self.real)
+        if not isinstance(kind, Kind):
             raise UnsupportedError(f"this takes numbers; got {describe(value)}{_remedy(value)}")
-        return found
+        return kind
 
     def cast(self, value: Any, target: Scalar) -> Value:
         """Converts a number as numpy's astype does. A Python int that the type cannot represent is an error."""
@@ -169,9 +169,9 @@ class Arithmetic(Context, ABC):
         ints are settled. The result is natural if all operands are.
         """
         takes = kinds = [self.kind(value) for value in values]
-        if all(each.type is kinds[0].type and not each.weak and each.argument is None for each in kinds):
+        if all(kind.type is kinds[0].type and not kind.weak and kind.argument is None for kind in kinds):
             return kinds[0]
-        typed = [each for each in kinds if not each.weak and each.argument is None and each.type.kind in "iu"]
+        typed = [kind for kind in kinds if not kind.weak and kind.argument is None and kind.type.kind in "iu"]
         if typed:
             target = reduce(partial(promoted, real=self.real), typed).type
             adapts = [is_python(value) or kind.argument is not None for value, kind in zip(values, kinds, strict=True)]
@@ -179,11 +179,11 @@ class Arithmetic(Context, ABC):
                 Kind(kind.type, kind.type is not BOOL) if adapting else settled(kind, target)
                 for kind, adapting in zip(kinds, adapts, strict=True)
             ]
-        found = reduce(partial(promoted, real=self.real), takes)
+        common = reduce(partial(promoted, real=self.real), takes)
         for kind in kinds:
-            if kind.argument is not None and typed and found.type.kind != "f" and not includes(found.type, kind.type):
-                self.limits.add((kind.argument, found.type.name))
-        return Kind(found.type, found.weak, NATURAL if all(each.is_natural for each in takes) else None)
+            if kind.argument is not None and typed and common.type.kind != "f" and not includes(common.type, kind.type):
+                self.limits.add((kind.argument, common.type.name))
+        return Kind(common.type, common.weak, NATURAL if all(kind.is_natural for kind in takes) else None)
 
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
@@ -203,8 +203,8 @@ class Arithmetic(Context, ABC):
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a value: a device value, or a constant."""
         if isinstance(value, Number):
-            found = self.builder.cast(value.value, BOOL)
-            return bool(found.value) if isinstance(found, Constant) else found
+            truth = self.builder.cast(value.value, BOOL)
+            return bool(truth.value) if isinstance(truth, Constant) else truth
         if isinstance(value, (ArrayValue, Vector, np.ndarray)):
             remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
             raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
@@ -213,8 +213,8 @@ class Arithmetic(Context, ABC):
 
     def boolean(self, value: Any) -> Number | bool:
         """Converts a value to a bool."""
-        found = self.host.truth(value)
-        return found if isinstance(found, bool) else Number(found, Kind(BOOL))
+        truth = self.host.truth(value)
+        return truth if isinstance(truth, bool) else Number(truth, Kind(BOOL))
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
         """Applies a function of numbers to each element of vectors; other values are repeated."""
@@ -238,8 +238,8 @@ class Arithmetic(Context, ABC):
         """Selects one of two values that have both been computed."""
         truth = self.host.truth(condition)
         if isinstance(truth, bool):
-            found = one if truth else other
-            return self.computed(found) if isinstance(condition, Number) else found
+            chosen = one if truth else other
+            return self.computed(chosen) if isinstance(condition, Number) else chosen
         kind = self.host.joined(kind_of(one, self.real), kind_of(other, self.real))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
@@ -272,7 +272,7 @@ class Arithmetic(Context, ABC):
         """
         if isinstance(index, Number) and _are_rows(values):
             return like(values[0], [self.host.element(column, index) for column in zip(*values, strict=True)])
-        if isinstance(index, Number) and values and all(isinstance(kind_of(each, self.real), Kind) for each in values):
+        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self.real), Kind) for x in values):
             return self._selected(values, self.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
             got = index if type(index) is int else describe(index)
@@ -292,11 +292,11 @@ class Arithmetic(Context, ABC):
             )
         b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
         common, row = self.host.to_common_type(*values)
-        place, zero = b.cast(index, kind), b.const(0, kind)
-        place = b.select(b.compute("lt", place, b.const(len(values), kind)), place, zero)
+        position, zero = b.cast(index, kind), b.const(0, kind)
+        position = b.select(b.compute("lt", position, b.const(len(values), kind)), position, zero)
         bit = 1
         while len(row) > 1:
-            is_set = b.compute("ne", b.compute("and", place, b.const(bit, kind)), zero)
+            is_set = b.compute("ne", b.compute("and", position, b.const(bit, kind)), zero)
             pairs = zip(row[::2], row[1::2], strict=False)
             row = [*[b.select(is_set, odd, even) for even, odd in pairs], *row[len(row) & ~1 :]]
             bit *= 2
@@ -355,13 +355,15 @@ class Arithmetic(Context, ABC):
         kind: Kind = self.host.common_type(one, other)
         if not kind.weak or kind.type.kind == "f":
             return kind
-        natural = [self.kind(each).is_natural for each in (one, other)]
-        found = {"-": False, "<<": False, ">>": natural[0], "%": natural[1], "&": any(natural)}.get(sign, all(natural))
-        return Kind(kind.type, True, NATURAL if found else None)
+        natural = [self.kind(operand).is_natural for operand in (one, other)]
+        is_natural = {"-": False, "<<": False, ">>": natural[0], "%": natural[1], "&": any(natural)}.get(
+            sign, all(natural)
+        )
+        return Kind(kind.type, True, NATURAL if is_natural else None)
 
     def _dot(self, one: Any, other: Any) -> Any:
-        rows = [isinstance(each, Row) for each in (one, other)]
-        if all(rows) or not all(isinstance(each, (Vector, Row)) for each in (one, other)):
+        rows = [isinstance(operand, Row) for operand in (one, other)]
+        if all(rows) or not all(isinstance(operand, (Vector, Row)) for operand in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
             raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of arrays in loops")
         return reduce(partial(self.host.binary, "+"), self.each(partial(self.host.binary, "*"), one, other))
@@ -370,7 +372,7 @@ class Arithmetic(Context, ABC):
         """Raises UnsupportedError unless the type of the operands is of an allowed kind: "b", "i", "u", "f"."""
         if kind.type.kind in allowed:
             return
-        got = " and ".join(describe(each) for each in operands)
+        got = " and ".join(describe(operand) for operand in operands)
         remedy = (
             "use & | ^ or not, or count with int(x)"
             if kind.type is BOOL
@@ -389,10 +391,10 @@ class Arithmetic(Context, ABC):
             if other < 0:
                 raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
             return self._product(Number(self.host.cast(one, kind.type), kind), int(other))
-        operands = [Number(self.host.cast(each, kind.type), kind) for each in (one, other)]
+        operands = [Number(self.host.cast(operand, kind.type), kind) for operand in (one, other)]
         if kind.type.kind != "f":
             return self.call(loops.integer_power, *operands, self.converted(1, kind.type))
-        return Number(self.builder.compute("pow", *[each.value for each in operands]), kind)
+        return Number(self.builder.compute("pow", *[operand.value for operand in operands]), kind)
 
     def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:
         """Returns a power of a float with few roundings, of float16 in float32; None for other exponents."""
@@ -404,8 +406,8 @@ class Arithmetic(Context, ABC):
         if exponent % 1 or not 0 <= exponent <= _MOST_FLOAT_FACTORS:
             return None
         wide = FLOAT32 if kind.type is FLOAT16 else kind.type
-        found = self._product(Number(self.builder.cast(x, wide), Kind(wide)), int(exponent))
-        return Number(self.builder.cast(found.value, kind.type), kind)
+        product = self._product(Number(self.builder.cast(x, wide), Kind(wide)), int(exponent))
+        return Number(self.builder.cast(product.value, kind.type), kind)
 
     def _product(self, x: Number, n: int) -> Number:
         result = Number(self.builder.const(1, x.kind.type), x.kind)
@@ -417,7 +419,7 @@ class Arithmetic(Context, ABC):
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
         if sign in ("is", "is not"):
-            if not any(each is None or isinstance(each, Enum) for each in (one, other)):
+            if not any(operand is None or isinstance(operand, Enum) for operand in (one, other)):
                 raise UnsupportedError(
                     f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}"
                 )
@@ -456,13 +458,13 @@ class Arithmetic(Context, ABC):
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        found = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
+        result = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
         if signed is None:
-            return found
+            return result
         number = self.host.cast(signed, self.kind(signed).type)
         below = self.builder.compute("lt", number, self.host.cast(0, self.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
-        return self.builder.select(below, self.host.cast(less, BOOL), found)
+        return self.builder.select(below, self.host.cast(less, BOOL), result)
 
     def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
@@ -475,8 +477,8 @@ class Arithmetic(Context, ABC):
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`, for + - ~ and not."""
         if sign == "not":
-            found = self.host.truth(value)
-            return not found if isinstance(found, bool) else Number(self.builder.compute("not", found), Kind(BOOL))
+            truth = self.host.truth(value)
+            return not truth if isinstance(truth, bool) else Number(self.builder.compute("not", truth), Kind(BOOL))
         if isinstance(value, Vector):
             return self.each(partial(self.host.unary, sign), value)
         kind = self.kind(value)
@@ -496,12 +498,12 @@ class Arithmetic(Context, ABC):
 
         Those that are unsigned of this size stay unsigned.
         """
-        kinds = [self.kind(each) for each in bounds]
-        bits = max(32, *[each.type.bits for each in kinds])
+        kinds = [self.kind(bound) for bound in bounds]
+        bits = max(32, *[kind.type.bits for kind in kinds])
         signed, unsigned = SCALARS[f"int{bits}"], SCALARS[f"uint{bits}"]
         return [
-            unsigned if kind.type is unsigned and not is_python(each) else signed
-            for each, kind in zip(bounds, kinds, strict=True)
+            unsigned if kind.type is unsigned and not is_python(bound) else signed
+            for bound, kind in zip(bounds, kinds, strict=True)
         ]
 
     def index(self, value: Any) -> Value:
@@ -526,7 +528,7 @@ def _require_constants(*values: Any) -> None:
 
 def _are_rows(values: tuple[Any, ...]) -> bool:
     """True if all values are tuples of one type and length."""
-    return all(isinstance(each, tuple) for each in values) and len({(type(each), len(each)) for each in values}) == 1
+    return all(isinstance(one, tuple) for one in values) and len({(type(one), len(one)) for one in values}) == 1
 
 
 def _folded(sign: str, one: Any, other: Any) -> Any:
@@ -537,12 +539,12 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
     if sign in ("<<", ">>") and other < 0:
         raise UnsupportedError(f"{sign} takes a non-negative number of bits; got {other}")
     try:
-        found = _FOLD[sign](one, other)
+        result = _FOLD[sign](one, other)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UnsupportedError(str(error)) from None
-    if isinstance(found, complex):
+    if isinstance(result, complex):
         raise UnsupportedError(f"{one} ** {other} is complex")
-    return found
+    return result
 
 
 def _remedy(value: Any) -> str:

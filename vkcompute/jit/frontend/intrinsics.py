@@ -106,13 +106,13 @@ def folded(function: Any, args: list[Any]) -> Any:
     """
     try:
         with np.errstate(all="ignore"):
-            found = function(*args)
+            result = function(*args)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UnsupportedError(f"{function.__name__}: {error}") from None
-    return found if isinstance(function, type) else _as_python(found)
+    return result if isinstance(function, type) else _as_python(result)
 
 
-def _as_python(found: Any) -> Any:
-    if type(found) is tuple:
-        return tuple(map(_as_python, found))
-    return found.item() if isinstance(found, np.generic) else found
+def _as_python(result: Any) -> Any:
+    if type(result) is tuple:
+        return tuple(map(_as_python, result))
+    return result.item() if isinstance(result, np.generic) else result

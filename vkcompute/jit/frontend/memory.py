@@ -69,8 +69,8 @@ class MemoryAccess(Arithmetic):
             rule = f"{array.name} takes {array.ndim} indices; a row, with one less, takes a vector or a tuple"
             raise UnsupportedError(f"{rule}; got {describe(value)}")
         _demand_length(array, len(value))
-        for k, each in enumerate(value):
-            self.store(array, self.offset(array, (*indices, k)), each)
+        for k, part in enumerate(value):
+            self.store(array, self.offset(array, (*indices, k)), part)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element or a row what `change` makes of it."""
@@ -94,8 +94,8 @@ class MemoryAccess(Arithmetic):
     def load(self, array: ArrayValue, offset: Value) -> Number:
         """Loads the element at an offset."""
         with self._located(array):
-            found = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
-        return Number(self.builder.cast(found, array.element), array.item or Kind(array.element))
+            value = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
+        return Number(self.builder.cast(value, array.element), array.item or Kind(array.element))
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
@@ -146,12 +146,12 @@ class MemoryAccess(Arithmetic):
             example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
             rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"
             raise UnsupportedError(f"{rule}; write {example}")
-        if any(isinstance(each, slice) for each in indices):
+        if any(isinstance(position, slice) for position in indices):
             raise UnsupportedError("only vectors and tuples have slices; index single elements, in a for loop")
-        for each, length in zip(indices, array.shape or (), strict=False):
-            if isinstance(each, int) and not -length <= each < length:
-                raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {each}")
-        along = [self._from_start(array, axis, each) for axis, each in enumerate(indices)]
+        for position, length in zip(indices, array.shape or (), strict=False):
+            if isinstance(position, int) and not -length <= position < length:
+                raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {position}")
+        along = [self._from_start(array, axis, position) for axis, position in enumerate(indices)]
         return self._checked(array, along) if self.check_bounds and along else self._offset(array, along)
 
     def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
@@ -177,23 +177,23 @@ class MemoryAccess(Arithmetic):
 
     def _strided_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""
-        b, found = self.builder, self.parameter(array, OFFSET)
-        for axis, each in enumerate(indices):
-            step = b.compute("mul", b.cast(self.index(each), UINT32), self.parameter(array, STRIDE + axis))
-            found = b.compute("add", found, step)
-        return found
+        b, offset = self.builder, self.parameter(array, OFFSET)
+        for axis, index in enumerate(indices):
+            step = b.compute("mul", b.cast(self.index(index), UINT32), self.parameter(array, STRIDE + axis))
+            offset = b.compute("add", offset, step)
+        return offset
 
     def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element, for indices that count from the start."""
-        found: Any = 0
-        for axis, each in enumerate(indices):
-            at = self.index(each)
+        offset: Any = 0
+        for axis, index in enumerate(indices):
+            at = self.index(index)
             if len(indices) == 1:
                 return at
             at = self.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
-            before = self.binary("*", found, self.extent(array, axis)) if axis else 0
-            found = self.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
-        return self.index(found)
+            before = self.binary("*", offset, self.extent(array, axis)) if axis else 0
+            offset = self.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
+        return self.index(offset)
 
     # -- bounds checks ------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class MemoryAccess(Arithmetic):
             index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
             lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
             text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
-            self.report(text, [*indices, *[self.converted(each, INT32) for each in shape]], fails=True)
+            self.report(text, [*indices, *[self.converted(length, INT32) for length in shape]], fails=True)
         offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
         self.in_bounds[offset] = inside
         return offset
@@ -226,8 +226,8 @@ class MemoryAccess(Arithmetic):
             return use()
         branch = self.builder.if_(self.in_bounds[offset])
         with branch.then:
-            found = use()
-            self.builder.yield_(*[] if found is None else [found])
+            value = use()
+            self.builder.yield_(*[] if value is None else [value])
         with branch.otherwise:
             self.builder.yield_(*[] if kind is None else [self.builder.const(0, kind)])
         return branch.results[0] if kind is not None else None

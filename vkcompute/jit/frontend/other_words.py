@@ -86,8 +86,8 @@ def on_host(name: str) -> str:
     """Returns "; write …" with our word for another system's outside of kernels, or nothing."""
     if name in _HOST_INVERTED:
         return f"; write {_HOST_INVERTED[name].format(name=name)}"
-    found = in_kernels(name)
-    return f"{found} in a kernel" if found else ""
+    word = in_kernels(name)
+    return f"{word} in a kernel" if word else ""
 
 
 def in_syntax(text: str) -> str:

@@ -43,21 +43,21 @@ class PrivateArrays(MemoryAccess):
             raise UnsupportedError(
                 f"a private array of {nbytes} bytes; no device has so much memory for each invocation; use an argument"
             )
-        found = self._private.get(origin)
-        if found is None or (found.element, found.shape, found.item) != (element, shape, item):
+        array = self._private.get(origin)
+        if array is None or (array.element, array.shape, array.item) != (element, shape, item):
             memory = Memory(name, element, math.prod(shape), private=True)
             made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
-            found = self._private[origin] = made
-        return found
+            array = self._private[origin] = made
+        return array
 
     def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> ArrayValue:
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
         item = self.item_types.get(origin)
-        for each in items:
-            if not isinstance(kind_of(each, self.real), Kind):
+        for value in items:
+            if not isinstance(kind_of(value, self.real), Kind):
                 remedy = "use a tuple of tuples for constants, or a list for each component"
-                raise UnsupportedError(f"the items of a list are numbers; got {describe(each)}; {remedy}")
-            item = self._joined_item(item, each)
+                raise UnsupportedError(f"the items of a list are numbers; got {describe(value)}; {remedy}")
+            item = self._joined_item(item, value)
         assert item is not None
         self.item_types[origin] = item
         array = self.private(name, item.type, shape, origin, item)
@@ -77,8 +77,8 @@ class PrivateArrays(MemoryAccess):
     def _joined_item(self, item: Kind | None, value: Any) -> Kind:
         """Returns the type of items that also holds this value."""
         kind = stored(kind_of(value, self.real), self.real)
-        found: Kind = started(kind if item is None else self.joined(item, kind))
-        return found
+        wider: Kind = started(kind if item is None else self.joined(item, kind))
+        return wider
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element.
@@ -93,9 +93,9 @@ class PrivateArrays(MemoryAccess):
 
     def demand_item(self, array: ArrayValue, value: Any) -> None:
         """Raises RebuildError if the type of a list's items does not hold a value."""
-        found = self._joined_item(array.item, value)
-        if found != array.item:
-            self.item_types[array.origin] = found
+        wider = self._joined_item(array.item, value)
+        if wider != array.item:
+            self.item_types[array.origin] = wider
             raise RebuildError
 
     def items(self, value: Any) -> Any:

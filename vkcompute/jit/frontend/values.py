@@ -133,7 +133,7 @@ def fits(number: int, kind: Scalar) -> bool:
 
 def includes(wide: Scalar, narrow: Scalar) -> bool:
     """True if an integer type can represent all numbers of another."""
-    return all(fits(each, wide) for each in _LIMITS[narrow])
+    return all(fits(bound, wide) for bound in _LIMITS[narrow])
 
 
 def kind_of(value: Any, real: Scalar) -> Any:
@@ -148,7 +148,7 @@ def kind_of(value: Any, real: Scalar) -> Any:
         return Kind(int_type_of(value), True, (value, value))
     if isinstance(value, float):
         return Kind(real, True)
-    return like(value, [kind_of(each, real) for each in value]) if isinstance(value, tuple) else value
+    return like(value, [kind_of(part, real) for part in value]) if isinstance(value, tuple) else value
 
 
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -164,8 +164,8 @@ def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
     if one.type is other.type:
         return Kind(one.type, one.weak and other.weak)
     if one.weak and other.weak:
-        found = _numpy_result(one.type, other.type, real)
-        return Kind(found, found in (INT32, real))
+        scalar = _numpy_result(one.type, other.type, real)
+        return Kind(scalar, scalar in (INT32, real))
     if one.weak or other.weak:
         weak, typed = (one.type, other.type) if one.weak else (other.type, one.type)
         if typed.kind == "f" or (weak.kind != "f" and typed is not BOOL):
@@ -185,7 +185,7 @@ def settled(kind: Kind, other: Scalar, *, narrow: bool = False) -> Kind:
     """
     if not kind.weak or "f" in (kind.type.kind, other.kind) or other is BOOL:
         return kind
-    if kind.span and all(fits(each, other) for each in kind.span) and (narrow or other.bits >= 32):
+    if kind.span and all(fits(bound, other) for bound in kind.span) and (narrow or other.bits >= 32):
         return kind
     if other is UINT64:
         raise UnsupportedError("a Python int that may be negative meets uint64; convert one of them, as vc.uint64(n)")
@@ -197,7 +197,7 @@ def stored(kind: Any, real: Scalar) -> Any:
     if isinstance(kind, Kind):
         weak = kind.weak and kind.type in (INT32, real)
         return Kind(kind.type, weak, kind.span if weak else None)
-    return like(kind, [stored(each, real) for each in kind]) if isinstance(kind, tuple) else kind
+    return like(kind, [stored(part, real) for part in kind]) if isinstance(kind, tuple) else kind
 
 
 def started(kind: Any) -> Any:
@@ -214,8 +214,8 @@ def floating(kind: Scalar, real: Scalar) -> Scalar:
 
 @functools.cache
 def _numpy_result(one: Scalar, other: Scalar, real: Scalar) -> Scalar:
-    found = SCALARS[np.result_type(one.numpy, other.numpy).name]
-    return real if found is FLOAT64 and max(one.bits, other.bits) < 64 else found
+    scalar = SCALARS[np.result_type(one.numpy, other.numpy).name]
+    return real if scalar is FLOAT64 and max(one.bits, other.bits) < 64 else scalar
 
 
 def joined(one: Any, other: Any, real: Scalar) -> Any:
@@ -229,9 +229,9 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
             one = settled(one, other.type, narrow=True)
         elif not one.weak:
             other = settled(other, one.type, narrow=True)
-        found = promoted(one, other, real)
-        spans = [each.span for each in (one, other) if each.span is not None and found.weak]
-        return Kind(found.type, found.weak, (min(spans)[0], max(s[1] for s in spans)) if len(spans) == 2 else None)
+        common = promoted(one, other, real)
+        spans = [kind.span for kind in (one, other) if kind.span is not None and common.weak]
+        return Kind(common.type, common.weak, (min(spans)[0], max(s[1] for s in spans)) if len(spans) == 2 else None)
     alike = isinstance(one, Vector) == isinstance(other, Vector)
     if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         model = one if isinstance(one, Vector) or type(one) is type(other) else ()
@@ -246,7 +246,7 @@ def unpacked(kind: Any, values: Iterator[Value]) -> Any:
     """Returns a value of this type, made of the next device values."""
     if isinstance(kind, Kind):
         return Number(next(values), kind)
-    return like(kind, [unpacked(each, values) for each in kind]) if isinstance(kind, tuple) else kind
+    return like(kind, [unpacked(part, values) for part in kind]) if isinstance(kind, tuple) else kind
 
 
 def is_static(value: Any) -> bool:
@@ -258,7 +258,7 @@ def swizzled(vector: Vector, name: str) -> Any:
     """Returns the element or the vector of two to four elements named by `name`, as in `v.x` and `v.zy`."""
     for letters in _SWIZZLES:
         if len(name) <= 4 and set(name) <= set(letters[: len(vector)]):
-            picked = [vector[letters.index(each)] for each in name]
+            picked = [vector[letters.index(letter)] for letter in name]
             return Vector(picked) if len(picked) > 1 else picked[0]
     letters = " or ".join(letters[: len(vector)] for letters in _SWIZZLES)
     raise UnsupportedError(
@@ -268,7 +268,7 @@ def swizzled(vector: Vector, name: str) -> Any:
 
 def sliced(values: tuple[Any, ...], bounds: slice) -> Any:
     """Returns a slice of a tuple or a vector. The bounds are constants; a slice of a vector has at least 2 elements."""
-    if not all(each is None or type(each) is int for each in (bounds.start, bounds.stop, bounds.step)):
+    if not all(bound is None or type(bound) is int for bound in (bounds.start, bounds.stop, bounds.step)):
         raise UnsupportedError("the bounds of a slice are constants")
     if bounds.step == 0:
         raise UnsupportedError("the step of a slice is not 0")
@@ -306,7 +306,7 @@ def describe(value: Any) -> str:
             return f"the module {value.__name__}"
         case Unset():
             return "nothing"
-    found = kind_of(value, FLOAT32)
-    if isinstance(found, Kind):
-        return str(found)
+    kind = kind_of(value, FLOAT32)
+    if isinstance(kind, Kind):
+        return str(kind)
     return repr(value) if value is None or isinstance(value, (type, str)) else f"a {type(value).__name__}"

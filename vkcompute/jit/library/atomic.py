@@ -22,11 +22,11 @@ def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Num
     """Builds an atomic operation on an element."""
     offset, public = c.offset(array, index), f"atomic.{name}{'_' * iskeyword(name)}"
     _check_atomic(name, public, array)
-    for each in values:
-        if array.element.kind != "f" and c.kind(each).type.kind == "f":
-            raise UnsupportedError(f"{public} on {array.element} takes integers; got {describe(each)}; write int(x)")
+    for value in values:
+        if array.element.kind != "f" and c.kind(value).type.kind == "f":
+            raise UnsupportedError(f"{public} on {array.element} takes integers; got {describe(value)}; write int(x)")
     c.mark_written(array, assigned=False)
-    numbers = [c.cast(each, array.element) for each in values]
+    numbers = [c.cast(value, array.element) for value in values]
     if name == "compare_exchange":
         change = partial(c.builder.compare_exchange, array.memory, offset, *numbers)
     else:

@@ -25,13 +25,13 @@ def _built(definition: Callable[..., Any], name: str, c: Compiler, x: Any) -> Nu
     """Builds a function of the bits of an integer; counts are natural."""
     kind, f = c.kind(x), KernelEmitter(c)
     c.demand_kind("iu", kind, name, x)
-    found = definition(f, f.operand(c.cast(x, kind.type))).value
-    return Number(found, Kind(kind.type) if definition is bits.bit_reverse else Kind(INT32, True, NATURAL))
+    result = definition(f, f.operand(c.cast(x, kind.type))).value
+    return Number(result, Kind(kind.type) if definition is bits.bit_reverse else Kind(INT32, True, NATURAL))
 
 
 def _bitcast(c: Compiler, x: Any, dtype: Any) -> Any:
     if isinstance(x, Vector):
-        return Vector([_bitcast(c, each, dtype) for each in x])
+        return Vector([_bitcast(c, element, dtype) for element in x])
     target = _scalar(dtype)
     number = c.cast(x, _source(c, x, target))
     if BOOL in (number.type, target) or number.type.bits != target.bits:

@@ -29,7 +29,7 @@ def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...]) -> Any:
 
 def _table_entries(c: Compiler, table: tuple[int, ...], first: Number, n: int) -> tuple[Any, ...]:
     """Selects entries of a table by the bits of the index, the highest first, halving the table each time."""
-    rows = [c.converted(each, first.kind.type) for each in table]
+    rows = [c.converted(entry, first.kind.type) for entry in table]
     n_bits = (len(table) - n).bit_length()
     rows += [rows[-1]] * ((1 << n_bits) + n - 1 - len(rows))
     for bit in reversed(range(n_bits)):
@@ -87,8 +87,8 @@ def expm1(x: Any, form: Any) -> Any:
     high, low, n = reduced(max(min(x, form.MOST_EXP), -form.LN2 * (form.SHIFT + 3)), form)
     small = high + (high * high * polynomial(high, form.EXP) + low)
     half = _two_to(n - 1, form)
-    found = np.where(n == 0, small, 2 * (half * small + (half - 0.5)))
-    return np.where((bits(abs(x)) > form.INF) | (x == 0), x, found)
+    result = np.where(n == 0, small, 2 * (half * small + (half - 0.5)))
+    return np.where((bits(abs(x)) > form.INF) | (x == 0), x, result)
 
 
 def log(x: Any, form: Any) -> Any:
@@ -130,16 +130,16 @@ def pow(x: Any, y: Any, form: Any) -> Any:
     most = 2.0 ** (form.SHIFT + form.WIDTH // 2)  # beyond it, results are 0, 1 or infinity
     n = max(min(y, most), -most)
     first = cut(n, form)
-    found = power_of_two(first * log, (n - first) * log + n * low, form)
-    found = np.where(
-        (size == 0) | (bits(size) == form.INF), np.where((size == 0) == (y < 0), form.real(math.inf), 0), found
+    result = power_of_two(first * log, (n - first) * log + n * low, form)
+    result = np.where(
+        (size == 0) | (bits(size) == form.INF), np.where((size == 0) == (y < 0), form.real(math.inf), 0), result
     )
-    found = np.where((x < 0) & ~whole & (bits(size) != form.INF), form.real(math.nan), found)
-    found = number(bits(found) | np.where(odd, bits(x) & form.SIGN, form.uint(0)))
-    found = np.where((bits(size) > form.INF) | (bits(abs(y)) > form.INF), x + y, found)
-    found = np.where(y == 2, x * x, np.where(y == 3, _cube(x, form), found))
+    result = np.where((x < 0) & ~whole & (bits(size) != form.INF), form.real(math.nan), result)
+    result = number(bits(result) | np.where(odd, bits(x) & form.SIGN, form.uint(0)))
+    result = np.where((bits(size) > form.INF) | (bits(abs(y)) > form.INF), x + y, result)
+    result = np.where(y == 2, x * x, np.where(y == 3, _cube(x, form), result))
     one = (y == 0) | (x == 1) | ((x == -1) & (bits(abs(y)) == form.INF))
-    return np.where(one, form.real(1), found)
+    return np.where(one, form.real(1), result)
 
 
 def _cube(x: Any, form: Any) -> Any:
@@ -166,8 +166,8 @@ def sinh(x: Any, form: Any) -> Any:
     """Hyperbolic sine."""
     z = x * x
     e = _scaled_exp(abs(x), -1, form)
-    found = np.where(abs(x) < 1, abs(x) + abs(x) * z * polynomial(z, form.SINH), e - 0.25 / e)
-    return signed(found, x, form)
+    result = np.where(abs(x) < 1, abs(x) + abs(x) * z * polynomial(z, form.SINH), e - 0.25 / e)
+    return signed(result, x, form)
 
 
 def cosh(x: Any, form: Any) -> Any:
@@ -201,8 +201,8 @@ def acosh(x: Any, form: Any) -> Any:
 def atanh(x: Any, form: Any) -> Any:
     """Inverse hyperbolic tangent, log((1 + x) / (1 - x)) / 2."""
     size = abs(x)
-    found = 0.5 * _area(2 * size, 2 * size * size / (1 - size), form)
-    return np.where(size > 1, form.real(math.nan), signed(found, x, form))
+    result = 0.5 * _area(2 * size, 2 * size * size / (1 - size), form)
+    return np.where(size > 1, form.real(math.nan), signed(result, x, form))
 
 
 def cbrt(x: Any, form: Any) -> Any:
@@ -229,10 +229,10 @@ def hypot(x: Any, y: Any, form: Any) -> Any:
     a, b = large * scale, small * scale
     first = cut(a, form)
     root = math.sqrt(first * first + ((a - first) * (a + first) + b * b))
-    found = root * np.where(big, up, np.where(tiny, down, form.real(1)))
+    result = root * np.where(big, up, np.where(tiny, down, form.real(1)))
     infinite = (bits(abs(x)) == form.INF) | (bits(abs(y)) == form.INF)
     nan = (bits(abs(x)) > form.INF) | (bits(abs(y)) > form.INF)
-    return np.where(infinite, form.real(math.inf), np.where(nan, x + y, found))
+    return np.where(infinite, form.real(math.inf), np.where(nan, x + y, result))
 
 
 def reduced(x: Any, form: Any) -> Any:
@@ -246,8 +246,8 @@ def reduced(x: Any, form: Any) -> Any:
 def _scaled_exp(x: Any, n: Any, form: Any) -> Any:
     """e ** x * 2 ** n."""
     high, low, k = reduced(max(min(x, form.MOST_EXP + 1), form.LEAST_EXP), form)
-    found = scaled(1 + (high + (high * high * polynomial(high, form.EXP) + low)), k + n, form)
-    return np.where(bits(abs(x)) > form.INF, x, found)
+    result = scaled(1 + (high + (high * high * polynomial(high, form.EXP) + low)), k + n, form)
+    return np.where(bits(abs(x)) > form.INF, x, result)
 
 
 def power_of_two(x: Any, low: Any, form: Any) -> Any:
@@ -318,8 +318,8 @@ def _log1p(x: Any, rest: Any, form: Any) -> Any:
     u = 1 + x
     rest = np.where(bits(u) >= form.INF, 0, rounding_error(x, form.real(1), u) + rest)
     high, low, k = pair(u, rest, form.THIRDS, form.THIRDS_LOW, form)
-    found = _logarithm(u, _sum(k * form.LN2, high, low + k * form.LN2_LOW), form)
-    return np.where(abs(x) < 2.0 ** -(form.SHIFT + 2), x, found)
+    result = _logarithm(u, _sum(k * form.LN2, high, low + k * form.LN2_LOW), form)
+    return np.where(abs(x) < 2.0 ** -(form.SHIFT + 2), x, result)
 
 
 def _area(x: Any, more: Any, form: Any) -> Any:
@@ -336,11 +336,11 @@ def rounding_error(x: Any, y: Any, total: Any) -> Any:
     return (large - total) + np.where(abs(x) > abs(y), y, x)
 
 
-def _logarithm(x: Any, found: Any, form: Any) -> Any:
-    """`found`, with the special cases of a logarithm of x: 0, infinity, negative numbers and NaN."""
+def _logarithm(x: Any, logarithm: Any, form: Any) -> Any:
+    """`logarithm`, with the special cases of a logarithm of x: 0, infinity, negative numbers and NaN."""
     u = bits(x)
-    found = np.where(u >= form.INF, form.real(math.nan), found)
-    return np.where(u == form.INF, x, np.where(u << 1 == 0, form.real(-math.inf), found))
+    logarithm = np.where(u >= form.INF, form.real(math.nan), logarithm)
+    return np.where(u == form.INF, x, np.where(u << 1 == 0, form.real(-math.inf), logarithm))
 
 
 def sin(x: Any, form: Any) -> Any:
@@ -362,8 +362,8 @@ def tan(x: Any, form: Any) -> Any:
     inverse, t_high = 1 / t, cut(t, form)
     first = cut(inverse, form)
     error = (1 - first * t_high) - first * ((t - t_high) + (rest - (t - high)))
-    found = np.where((turns & 1) == 0, t, -(first + inverse * error))
-    return number(bits(found) ^ (bits(x) & form.SIGN))
+    result = np.where((turns & 1) == 0, t, -(first + inverse * error))
+    return number(bits(result) ^ (bits(x) & form.SIGN))
 
 
 def asin(x: Any, form: Any) -> Any:

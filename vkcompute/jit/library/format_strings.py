@@ -23,7 +23,7 @@ def as_f_string(node: ast.expr) -> ast.JoinedStr | None:
     """
     match node:
         case ast.Call(ast.Attribute(ast.Constant(str(text)), "format"), args, keywords):
-            named = {each.arg: each.value for each in keywords}
+            named = {keyword.arg: keyword.value for keyword in keywords}
             parts = _braces(text, dict(enumerate(args)) | named)
         case ast.BinOp(ast.Constant(str(text)), ast.Mod(), right):
             parts = _percents(text, right.elts if isinstance(right, ast.Tuple) else [right])
@@ -42,7 +42,7 @@ def _braces(text: str, args: dict[int | str | None, ast.expr]) -> Iterator[ast.e
         yield ast.Constant(literal)
         if name is None:
             continue
-        key = sum(each[1] == "" for each in fields[:n]) if name == "" else int(name) if name.isdigit() else name
+        key = sum(field[1] == "" for field in fields[:n]) if name == "" else int(name) if name.isdigit() else name
         if key not in args or "{" in (spec or ""):
             raise UnsupportedError(f"{text!r} has no argument for the field {name!r}; write an f-string")
         yield _field(args[key], conversion, spec or "")
@@ -51,19 +51,19 @@ def _braces(text: str, args: dict[int | str | None, ast.expr]) -> Iterator[ast.e
 def _percents(text: str, args: list[ast.expr]) -> Iterator[ast.expr]:
     """Yields the parts of an f-string for a string with % fields."""
     rest, end = [*args], 0
-    for each in _FIELD.finditer(text):
-        yield ast.Constant(text[end : each.start()])
-        end, kind, flags, precision = each.end(), each["kind"], each["flags"], each["precision"]
+    for match in _FIELD.finditer(text):
+        yield ast.Constant(text[end : match.start()])
+        end, kind, flags, precision = match.end(), match["kind"], match["flags"], match["precision"]
         if kind == "%":
             yield ast.Constant("%")
             continue
         if not rest or (precision and kind in "diuoxX"):
-            raise UnsupportedError(f"{text!r} has no argument for {each[0]}, or no format; write an f-string")
-        align = "<" if "-" in flags else ">" if each["width"] and "0" not in flags else ""
+            raise UnsupportedError(f"{text!r} has no argument for {match[0]}, or no format; write an f-string")
+        align = "<" if "-" in flags else ">" if match["width"] and "0" not in flags else ""
         as_text = kind in "sra"
         signs = "" if as_text else "".join(flag for flag in "+ #" if flag in flags).replace("+ ", "+")
         zero = "0" if "0" in flags and "-" not in flags and not as_text else ""
-        spec = f"{align}{signs}{zero}{each['width']}{precision}"
+        spec = f"{align}{signs}{zero}{match['width']}{precision}"
         yield _field(rest.pop(0), kind if as_text else None, spec if as_text else spec + kind.translate(_INTEGERS))
     if rest or "%" in text[end:] or "%" in _FIELD.sub("", text):
         raise UnsupportedError(f"{text!r} does not fit its {len(args)} arguments; write an f-string")

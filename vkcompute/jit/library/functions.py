@@ -58,10 +58,10 @@ def _where(c: Compiler, *args: Any) -> Any:
 
 def _chosen(c: Compiler, condition: Any, one: Any, other: Any) -> Any:
     """numpy's where, of numbers in their common type."""
-    kinds = [kind_of(each, c.real) for each in (one, other)]
-    if all(isinstance(each, Kind) for each in kinds) and not all(each.weak for each in kinds):
+    kinds = [kind_of(operand, c.real) for operand in (one, other)]
+    if all(isinstance(kind, Kind) for kind in kinds) and not all(kind.weak for kind in kinds):
         kind, numbers = c.to_common_type(one, other)
-        one, other = [Number(each, kind) for each in numbers]
+        one, other = [Number(number, kind) for number in numbers]
     return c.where(condition, one, other)
 
 

@@ -33,24 +33,24 @@ def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
     Args:
         fast: True to keep those for which the device has an instruction.
     """
-    found = {op for op in walk(function.body) if _is_replaced(op, fast)}
-    if not found:
+    replaced = {op for op in walk(function.body) if _is_replaced(op, fast)}
+    if not replaced:
         return function
-    called = _called(found)
+    called = _called(replaced)
     function.routines = {(op.code, _wide(op)): _routine(op.code, _wide(op)) for op in called}
-    expand(function, found.__contains__, lambda builder, op: (_call if op in called else _copy)(builder, op))
-    if len(found) - len(called) > 1:
+    expand(function, replaced.__contains__, lambda builder, op: (_call if op in called else _copy)(builder, op))
+    if len(replaced) - len(called) > 1:
         eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
     return function
 
 
-def _called(found: Set[Op]) -> set[Op]:
+def _called(ops: Set[Op]) -> set[Op]:
     """Returns the operations that become calls: many of one function, of values that no other one takes.
 
     Copies have operations in common with those of the same value, and are simplified for constants.
     """
-    n_uses = Counter([arg for op in found for arg in {*op.args}])
-    candidates = [op for op in found if not any(type(arg) is Constant or n_uses[arg] > 1 for arg in op.args)]
+    n_uses = Counter([arg for op in ops for arg in {*op.args}])
+    candidates = [op for op in ops if not any(type(arg) is Constant or n_uses[arg] > 1 for arg in op.args)]
     counts = Counter([(op.code, _wide(op)) for op in candidates])
     return {op for op in candidates if counts[op.code, _wide(op)] > _MOST_COPIES}
 
@@ -76,16 +76,16 @@ def _wide(op: Op) -> Scalar:
 
 
 def _call(builder: ir.Builder, op: Op) -> Value:
-    found = builder.compute(op.code, *[builder.cast(each, _wide(op)) for each in op.args])
-    return builder.cast(found, op.type)
+    result = builder.compute(op.code, *[builder.cast(arg, _wide(op)) for arg in op.args])
+    return builder.cast(result, op.type)
 
 
 def _copy(builder: ir.Builder, op: Op) -> Value:
     params, body = _routine(op.code, _wide(op))
-    env = dict[Value, Value](zip(params, [builder.cast(each, _wide(op)) for each in op.args], strict=True))
+    env = dict[Value, Value](zip(params, [builder.cast(arg, _wide(op)) for arg in op.args], strict=True))
     *ops, end = body.ops
-    for each in ops:
-        builder.copy(each, env)
+    for inner in ops:
+        builder.copy(inner, env)
     return builder.cast(env.get(end.args[0], end.args[0]), op.type)
 
 
@@ -96,9 +96,9 @@ def _routine(code: str, kind: Scalar) -> Routine:
     compiler = Compiler(function, kind)
     written = getattr(elementary, code, None) or getattr(special, code)
     params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
-    args: list[Any] = [Number(each, Kind(kind)) for each in params]
-    found = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
+    args: list[Any] = [Number(param, Kind(kind)) for param in params]
+    value = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
     memory = function.buffer("result", kind)
-    compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(found, kind))
+    compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(value, kind))
     *ops, store = ir.legalize(ir.optimize(without_contraction(function))).body.ops
     return Routine(params, Region([*ops, Op("yield", None, (store.args[1],))]))

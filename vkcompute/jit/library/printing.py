@@ -18,18 +18,18 @@ from vkcompute.jit.library.format_strings import as_f_string
 def _printed(e: Evaluator, node: ast.Call) -> None:
     """Expands a call of print."""
     options: dict[str, Any] = {"sep": " ", "end": "\n"}
-    for each in node.keywords:
-        given = e.value(each.value)
-        if each.arg == "flush":
+    for keyword in node.keywords:
+        given = e.value(keyword.value)
+        if keyword.arg == "flush":
             continue
-        if each.arg not in options:
-            got = each.arg or "**"
+        if keyword.arg not in options:
+            got = keyword.arg or "**"
             raise UnsupportedError(f"print takes sep and end in kernels, and writes to sys.stdout; got {got}")
         if given is not None and not isinstance(given, str):
-            raise UnsupportedError(f"{each.arg} is a string known at compile time; got {describe(given)}")
-        options[each.arg] = options[each.arg] if given is None else given
+            raise UnsupportedError(f"{keyword.arg} is a string known at compile time; got {describe(given)}")
+        options[keyword.arg] = options[keyword.arg] if given is None else given
     values: list[Number] = []
-    parts = [_template(e, each, values) for each in node.args]
+    parts = [_template(e, arg, values) for arg in node.args]
     assert isinstance(e.language, Compiler), "only kernels have this form of print"
     e.language.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
 
@@ -52,10 +52,10 @@ def _template(e: Evaluator, node: ast.expr, values: list[Number]) -> str:
 def _joined(e: Evaluator, node: ast.JoinedStr, values: list[Number]) -> str:
     return "".join(
         [
-            e.located(lambda each: _field(e, each, values), each)
-            if isinstance(each, ast.FormattedValue)
-            else escaped(e.value(each))
-            for each in node.values
+            e.located(lambda each: _field(e, each, values), part)
+            if isinstance(part, ast.FormattedValue)
+            else escaped(e.value(part))
+            for part in node.values
         ]
     )
 
@@ -90,7 +90,7 @@ def _shown(value: Any, values: list[Number]) -> str:
     if isinstance(value, ArrayValue):
         raise UnsupportedError(f"print takes numbers; got {describe(value)}; print its elements")
     if isinstance(value, tuple):
-        parts = [escaped(repr(each)) if isinstance(each, str) else _shown(each, values) for each in value]
+        parts = [escaped(repr(part)) if isinstance(part, str) else _shown(part, values) for part in value]
         name = ""
         if isinstance(value, Vector):
             first = value[0]

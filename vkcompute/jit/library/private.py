@@ -67,9 +67,9 @@ def _items(e: Evaluator, node: ast.List, times: ast.expr | None) -> _Items:
         got = "[]" if not node.elts else n if isinstance(n, int) else describe(n)
         rule = "the length of a list is positive, known at compile time and fixed"
         raise UnsupportedError(f"{rule}; got {got}; write [0] * 8, or use a device array")
-    rows = [display(each) for each in node.elts]
+    rows = [display(elt) for elt in node.elts]
     if not any(rows):
-        items = [item for each in node.elts for item in e.unpacked(each)]
+        items = [item for elt in node.elts for item in e.unpacked(elt)]
         return items, (n * len(items),)
     if n > 1 or not all(rows):
         rule = "a list of lists is written out, since [[0] * 3] * 2 has the same list twice"

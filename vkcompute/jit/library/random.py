@@ -26,7 +26,7 @@ def _words(what: str, n: int, c: Compiler, given: Any) -> list[Any]:
     parts = list(given) if isinstance(given, tuple) else _halves(what, c, given)
     if not 1 <= len(parts) <= n:
         raise UnsupportedError(f"the {what} is an integer, or 1 to {n} of them; got {len(parts)}")
-    return [_word(what, c, each) for each in parts] + [c.converted(0, UINT32)] * (n - len(parts))
+    return [_word(what, c, part) for part in parts] + [c.converted(0, UINT32)] * (n - len(parts))
 
 
 def _halves(what: str, c: Compiler, given: Any) -> list[Any]:
@@ -42,22 +42,22 @@ def _halves(what: str, c: Compiler, given: Any) -> list[Any]:
     return [c.converted(wide, UINT32), c.converted(c.binary(">>", wide, 32), UINT32)]
 
 
-def _word(what: str, c: Compiler, each: Any) -> Number:
+def _word(what: str, c: Compiler, part: Any) -> Number:
     """Returns the low 32 bits of an integer; a constant must have no others."""
-    kind = c.kind(each)
-    c.demand_kind("iu", kind, f"the {what}", each)
+    kind = c.kind(part)
+    c.demand_kind("iu", kind, f"the {what}", part)
     if kind.type.bits > 32:
-        rule = f"each part of the {what} has at most 32 bits; got {describe(each)}"
+        rule = f"each part of the {what} has at most 32 bits; got {describe(part)}"
         raise UnsupportedError(f"{rule}; write vc.uint32(x), or give x alone")
-    signed = is_python(each) and each < 0
-    return c.converted(c.converted(each, SCALARS["int32"]) if signed else each, UINT32)
+    signed = is_python(part) and part < 0
+    return c.converted(c.converted(part, SCALARS["int32"]) if signed else part, UINT32)
 
 
 def _philox(c: Compiler, counter: Any, key: Any) -> Vector:
     f = KernelEmitter(c)
-    x = [f.operand(each.value) for each in _words("counter", 4, c, counter)]
-    k = [f.operand(each.value) for each in _words("key", 2, c, key)]
-    return Vector([Number(each.value, Kind(UINT32)) for each in of_words.philox(f, x, k)])
+    x = [f.operand(word.value) for word in _words("counter", 4, c, counter)]
+    k = [f.operand(word.value) for word in _words("key", 2, c, key)]
+    return Vector([Number(word.value, Kind(UINT32)) for word in of_words.philox(f, x, k)])
 
 
 def fractions(words: Any) -> Any:

@@ -26,8 +26,8 @@ def erf(x: Any, form: Any) -> Any:
     size = abs(x)
     near = size + size * polynomial(size * size, form.ERF)
     near = np.where(size < 2.0**-form.SHIFT, size * (2 / math.sqrt(math.pi)), near)  # small products may be 0
-    found = signed(np.where(size < 1, near, 1 - _far_erfc(size, form)), x, form)
-    return np.where(bits(size) > form.INF, x, found)
+    result = signed(np.where(size < 1, near, 1 - _far_erfc(size, form)), x, form)
+    return np.where(bits(size) > form.INF, x, result)
 
 
 def erfc(x: Any, form: Any) -> Any:
@@ -35,8 +35,8 @@ def erfc(x: Any, form: Any) -> Any:
     size = abs(x)
     far = _far_erfc(size, form)
     near = 1 - (x + x * polynomial(x * x, form.ERF))
-    found = np.where(size < 0.5, near, np.where(x < 0, 2 - far, far))
-    return np.where(bits(size) > form.INF, x, found)
+    result = np.where(size < 0.5, near, np.where(x < 0, 2 - far, far))
+    return np.where(bits(size) > form.INF, x, result)
 
 
 def _far_erfc(x: Any, form: Any) -> Any:
@@ -56,13 +56,13 @@ def gamma(x: Any, form: Any) -> Any:
     f, times, over = _near_two(size, form)
     shift = np.where(size > 32, 64, form.real(0))  # the divisor of the reflection may overflow
     shift = np.where(x < 0, shift, 0)
-    found = np.where(size < 8, times / (polynomial(f, form.RGAMMA) * over), _far_gamma(min(size, 256), shift, form))
+    result = np.where(size < 8, times / (polynomial(f, form.RGAMMA) * over), _far_gamma(min(size, 256), shift, form))
     wave, odd, whole = _half_wave(size, form)
-    below = math.pi * np.where(shift == 0, 1, 2.0**-64) / (size * found * wave)
-    found = np.where(x < 0, np.where(odd, below, -below), found)
-    found = np.where(size == 0, signed(form.real(math.inf), x, form), found)
-    found = np.where((x < 0) & (whole | (bits(size) == form.INF)), form.real(math.nan), found)
-    return np.where(bits(size) > form.INF, x, found)
+    below = math.pi * np.where(shift == 0, 1, 2.0**-64) / (size * result * wave)
+    result = np.where(x < 0, np.where(odd, below, -below), result)
+    result = np.where(size == 0, signed(form.real(math.inf), x, form), result)
+    result = np.where((x < 0) & (whole | (bits(size) == form.INF)), form.real(math.nan), result)
+    return np.where(bits(size) > form.INF, x, result)
 
 
 def lgamma(x: Any, form: Any) -> Any:
@@ -73,12 +73,12 @@ def lgamma(x: Any, form: Any) -> Any:
     logarithm = log(np.where(large, size, np.where(low, over, times)), form)
     rest = (0.5 * math.log(2 * math.pi) - 0.5) + polynomial(1 / (size * size), form.STIRLING) / size
     near = f * polynomial(f, form.LGAMMA) + np.where(low, -logarithm, logarithm)
-    found = np.where(large, (size - 0.5) * (logarithm - 1) + rest, near)
+    result = np.where(large, (size - 0.5) * (logarithm - 1) + rest, near)
     wave, _, whole = _half_wave(size, form)
-    below = log(math.pi / (size * wave), form) - found
-    found = np.where((x < 0) & (size > 2.0**-form.SHIFT), below, found)
-    found = np.where((bits(size) == form.INF) | ((x <= 0) & whole), form.real(math.inf), found)
-    return np.where(bits(size) > form.INF, x, found)
+    below = log(math.pi / (size * wave), form) - result
+    result = np.where((x < 0) & (size > 2.0**-form.SHIFT), below, result)
+    result = np.where((bits(size) == form.INF) | ((x <= 0) & whole), form.real(math.inf), result)
+    return np.where(bits(size) > form.INF, x, result)
 
 
 def _near_two(x: Any, form: Any) -> Any:

@@ -22,8 +22,8 @@ def remainder(x: Any, y: Any, form: Any) -> Any:
     size = abs(y)
     rest = math.fmod(abs(x), size + size)  # all that follows is exact
     less = rest - size
-    found = np.where(rest + rest <= size, rest, np.where(less + less < size, less, less - size))
-    return np.where(np.isnan(rest), rest, number(bits(found) ^ (bits(x) & form.SIGN)))
+    result = np.where(rest + rest <= size, rest, np.where(less + less < size, less, less - size))
+    return np.where(np.isnan(rest), rest, number(bits(result) ^ (bits(x) & form.SIGN)))
 
 
 def frexp(x: Any, form: Any) -> Any:

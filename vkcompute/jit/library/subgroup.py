@@ -41,10 +41,10 @@ def _combined(name: str, c: Compiler, x: Any) -> Number | Vector:
 
 def _vote(name: str, c: Compiler, condition: Any) -> Any:
     truth = c.truth(condition)
-    found = c.builder.subgroup(name, c.builder.const(truth, BOOL) if isinstance(truth, bool) else truth)
+    result = c.builder.subgroup(name, c.builder.const(truth, BOOL) if isinstance(truth, bool) else truth)
     if name != "ballot":
-        return Number(found, Kind(BOOL))
-    return Vector([Number(c.builder.extract(found, k), Kind(UINT32)) for k in range(4)])
+        return Number(result, Kind(BOOL))
+    return Vector([Number(c.builder.extract(result, k), Kind(UINT32)) for k in range(4)])
 
 
 def _elect(c: Compiler) -> Number:
@@ -53,7 +53,7 @@ def _elect(c: Compiler) -> Number:
 
 def _shuffled(name: str, c: Compiler, x: Any, lane: Any) -> Number | Vector:
     if isinstance(x, Vector):
-        return c.each(lambda each: _shuffled(name, c, each, lane), x)
+        return c.each(lambda value: _shuffled(name, c, value, lane), x)
     kind, number = c.kind(x), _lane(c, lane)
     if name in ("shuffle_up", "shuffle_down"):
         number, name = _neighbor(c, number, up=name == "shuffle_up"), "shuffle"

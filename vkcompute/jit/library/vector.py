@@ -84,15 +84,15 @@ def _vector(kind: VectorType, c: Compiler, *parts: Any) -> Vector:
 
 def _of_vectors(name: str, definition: Any, c: Compiler, *args: Any) -> Any:
     """Inlines a function of vectors; one of two arguments may be a row, which takes the other's length."""
-    n = next((len(each) for each in args if isinstance(each, Vector)), 0)
-    if not n or not all(isinstance(each, (Vector, Row)) for each in args):
+    n = next((len(arg) for arg in args if isinstance(arg, Vector)), 0)
+    if not n or not all(isinstance(arg, (Vector, Row)) for arg in args):
         got = " and ".join(map(describe, args))
         remedy = "make vectors, as vc.float32x3(x, y, z), or add products of elements in a loop"
         raise UnsupportedError(f"{name} takes vectors; got {got}; {remedy}")
-    return c.call(definition, *[c.loaded(each, n) if isinstance(each, Row) else each for each in args])
+    return c.call(definition, *[c.loaded(arg, n) if isinstance(arg, Row) else arg for arg in args])
 
 
-for _type in [each for each in globals().values() if isinstance(each, VectorType)]:
+for _type in [value for value in globals().values() if isinstance(value, VectorType)]:
     register([_type], partial(_vector, _type), (1, None))
 for _definition, _twin, _n in (
     (dot, np.dot, 2),

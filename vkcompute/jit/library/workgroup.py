@@ -43,9 +43,9 @@ def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
         UnsupportedError: they are not known at compile time, or no device has so much memory.
     """
     lengths = shape if isinstance(shape, tuple) and shape else (shape,)
-    for each in lengths:
-        if not isinstance(each, (int, np.integer)) or isinstance(each, bool) or each < 1:
-            got = "a value that is known at the launch only" if isinstance(each, Number) else repr(each)
+    for length in lengths:
+        if not isinstance(length, (int, np.integer)) or isinstance(length, bool) or length < 1:
+            got = "a value that is known at the launch only" if isinstance(length, Number) else repr(length)
             raise UnsupportedError(
                 f"the shape of a {what} array is positive ints, known at compile time; got {got}; write numbers, "
                 "vc.local_size(axis), or constants from outside"

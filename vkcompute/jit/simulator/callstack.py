@@ -42,17 +42,17 @@ class CallStack:
 
     def calls(self, most: int = 1000) -> Calls:
         """Returns the current calls, at most so many; none where a debugger evaluates an expression."""
-        found: list[Call] = []
+        calls: list[Call] = []
         frame = sys._getframe(1)
-        while frame.f_back is not None and len(found) < most:
+        while frame.f_back is not None and len(calls) < most:
             code = self._codes.get(frame.f_code)
             if code is not None:
                 if not is_internal(code.function):
-                    found.append((frame.f_code, frame.f_lineno, frame.f_lasti))
-            elif frame.f_code.co_name == "<module>" and not found:
+                    calls.append((frame.f_code, frame.f_lineno, frame.f_lasti))
+            elif frame.f_code.co_name == "<module>" and not calls:
                 return ()
             frame = frame.f_back
-        return tuple(found)
+        return tuple(calls)
 
     def progress(self, iterations: Mapping[tuple[int, int], int]) -> tuple[tuple[int, ...], ...]:
         """Returns the progress of an invocation, as a key that orders it among others.
@@ -62,13 +62,13 @@ class CallStack:
         Args:
             iterations: (depth of the call, first line of the loop) -> number of iterations so far.
         """
-        found = list[tuple[int, ...]]()
+        key = list[tuple[int, ...]]()
         for depth, (code, line, instruction) in enumerate(reversed(self.calls()), 1):
             for start, end in self._codes[code].loops:
                 if start <= line <= end and (depth, start) in iterations:
-                    found.append((start, 0, iterations[depth, start]))
-            found.append((line, 1, instruction))
-        return tuple(found)
+                    key.append((start, 0, iterations[depth, start]))
+            key.append((line, 1, instruction))
+        return tuple(key)
 
     def error(self, message: str, calls: Calls) -> KernelError:
         """Returns an error with the source locations of these calls."""

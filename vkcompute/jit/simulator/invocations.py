@@ -65,48 +65,48 @@ class Workgroup:
     def run(self, kernel: Callable[[], object], *, waits: bool) -> None:
         """Runs the kernel for each invocation. Invocations that wait for each other run in threads, one at a time."""
         if not waits:
-            for each in self.invocations:
-                self.grid.current = each
+            for invocation in self.invocations:
+                self.grid.current = invocation
                 kernel()
             return
         try:
-            for each in self.invocations:
-                each.start(kernel)
+            for invocation in self.invocations:
+                invocation.start(kernel)
             while self._step():
                 self.phase += 1
         finally:
-            for each in self.invocations:
-                each.stop()
+            for invocation in self.invocations:
+                invocation.stop()
 
     def _step(self) -> bool:
         """Runs each invocation to a barrier or its end. Returns True if all wait at one barrier."""
         released = self.invocations
         while released:
-            for each in released:
-                each.resume()
+            for invocation in released:
+                invocation.resume()
             released = self._synchronized()
         first = self.invocations[0]
-        for each in self.invocations:
-            if each.waits_at != first.waits_at:
-                raise each.divergence(first) if each.waits_at else first.divergence(each)
+        for invocation in self.invocations:
+            if invocation.waits_at != first.waits_at:
+                raise invocation.divergence(first) if invocation.waits_at else first.divergence(invocation)
         return bool(first.waits_at)
 
     def _synchronized(self) -> list[Invocation]:
         """Performs an operation in each subgroup, for its lanes with the least progress, and returns these lanes."""
-        found = []
-        for _, lanes in itertools.groupby(self.invocations, lambda each: each.builtin("subgroup_id")):
-            waiting = [each for each in lanes if each.request is not None]
-            least = min((each.progress for each in waiting), default=())
-            found += _performed([each for each in waiting if each.progress == least])
-        return found
+        performed = []
+        for _, lanes in itertools.groupby(self.invocations, lambda lane: lane.builtin("subgroup_id")):
+            waiting = [lane for lane in lanes if lane.request is not None]
+            least = min((lane.progress for lane in waiting), default=())
+            performed += _performed([lane for lane in waiting if lane.progress == least])
+        return performed
 
 
 def _performed(lanes: list[Invocation]) -> list[Invocation]:
     """Performs the operation that these lanes wait for, and gives each its result."""
-    asked = {each.builtin("subgroup_local_id"): each.request[1] for each in lanes if each.request}
-    found = results(lanes[0].request[0], asked) if lanes and lanes[0].request else {}
-    for each in lanes:
-        each.result, each.request = found.get(each.builtin("subgroup_local_id")), None
+    asked = {lane.builtin("subgroup_local_id"): lane.request[1] for lane in lanes if lane.request}
+    by_lane = results(lanes[0].request[0], asked) if lanes and lanes[0].request else {}
+    for lane in lanes:
+        lane.result, lane.request = by_lane.get(lane.builtin("subgroup_local_id")), None
     return lanes
 
 

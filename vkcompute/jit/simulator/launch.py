@@ -105,7 +105,7 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
     """Downloads the device arrays, runs the kernel, and uploads what it has written."""
     # There are no device arrays before their module is imported.
     array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
-    marks = _marks([each for each in given if isinstance(each, array_class)])
+    marks = _marks([arg for arg in given if isinstance(arg, array_class)])
     arrays = _on_host(given, array_class)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
     recorder = _recorded(definition, signature, config.local_size)
@@ -115,13 +115,13 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
         recorder = _recorded(definition, signature, ONE_INVOCATION)
     if not is_declared:
         demand_tiles(tile_misfits(recorder.function, definition), config.groups)
-    _check_limits(recorder.function, next((each for each in given if isinstance(each, array_class)), None))
+    _check_limits(recorder.function, next((arg for arg in given if isinstance(arg, array_class)), None))
     groups, first = config.groups, recorder.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
         groups = grid_over(function.name, shape, function.local_size, ids)
-    _run(recorder, arrays, groups, [_marked(each, marks) if isinstance(each, array_class) else None for each in given])
+    _run(recorder, arrays, groups, [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given])
     for position in recorder.written:
         if isinstance(given[position], array_class):
             given[position].write(arrays[position])
@@ -162,27 +162,27 @@ def _most_private(array: Any) -> int:
 
 
 def _nbytes(memories: Iterable[Memory]) -> int:
-    return sum(each.nbytes for each in memories)
+    return sum(memory.nbytes for memory in memories)
 
 
 def _marks(arrays: list[Any]) -> dict[Any, np.ndarray[Any, Any]]:
     """Returns buffer -> mask of the bytes that have been written, for buffers that are not written completely."""
-    found = {}
-    for scheduler, buffer in {(each.runtime.scheduler, each.buffer) for each in arrays}:
+    marks = {}
+    for scheduler, buffer in {(array.runtime.scheduler, array.buffer) for array in arrays}:
         with scheduler.device.lock:
             written = scheduler.history(buffer).written
         if written is not True:
-            found[buffer] = np.array(np.broadcast_to(written, buffer.used_bytes))
-    return found
+            marks[buffer] = np.array(np.broadcast_to(written, buffer.used_bytes))
+    return marks
 
 
 def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
     """Returns an array's part of the mask, with a last axis of bytes; None if all of it has been written."""
-    found = marks.get(array.buffer)
-    if found is None or not array.size:
+    written = marks.get(array.buffer)
+    if written is None or not array.size:
         return None
     shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
-    mask: np.ndarray[Any, Any] = np.ndarray(shape, bool, found.data, array.offset, strides)
+    mask: np.ndarray[Any, Any] = np.ndarray(shape, bool, written.data, array.offset, strides)
     return mask
 
 
@@ -211,53 +211,53 @@ def _on_host(args: list[Any], array_class: Any) -> list[Any]:
     Raises:
         ValueError: a graph is being recorded.
     """
-    arrays = [each for each in args if isinstance(each, array_class)]
-    for each in arrays:
-        each.runtime.scheduler.refuse_recording(
+    arrays = [arg for arg in args if isinstance(arg, array_class)]
+    for array in arrays:
+        array.runtime.scheduler.refuse_recording(
             "a simulated launch", "launch it without gpu.record(), or set no VKCOMPUTE_SIMULATE"
         )
     memories = {}
-    for buffer in {each.buffer: each for each in arrays}:
-        spans = [each.span for each in arrays if each.buffer is buffer]
+    for buffer in {array.buffer: array for array in arrays}:
+        spans = [array.span for array in arrays if array.buffer is buffer]
         start, stop = min(low for _, low, _ in spans), max(high for *_, high in spans)
         whole = array_class(arrays[0].runtime, buffer, start, (stop - start,), (1,), np.dtype(np.uint8))
         memories[buffer] = start, whole.numpy()
-    return [_on_memory(each, *memories[each.buffer]) if isinstance(each, array_class) else each for each in args]
+    return [_on_memory(arg, *memories[arg.buffer]) if isinstance(arg, array_class) else arg for arg in args]
 
 
 def _on_memory(array: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns the NumPy array of a device array, on a copy of its buffer's bytes from `start` on."""
-    found: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
-    found.flags.writeable = not array.shares_elements
-    return found
+    view: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
+    view.flags.writeable = not array.shares_elements
+    return view
 
 
 def _kind(arg: Any, name: str) -> Any:
     """Returns the part of a signature for an argument."""
     if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
         return kind_of_array(arg)
-    found = NoneType if arg is None else kind_of_number(arg)
-    if found is None:
+    kind = NoneType if arg is None else kind_of_number(arg)
+    if kind is None:
         got = f"{type(arg).__name__} for {name}{remedy(arg, name)}"
         if isinstance(arg, np.ndarray):
             got = f"an array of {arg.dtype} for {name}"
         raise TypeError(f"a simulated kernel takes NumPy arrays, device arrays and numbers; got {got}")
-    return found
+    return kind
 
 
 def _values(machine: Machine, recorder: Recorder, given: list[Any], written: list[Any]) -> list[Any]:
     """Returns the simulated arguments."""
     values: list[Any] = []
-    for position, (parameter, each) in enumerate(zip(recorder.args.values(), given, strict=True)):
+    for position, (parameter, arg) in enumerate(zip(recorder.args.values(), given, strict=True)):
         if parameter is None:
             values.append(None)
         elif not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.limits):
                 if index == parameter.kind.argument:
-                    demand_fit(recorder.function.name, recorder.function.pushes[index].name, each, dtype)
-            values.append(machine.as_type(parameter.kind, each))
-        elif position in recorder.written and not each.flags.writeable:
+                    demand_fit(recorder.function.name, recorder.function.pushes[index].name, arg, dtype)
+            values.append(machine.as_type(parameter.kind, arg))
+        elif position in recorder.written and not arg.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:
-            values.append(machine.array(parameter, each, written[position]))
+            values.append(machine.array(parameter, arg, written[position]))
     return values

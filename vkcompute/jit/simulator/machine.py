@@ -132,13 +132,13 @@ class Machine(Compiler):
 
     def call(self, function: Any, *args: Any) -> Any:
         """Calls an internal function, which is rewritten once for each combination of types."""
-        key = function, *[(type(each), type_of(each) or repr(each)) for each in args]
+        key = function, *[(type(arg), type_of(arg) or repr(arg)) for arg in args]
         if key not in self._inlined:
             recorder = Recorder(Function(function.__name__), self.real)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = self._rewrite(notes, self), kind
-        found, kind = self._inlined[key]
-        return self.as_type(kind, found(*map(self.simulated, args)))
+        variant, kind = self._inlined[key]
+        return self.as_type(kind, variant(*map(self.simulated, args)))
 
     def begin_loop(self, line: int) -> None:
         """Starts to count the iterations of a loop."""
@@ -154,14 +154,14 @@ class Machine(Compiler):
         """Yields the numbers of a range, for a loop, in the type of its start."""
         bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         types = self.range_types(bounds)
-        numbers = [self.converted(*each).value.value for each in zip(bounds, types, strict=True)]  # type: ignore[attr-defined]
+        numbers = [self.converted(*pair).value.value for pair in zip(bounds, types, strict=True)]  # type: ignore[attr-defined]
         start, stop, step = map(int, numbers)
         kind = Kind(types[0])
         if step != 0:
             self.begin_loop(line)
-            for each in range(start, stop, step):
+            for value in range(start, stop, step):
                 self.begin_iteration(line)
-                number = np.uint64(each % (1 << 64)).astype(kind.type.numpy)  # wraps
+                number = np.uint64(value % (1 << 64)).astype(kind.type.numpy)  # wraps
                 yield SimulatedNumber(Constant(kind.type, number), kind, self)
 
     # -- elements -----------------------------------------------------------------------------------------------------
@@ -178,15 +178,15 @@ class Machine(Compiler):
         """Returns the length of an axis, or the size for axis -1."""
         if array.shape is not None or array.ndim == 0:
             return super().extent(array, axis)
-        found = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
-        return Number(Constant(INT32, np.int32(found)), Kind(INT32))
+        extent = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
+        return Number(Constant(INT32, np.int32(extent)), Kind(INT32))
 
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element; an index out of bounds is an error."""
         along, flat, shape = [], 0, self.shape(array)
-        for each, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):
-            known = not isinstance(each, Number)
-            n = int(each if known else each.value.value)
+        for position, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):
+            known = not isinstance(position, Number)
+            n = int(position if known else position.value.value)
             along.append(n)
             n += length if known and n < 0 else 0
             flat = flat * length + n if 0 <= n < length else -1 << 99
@@ -292,9 +292,9 @@ class SimulatedVector(Operators, Vector):
     """A vector of simulated numbers."""
 
     def __new__(cls, parts: Iterable[Any], rules: Machine) -> SimulatedVector:
-        found = super().__new__(cls, parts)
-        found.rules = rules
-        return found
+        result = super().__new__(cls, parts)
+        result.rules = rules
+        return result
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -64,9 +64,9 @@ class AccessHistory:
             kept = self._elements[address] = [None] * 9  # three of each kind
         me, phase = access.invocation, access.phase
         for at in _RACES_WITH[kind]:
-            each = kept[at]
-            if each is not None and each.invocation is not me and not each.precedes(access):
-                return at // 3, each
+            other = kept[at]
+            if other is not None and other.invocation is not me and not other.precedes(access):
+                return at // 3, other
         last, beside, elsewhere = kept[3 * kind : 3 * kind + 3]
         if last is not None and last.invocation is not me:
             if last.invocation.group is not me.group:
@@ -135,9 +135,9 @@ class Cells:
         # A fence comes after a write and before the atomic operation that publishes it, which may itself be the access.
         access = Access(me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1)
         offset = sum(int(n) * step for n, step in zip(at, self.data.strides, strict=True))
-        found = self._history.add(self._address + offset, kind, access)
-        if found is not None:
-            raise grid.fault(self._race(index, kind, *found))
+        race = self._history.add(self._address + offset, kind, access)
+        if race is not None:
+            raise grid.fault(self._race(index, kind, *race))
         return at
 
     def _race(self, index: int, kind: int, before: int, access: Access) -> str:
@@ -189,10 +189,10 @@ class DeviceMemory:
 
     def cells(self, memory: Memory) -> Cells:
         """Returns the cells of a memory; shared arrays are uninitialized at first."""
-        found: Cells | None = (self._grid.current.private if memory.private else self._cells).get(memory)
-        if found is None:
+        cells: Cells | None = (self._grid.current.private if memory.private else self._cells).get(memory)
+        if cells is None:
             data = np.zeros(memory.length or 0, memory.element.numpy)
             unwritten = np.zeros(data.size, bool)
-            found = Cells(self._grid, memory.name, data, self._shapes[memory], None, unwritten)
-            self._cells[memory] = found
-        return found
+            cells = Cells(self._grid, memory.name, data, self._shapes[memory], None, unwritten)
+            self._cells[memory] = cells
+        return cells

@@ -36,9 +36,9 @@ class ImmediateBuilder(Builder):
         self._state = state
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Constant:
-        found = self._evaluated(code, args, attribute)
-        kind = _TYPES[found.dtype]
-        return Constant(vector(kind, found.size) if found.ndim else kind, found)  # type: ignore[arg-type]
+        value = self._evaluated(code, args, attribute)
+        kind = _TYPES[value.dtype]
+        return Constant(vector(kind, value.size) if value.ndim else kind, value)  # type: ignore[arg-type]
 
     def _append(self, code: str, args: Sequence[Value] = (), attribute: Any = None, *_: Any, **__: Any) -> Op:
         self._evaluated(code, args, attribute)
@@ -49,7 +49,7 @@ class ImmediateBuilder(Builder):
         operation = OPERATIONS.get(code)
         if operation is None:
             raise self._state.grid.fault(f"the simulator does not support {code}; run the kernel on a device")
-        return operation(self._state, [each.value for each in args], attribute)  # type: ignore[attr-defined]
+        return operation(self._state, [arg.value for arg in args], attribute)  # type: ignore[attr-defined]
 
 
 def _evaluated(row: ir.Operation) -> Operation:

@@ -107,18 +107,18 @@ class Recorder(Compiler):
             and isinstance(node.value, ast.Call)
             and self._tried(node.value.func) in DEBUGGING[1:]
         ):
-            for each in ast.walk(node.value):
-                if isinstance(each, ast.Call) and each is not node.value:
-                    self._tried(each)
+            for inner in ast.walk(node.value):
+                if isinstance(inner, ast.Call) and inner is not node.value:
+                    self._tried(inner)
         else:
             outer, self._mixed = self._mixed, set()
-            found = evaluate(handler, node)
+            value = evaluate(handler, node)
             if self._mixed:  # by an assignment in an expression
                 self.notes.joined[node] = self._types(self._mixed.difference(flow.partial))
             self._mixed |= outer
             if isinstance(node, ast.expr):
-                self.notes.values[node] = found
-            return found
+                self.notes.values[node] = value
+            return value
         return None
 
     def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
@@ -137,9 +137,9 @@ class Recorder(Compiler):
 
     def define(self, definition: ast.FunctionDef, node: ast.AST) -> FunctionType:
         """Returns a nested function, whose calls are recorded."""
-        found = super().define(definition, node)
-        self._defined[found] = self.notes.nested[node] = []
-        return found
+        function = super().define(definition, node)
+        self._defined[function] = self.notes.nested[node] = []
+        return function
 
     def iterates(self, where: Location, names: Collection[str], late: Collection[str]) -> None:
         """Records the types of a loop's variables at the start of an iteration."""
@@ -148,8 +148,8 @@ class Recorder(Compiler):
         self._mixed.update(names)  # before the loop, they may have had another type
 
     def _types(self, names: Collection[str]) -> dict[str, Any]:
-        found = {name: type_of(self.evaluator.flow.env.get(name)) for name in sorted(names) if name.isidentifier()}
-        return {name: each for name, each in found.items() if each is not None}
+        types = {name: type_of(self.evaluator.flow.env.get(name)) for name in sorted(names) if name.isidentifier()}
+        return {name: kind for name, kind in types.items() if kind is not None}
 
     def joins(self, edges: Sequence[Edge], kinds: dict[str, Any]) -> None:
         """Records the variables whose types differ among the predecessors of a join."""

@@ -31,29 +31,29 @@ def rewritten(notes: Notes, machine: Machine) -> FunctionType:
     module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), source.above)
     code = _inner(_inner(compile(module, source.file, "exec", dont_inherit=True)))
     machine.stack.add(code, function, source)
-    for each in _within(code):
-        if each.co_name in rewriter.variants:
-            inner = rewriter.variants[each.co_name]
-            machine.stack.add(each, inner.function, inner.source)
+    for nested in _within(code):
+        if nested.co_name in rewriter.variants:
+            inner = rewriter.variants[nested.co_name]
+            machine.stack.add(nested, inner.function, inner.source)
     defaults = tuple(map(machine.constant, function.__defaults__ or ()))
     if function.__name__ in code.co_freevars:  # a global of this name, which is the function inside of `outer`
         cells[function.__name__] = CellType(function.__globals__.get(function.__name__))
     closure = tuple([cells[name] for name in code.co_freevars])
-    found = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
-    found.__kwdefaults__ = {name: machine.constant(each) for name, each in (function.__kwdefaults__ or {}).items()}
-    return found
+    result = FunctionType(code, function.__globals__, function.__name__, defaults, closure)
+    result.__kwdefaults__ = {name: machine.constant(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    return result
 
 
 def _inner(code: CodeType) -> CodeType:
-    return next(each for each in code.co_consts if isinstance(each, CodeType))
+    return next(const for const in code.co_consts if isinstance(const, CodeType))
 
 
 def _within(code: CodeType) -> Iterator[CodeType]:
     """All code objects in a code object."""
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield each
-            yield from _within(each)
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield const
+            yield from _within(const)
 
 
 def _parameters(args: list[ast.arg]) -> ast.arguments:
@@ -89,13 +89,13 @@ class Rewriter(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> Any:
         """Copies a node, with its fields rewritten."""
-        found = type(node)(**vars(node))
+        copied = type(node)(**vars(node))
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.AST):
-                setattr(found, name, self.visit(value))
+                setattr(copied, name, self.visit(value))
             elif isinstance(value, list):
-                setattr(found, name, [self.visit(each) if isinstance(each, ast.AST) else each for each in value])
-        return found
+                setattr(copied, name, [self.visit(part) if isinstance(part, ast.AST) else part for part in value])
+        return copied
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         """Removes the annotation of a parameter."""
@@ -108,8 +108,8 @@ class Rewriter(ast.NodeVisitor):
     def _entry(self, value: Any, like: ast.AST) -> ast.expr:
         """Returns an expression for an object."""
         self.table.append(value)
-        found = ast.Subscript(ast.Name(_TABLE, ast.Load()), ast.Constant(len(self.table) - 1), ast.Load())
-        return cast(ast.expr, _placed(found, like))
+        entry = ast.Subscript(ast.Name(_TABLE, ast.Load()), ast.Constant(len(self.table) - 1), ast.Load())
+        return cast(ast.expr, _placed(entry, like))
 
     def _as_type(self, kind: Any, node: ast.expr) -> ast.expr:
         """Converts an expression to a type."""
@@ -132,23 +132,23 @@ class Rewriter(ast.NodeVisitor):
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """Rewrites statements. After a branch or loop, variables are converted, at the line of the next statement."""
-        found: list[ast.stmt] = []
-        for each, following in zip(statements, [*statements[1:], None], strict=False):
-            types = self._notes.joined.get(each, {})
-            if isinstance(each, ast.While) and self._machine.counts:
-                found.append(_placed(ast.Expr(self._call(self._machine.begin_loop, each)), each))
-            visited = self.visit(each)
-            found += visited if isinstance(visited, list) else [visited]
-            found += self._assignments(types, following or each)
-        return found
+        block: list[ast.stmt] = []
+        for statement, following in zip(statements, [*statements[1:], None], strict=False):
+            types = self._notes.joined.get(statement, {})
+            if isinstance(statement, ast.While) and self._machine.counts:
+                block.append(_placed(ast.Expr(self._call(self._machine.begin_loop, statement)), statement))
+            visited = self.visit(statement)
+            block += visited if isinstance(visited, list) else [visited]
+            block += self._assignments(types, following or statement)
+        return block
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         """Rewrites an assignment; the rest of a sequence is a tuple."""
-        targets = [each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Starred)]
-        rest = [each.value.id for each in targets if isinstance(each.value, ast.Name)]
+        targets = [star for target in node.targets for star in ast.walk(target) if isinstance(star, ast.Starred)]
+        rest = [star.value.id for star in targets if isinstance(star.value, ast.Name)]
         calls = [ast.Call(self._entry(tuple, node), [ast.Name(name, ast.Load())], []) for name in rest]
         stored = [ast.Assign([ast.Name(n, ast.Store())], call) for n, call in zip(rest, calls, strict=True)]
-        return [self.generic_visit(node), *[_placed(each, node) for each in stored]]
+        return [self.generic_visit(node), *[_placed(statement, node) for statement in stored]]
 
     def _call(self, function: Callable[[int], object], loop: ast.AST) -> ast.expr:
         """Returns a call with the line of a loop."""
@@ -160,34 +160,34 @@ class Rewriter(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
         """Rewrites a nested function as a tuple of functions, one for each call."""
         defaults, values = self._defaults(node)
-        found: list[ast.stmt] = [_placed(ast.Assign([ast.Name(defaults, ast.Store())], values), node)]
+        statements: list[ast.stmt] = [_placed(ast.Assign([ast.Name(defaults, ast.Store())], values), node)]
         names: list[ast.expr] = []
         for inner in self._notes.nested.get(node, ()):
             variant = Rewriter(inner, self._machine, self).function()
             variant.name = f"{node.name} {len(self.variants)}"
             self.variants[variant.name] = inner
             _with_defaults(variant.args, node.args, defaults)
-            found.append(variant)
+            statements.append(variant)
             names.append(ast.Name(variant.name, ast.Load()))
         whole = ast.Assign([ast.Name(node.name, ast.Store())], ast.Tuple(names, ast.Load()))
-        return [*found, _placed(whole, node)]
+        return [*statements, _placed(whole, node)]
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         """Rewrites a lambda, likewise."""
         defaults, values = self._defaults(node)
-        found: list[ast.expr] = []
+        lambdas: list[ast.expr] = []
         for inner in self._notes.nested.get(node, ()):
             variant = Rewriter(inner, self._machine, self).function()
             _with_defaults(variant.args, node.args, defaults)
-            found.append(ast.Lambda(variant.args, cast(ast.Return, variant.body[0]).value or node.body))
+            lambdas.append(ast.Lambda(variant.args, cast(ast.Return, variant.body[0]).value or node.body))
         only = ast.arguments([], [ast.arg(defaults)], None, [], [], None, [])
-        whole = ast.Call(ast.Lambda(only, ast.Tuple(found, ast.Load())), [values], [])
+        whole = ast.Call(ast.Lambda(only, ast.Tuple(lambdas, ast.Load())), [values], [])
         return cast(ast.expr, _placed(whole, node))
 
     def _defaults(self, node: ast.FunctionDef | ast.Lambda) -> tuple[str, ast.Tuple]:
         """Returns a name for the defaults of a nested function, which are evaluated once, and their values."""
         args = node.args
-        values = [self.visit(each) for each in (*args.defaults, *args.kw_defaults) if each is not None]
+        values = [self.visit(default) for default in (*args.defaults, *args.kw_defaults) if default is not None]
         return f"defaults of {node.lineno}:{node.col_offset}", ast.Tuple(values, ast.Load())
 
     def visit_If(self, node: ast.If) -> ast.If:
@@ -197,17 +197,17 @@ class Rewriter(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
         """Rewrites an augmented assignment; the operand of a Python int is converted."""
-        found = cast(ast.AugAssign, self.generic_visit(node))
-        found.value = self._as_type(type_of(self._value(node)), found.value)
-        return found
+        assignment = cast(ast.AugAssign, self.generic_visit(node))
+        assignment.value = self._as_type(type_of(self._value(node)), assignment.value)
+        return assignment
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.Assign:
         """Rewrites an annotated assignment, whose annotation converts the value."""
         kind, value = self._value(node), self.visit(node.value) if node.value is not None else ast.Constant(None)
 
         def converted(given: Any) -> Any:
-            found = self._machine.invoke(node, kind, None, given)
-            return self._machine.constant(found) if isinstance(found, np.generic) else found
+            result = self._machine.invoke(node, kind, None, given)
+            return self._machine.constant(result) if isinstance(result, np.generic) else result
 
         call = value if kind in (None, Any) else ast.Call(self._entry(converted, node), [value], [])
         return cast(ast.Assign, _placed(ast.Assign([self.visit(node.target)], call), node))
@@ -232,7 +232,7 @@ class Rewriter(ast.NodeVisitor):
             return ast.copy_location(ast.For(node.target, node.iter, node.body, self._block(node.orelse)), node)
         heads = dict(self._notes.heads.get(node, {}))  # an empty loop has none
         heads.pop(getattr(node.target, "id", ""), None)
-        args = [self.visit(each) for each in node.iter.args]
+        args = [self.visit(arg) for arg in node.iter.args]
         numbers = partial(self._machine.range, self._line(node))
         call = _placed(ast.Call(self._entry(numbers, node.iter), args, []), node.iter)
         late = self._notes.late.get(node, ())
@@ -248,33 +248,33 @@ class Rewriter(ast.NodeVisitor):
         value = self._value(node)
         if isinstance(value, ArrayValue) and value.constant:
             return self._entry(self._machine.constant_table(value), node)
-        known = type(value) is bool and any(_has_numpy_scalar(self._value(each)) for each in ast.iter_child_nodes(node))
+        known = type(value) is bool and any(_has_numpy_scalar(self._value(part)) for part in ast.iter_child_nodes(node))
         if not known and not _has_numpy_scalar(value):
             return super().visit(node)
-        found = self._machine.constant(value)
-        if not any(each in self._notes.calls or isinstance(each, ast.NamedExpr) for each in ast.walk(node)):
-            return self._entry(found, node)
-        call = ast.Call(self._entry(lambda _: found, node), [super().visit(node)], [])  # for its side effects
+        constant = self._machine.constant(value)
+        if not any(part in self._notes.calls or isinstance(part, ast.NamedExpr) for part in ast.walk(node)):
+            return self._entry(constant, node)
+        call = ast.Call(self._entry(lambda _: constant, node), [super().visit(node)], [])  # for its side effects
         return _placed(call, node)
 
     def _joined(self, node: ast.expr) -> ast.expr:
-        found = self._as_type(type_of(self._value(node)), self.generic_visit(node))
+        result = self._as_type(type_of(self._value(node)), self.generic_visit(node))
         names = self._notes.joined.get(node)
         if not names:
-            return found
+            return result
         stored = [
             ast.NamedExpr(ast.Name(name, ast.Store()), self._variable(name, k, node)) for name, k in names.items()
         ]
-        both = ast.Subscript(ast.Tuple([found, *stored], ast.Load()), ast.Constant(0), ast.Load())
+        both = ast.Subscript(ast.Tuple([result, *stored], ast.Load()), ast.Constant(0), ast.Load())
         return cast(ast.expr, _placed(both, node))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Rewrites a subscript; a device index into a tuple returns the common type of its elements."""
-        found, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
+        subscript, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
         if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
-            return found
+            return subscript
         picked = self._entry(partial(self._machine.selected, kind), node)
-        return cast(ast.expr, _placed(ast.Call(picked, [found.value, found.slice], []), node))
+        return cast(ast.expr, _placed(ast.Call(picked, [subscript.value, subscript.slice], []), node))
 
     def visit_List(self, node: ast.List) -> ast.expr:
         """Rewrites a list; a target of an assignment is left as it is."""
@@ -286,19 +286,19 @@ class Rewriter(ast.NodeVisitor):
 
     def _created(self, node: ast.expr) -> ast.expr:
         """Returns a call that makes a private array."""
-        items = [self.visit(each) for each in self._items(node)] or [ast.Constant(0)]
+        items = [self.visit(expr) for expr in self._items(node)] or [ast.Constant(0)]
         call = ast.Call(self._entry(partial(self._machine.created, self._value(node)), node), items, [])
         return cast(ast.expr, _placed(call, node))
 
     def _items(self, node: ast.expr) -> list[ast.expr]:
         """Returns the expressions of a list's items in row-major order, without repetitions of the whole."""
-        found: list[ast.expr] = []
+        items: list[ast.expr] = []
         [whole, _] = display(node) or (ast.List([]), None)
-        for each in whole.elts:
-            row = display(each)
+        for elt in whole.elts:
+            row = display(elt)
             times = 1 if row is None or row[1] is None else self._value(row[1])
-            found += [each] if row is None else self._items(each) * times
-        return found
+            items += [elt] if row is None else self._items(elt) * times
+        return items
 
     visit_BoolOp = visit_IfExp = visit_Compare = visit_UnaryOp = _joined  # noqa: N815
 
@@ -312,33 +312,33 @@ class Rewriter(ast.NodeVisitor):
             return cast(ast.expr, self.generic_visit(node))
         inner = self._notes.calls.get(node)
         if inner is not None and inner.index is not None:
-            found = cast(ast.Call, self.generic_visit(node))
-            found.func = _placed(ast.Subscript(found.func, ast.Constant(inner.index), ast.Load()), node)
-            return self._as_type(kind, found)
+            indexed = cast(ast.Call, self.generic_visit(node))
+            indexed.func = _placed(ast.Subscript(indexed.func, ast.Constant(inner.index), ast.Load()), node)
+            return self._as_type(kind, indexed)
         if emitted:
             target: Any = partial(self._machine.invoke, node, function, kind)
         else:
             target = rewritten(self._notes.calls[node], self._machine)
-        args, named = ([self.visit(each) for each in given] for given in (node.args, node.keywords))
+        args, named = ([self.visit(argument) for argument in given] for given in (node.args, node.keywords))
         call = _placed(ast.Call(self._entry(target, node.func), args, named), node)
         return call if emitted else self._as_type(kind, call)
 
 
 def _with_defaults(args: ast.arguments, like: ast.arguments, name: str) -> None:
     """Gives parameters the defaults of others, which are in a tuple with this name."""
-    places = count()
+    indices = count()
 
     def item() -> ast.expr:
-        return ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(next(places)), ast.Load())
+        return ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(next(indices)), ast.Load())
 
     args.defaults = [item() for _ in like.defaults]
-    args.kw_defaults = [None if each is None else item() for each in like.kw_defaults]
+    args.kw_defaults = [None if default is None else item() for default in like.kw_defaults]
 
 
 def _placed(node: Any, like: ast.AST) -> Any:
     """Gives a new node, and those below it without a location, the location of another."""
     ast.copy_location(node, like)
-    for each in ast.iter_child_nodes(node):
-        if "lineno" in each._attributes and not hasattr(each, "lineno"):
-            _placed(each, like)
+    for child in ast.iter_child_nodes(node):
+        if "lineno" in child._attributes and not hasattr(child, "lineno"):
+            _placed(child, like)
     return node
