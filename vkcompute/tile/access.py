@@ -59,7 +59,7 @@ class Accesses:
     def bound_with(self, memory: Memory) -> list[Memory]:
         """Returns the buffers that are bound to the same array."""
         wide = [known[memory].memory for known in (self._loaders, self._storers) if memory in known]
-        return [memory, *[each for each in wide if not each.texels]]
+        return [memory, *[buffer for buffer in wide if not buffer.texels]]
 
     def forget(self) -> None:
         """Notes a barrier: accesses before it are ordered before all that follow."""
@@ -85,13 +85,13 @@ class Accesses:
         Accesses at the same offsets in the same layout are the same invocation's, if it alone holds its elements. That
         holds for different buffers, too, unless these overlap in another way than being the same.
         """
-        (buffer, *place), (other_buffer, *other_place) = key, other
+        (buffer, *location), (other_buffer, *other_location) = key, other
         is_same = buffer is other_buffer
         if not (is_same or self._aliased or None in (buffer, other_buffer)):
             return False
         layout = key[2]
         alone = layout is not None and not layout.duplicates
-        return not (alone and place == other_place and (is_same or not self._overlapping))
+        return not (alone and location == other_location and (is_same or not self._overlapping))
 
     # -- loads --------------------------------------------------------------------------------------------------------
 
@@ -134,14 +134,14 @@ class Accesses:
         steps = self._offsets.steps(offsets) if memory in self._wide else {}
         if not {1, 2} <= steps.keys():
             return [(at,) for at in range(len(offsets))]
-        found: list[Group] = []
+        groups: list[Group] = []
         for at in range(len(offsets)):
             if at & (steps[1] | steps[2]):
                 continue
             group = at, at | steps[1], at | steps[2], at | steps[1] | steps[2]
-            is_wide = self._offsets.adjacent([offsets[each] for each in group])
-            found += [group] if is_wide else [(each,) for each in group]
-        return found
+            is_wide = self._offsets.adjacent([offsets[index] for index in group])
+            groups += [group] if is_wide else [(index,) for index in group]
+        return groups
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
@@ -186,7 +186,7 @@ class Accesses:
             self._access(self._storers, memory, is_result=True).store(b, number, values)
 
         where(self._b, self._of_all(mask), whole)
-        return mask is not None and any(each is not mask[0] for each in mask)
+        return mask is not None and any(condition is not mask[0] for condition in mask)
 
     def _of_all(self, mask: Sequence[Value] | None) -> Value | None:
         return None if mask is None else reduce(lambda x, y: x if x is y else self._b.compute("and", x, y), mask)
@@ -240,15 +240,15 @@ class Accesses:
         alone = owner(b, self._thread, layout)
         mask = args[-1] if access.masked else [None] * len(args[0])
         values = args[1:-1] if access.masked else args[1:]
-        found = []
+        results = []
         for n, offset in enumerate(args[0]):
             row = [column[n] for column in values]
-            conditions = [each for each in (alone, mask[n]) if each is not None]
-            found.append(self._atomic(access, offset, row, conditions))
-        found = found if alone is None else self._exchange.shared_by_all(found, layout)
+            conditions = [condition for condition in (alone, mask[n]) if condition is not None]
+            results.append(self._atomic(access, offset, row, conditions))
+        results = results if alone is None else self._exchange.shared_by_all(results, layout)
         if layout is None:
             b.fence()
-        return found
+        return results
 
     def _atomic(self, access: object, offset: Value, row: Sequence[Value], conditions: Sequence[Value]) -> Value:
         b, memory, name = self._b, access.memory, access.name  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ def widen(function: Function, builder: Builder, *, keeps_operands: bool = False)
         keeps_operands: gives products their operands as bits, in uint16.
     """
     ops = walk(function.body)
-    if any(_is_brain(each) for op in ops for each in _values(op)):
+    if any(_is_brain(value) for op in ops for value in _values(op)):
         dots = {op for op in ops if op.code == "dot" and all(map(_is_brain, op.args[:2]))} if keeps_operands else ()
         _Widening(function, builder, dots).region(function.body)
     return function
@@ -60,10 +60,10 @@ class _Widening:
         """Replaces the operations of a region."""
         kept: list[Op] = []
         for op in region.ops:
-            op.args = tuple([self._argument(self._replaced.get(each, each)) for each in op.args])
-            for each in (*op.params, *op.results):
-                if _is_brain(each):
-                    each.type = _wide(each.type)
+            op.args = tuple([self._argument(self._replaced.get(arg, arg)) for arg in op.args])
+            for value in (*op.params, *op.results):
+                if _is_brain(value):
+                    value.type = _wide(value.type)
             for inner in op.regions:
                 self.region(inner)
             kept += [*self._bits_of_operands(op), *self._made_of(op)]
@@ -71,14 +71,14 @@ class _Widening:
 
     def _bits_of_operands(self, op: Op) -> list[Op]:
         """Gives a product the bits of its operands, if it is to have them; returns the operations that take these."""
-        found: list[Op] = []
+        ops: list[Op] = []
         if op in self._dots:
             (left, of_left), (right, of_right) = (
-                self._b.apart(partial(self._bits, each, UINT16), op.loc) for each in op.args[:2]
+                self._b.apart(partial(self._bits, arg, UINT16), op.loc) for arg in op.args[:2]
             )
             op.args, op.attribute = (left, right, op.args[2]), BFLOAT16.name
-            found = [*of_left, *of_right]
-        return found
+            ops = [*of_left, *of_right]
+        return ops
 
     def _made_of(self, op: Op) -> list[Op]:
         """Returns the operations in place of one."""
@@ -109,8 +109,8 @@ class _Widening:
 
     def _made(self, op: Op, build: Callable[[], Value]) -> list[Op]:
         """Returns the operations that `build` appends; its result replaces the operation."""
-        found, ops = self._b.apart(build, op.loc)
-        self._replaced[op] = found
+        result, ops = self._b.apart(build, op.loc)
+        self._replaced[op] = result
         return list(ops)
 
     def _filled(self, number: int, like: Value) -> Value:

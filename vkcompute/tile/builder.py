@@ -83,8 +83,8 @@ class Builder(ir.Builder):
         """Returns what a function builds, and the operations that it appends, which are in no region."""
         region = Region()
         with self.into(region), self.at(loc):
-            found = build()
-        return found, region.ops[:-1]
+            result = build()
+        return result, region.ops[:-1]
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
@@ -94,8 +94,8 @@ class Builder(ir.Builder):
 
     def arange(self, start: int, stop: int) -> Value:
         """The ints from `start` to before `stop`, int32."""
-        found = self._block("arange", (), block(INT32, (stop - start,)))
-        return self.compute("add", found, self.full(self.const(start, INT32), (stop - start,))) if start else found
+        indices = self._block("arange", (), block(INT32, (stop - start,)))
+        return self.compute("add", indices, self.full(self.const(start, INT32), (stop - start,))) if start else indices
 
     def select(self, condition: Value, one: Value, other: Value) -> Value:
         """`one` where the condition is True, else `other`."""
@@ -167,7 +167,7 @@ class Builder(ir.Builder):
     def gather(self, value: Value, index: Value, axis: int) -> Value:
         """The elements at the indices along an axis, as numpy.take_along_axis; indices are within the axis."""
         _check_axis("gather", value, axis)
-        shapes = [list(shape_of(each.type)) for each in (value, index)]
+        shapes = [list(shape_of(operand.type)) for operand in (value, index)]
         rests = [[*shape[:axis], *shape[axis + 1 :]] for shape in shapes]
         if rests[0] != rests[1] or len(shapes[0]) != len(shapes[1]):
             raise IrError(
@@ -239,17 +239,17 @@ class Builder(ir.Builder):
         kinds = [element_of(value.type) for value in values]
         op.params = tuple(Param(kind) for kind in (*kinds, *kinds))
         with self.into(region):
-            found = combine(op.params[: len(kinds)], op.params[len(kinds) :])
-            if [each.type for each in found] != kinds:
-                got = ", ".join(str(each.type) for each in found)
+            results = combine(op.params[: len(kinds)], op.params[len(kinds) :])
+            if [result.type for result in results] != kinds:
+                got = ", ".join(str(result.type) for result in results)
                 raise IrError(
                     f"the function of a {code} returns what it takes, {', '.join(map(str, kinds))}; got {got}"
                 )
-            self.yield_(*found)
+            self.yield_(*results)
         remove_unused(region)
         if along.ordered and _commutes(region, op.params):
             op.attribute = along._replace(ordered=False)
-        if any(isinstance(each, BlockOp) for each in walk(region)):
+        if any(isinstance(inner, BlockOp) for inner in walk(region)):
             raise IrError(f"the function of a {code} combines numbers, and has no blocks; make them before the {code}")
         op.results = tuple(Result(typed(kind, shape)) for kind in kinds)
         self._add(op)
@@ -303,7 +303,7 @@ class Builder(ir.Builder):
 
 def _check_alike(code: str, *values: Value | None) -> None:
     """Raises IrError for operands of unlike shapes."""
-    kinds = [each.type for each in values if each is not None]
+    kinds = [value.type for value in values if value is not None]
     if len({shape_of(kind) for kind in kinds}) > 1:
         raise IrError(f"{code} takes operands of one shape; got {', '.join(map(str, kinds))}")
 

@@ -42,25 +42,25 @@ class Offsets:
         return self._is_multiple(self.polynomial(bound), len(values)) and self.adjacent(values)
 
     def _is_multiple(self, polynomial: Polynomial, n: int) -> bool:
-        return not any(self._divisor_of(each, factor) % n for each, factor in polynomial.items())
+        return not any(self._divisor_of(monomial, factor) % n for monomial, factor in polynomial.items())
 
     def steps(self, values: Sequence[Value]) -> dict[int, int]:
         """Returns for constant differences of the offsets along a bit of their number the bit, as a mask."""
-        found: dict[int, int] = {}
+        bits: dict[int, int] = {}
         for at in reversed(range(len(values).bit_length() - 1)):
             difference = self._difference(*map(self.polynomial, (values[1 << at], values[0])))
             if difference.keys() == {()}:
-                found[difference[()]] = 1 << at
-        return found
+                bits[difference[()]] = 1 << at
+        return bits
 
     def _difference(self, one: Polynomial, other: Polynomial) -> Polynomial:
-        return _sum(one, {each: -factor for each, factor in other.items()})
+        return _sum(one, {monomial: -factor for monomial, factor in other.items()})
 
     def polynomial(self, value: Value) -> Polynomial:
         """Returns a value as a sum of products of other values."""
         if value not in self._known:
-            found = self._polynomial(value)
-            self._known[value] = {(value,): 1} if found is None or len(found) > _MOST_TERMS else found
+            polynomial = self._polynomial(value)
+            self._known[value] = {(value,): 1} if polynomial is None or len(polynomial) > _MOST_TERMS else polynomial
         return self._known[value]
 
     def _polynomial(self, value: Value) -> Polynomial | None:
@@ -89,12 +89,12 @@ class Offsets:
     def _remainder(self, op: Op) -> Polynomial | None:
         """Returns (x + c) % n as x % n + c, where x >= 0 and n are multiples of a power of two that exceeds c."""
         dividend, n = op.args
-        found = self.polynomial(dividend)
-        constant, rest = found.get((), 0), {each: factor for each, factor in found.items() if each}
-        step = math.gcd(self._divisors.of(n), *[self._divisor_of(*each) for each in rest.items()])
+        terms = self.polynomial(dividend)
+        constant, rest = terms.get((), 0), {term: factor for term, factor in terms.items() if term}
+        step = math.gcd(self._divisors.of(n), *[self._divisor_of(*entry) for entry in rest.items()])
         if dividend not in self._naturals:
             return None
-        key = n, tuple(sorted((tuple(map(id, each)), factor) for each, factor in rest.items())), constant // step
+        key = n, tuple(sorted((tuple(map(id, term)), factor) for term, factor in rest.items())), constant // step
         first = self._remainders.setdefault(key, op)
         return _sum(self._whole(first, step), {(): constant % step})
 
@@ -110,21 +110,21 @@ class Offsets:
 
 
 def _sum(one: Polynomial, other: Polynomial) -> Polynomial:
-    found = dict(one)
-    for each, factor in other.items():
-        found[each] = (found.get(each, 0) + factor) & 0xFFFFFFFF
-    return {each: factor for each, factor in found.items() if factor}
+    total = dict(one)
+    for monomial, factor in other.items():
+        total[monomial] = (total.get(monomial, 0) + factor) & 0xFFFFFFFF
+    return {monomial: factor for monomial, factor in total.items() if factor}
 
 
 def _product(one: Polynomial, other: Polynomial) -> Polynomial | None:
-    found: Polynomial = {}
+    product: Polynomial = {}
     for a, x in one.items():
         for b, y in other.items():
-            each = tuple(sorted((*a, *b), key=id))
-            if len(each) > _MOST_FACTORS:
+            monomial = tuple(sorted((*a, *b), key=id))
+            if len(monomial) > _MOST_FACTORS:
                 return None
-            found = _sum(found, {each: x * y})
-    return found
+            product = _sum(product, {monomial: x * y})
+    return product
 
 
 class Divisors:
@@ -192,11 +192,11 @@ class _Naturals:
 
     def _of_operation(self, op: Op) -> bool:
         if op.code in ("add", "mul", "div", "min"):
-            return all(each in self for each in op.args)
+            return all(arg in self for arg in op.args)
         if op.code in ("rem", "shl", "shr"):
             return op.args[0] in self
         if op.code in ("and", "max"):
-            return any(each in self for each in op.args)
+            return any(arg in self for arg in op.args)
         if op.code == "select":
-            return all(each in self for each in op.args[1:])
+            return all(arg in self for arg in op.args[1:])
         return op.code in ("cast", "bitcast") and isinstance(op.args[0], Op) and op.args[0].code == "builtin"

@@ -51,12 +51,12 @@ def matrices_of(runtime: Runtime) -> tuple[MatrixShape, ...]:
     missing = {*target_of(runtime).missing_types}
     if "uint16" in missing or not device.features.issuperset(_BRAIN_FEATURES):
         missing.add("bfloat16")
-    found = [
-        MatrixShape(*each[:3], each.left, each.sums)
-        for each in device.physical.matrix_products
-        if not {each.left, each.sums}.intersection(missing)
-        and each.left == each.right
-        and each.sums == each.result
-        and min(each[:3]) >= ADJACENT
+    shapes = [
+        MatrixShape(*product[:3], product.left, product.sums)
+        for product in device.physical.matrix_products
+        if not {product.left, product.sums}.intersection(missing)
+        and product.left == product.right
+        and product.sums == product.result
+        and min(product[:3]) >= ADJACENT
     ]
-    return tuple(sorted(found, key=lambda each: -math.prod(each[:3])))
+    return tuple(sorted(shapes, key=lambda shape: -math.prod(shape[:3])))

@@ -14,7 +14,7 @@ from vkcompute.tile.registers import ADJACENT, Group, LazyRegisters
 from vkcompute.tile.workgroup_memory import Numbers, Span, WorkgroupMemory
 
 Row = Sequence[Value]
-"""The numbers at one place of several blocks that are reduced together."""
+"""The numbers at one index of several blocks that are reduced together."""
 Combine = Callable[[Row, Row], list[Value]]
 
 
@@ -72,28 +72,28 @@ class Exchange:
         by a function that is not commutative.
         """
         along = [bit for bit, kept in enumerate(bits) if kept is None]
-        found, registers, threads = list(rows), list(layout.registers), layout.threads
+        parts, registers, threads = list(rows), list(layout.registers), layout.threads
         if not ordered:
             along.sort(key=lambda bit: 0 if bit in registers else 1 + threads.index(bit))
         while along:
             bit = along.pop(0)
             if bit in registers:
                 at = registers.index(bit)
-                found = [combine(found[n], found[n | 1 << at]) for n in range(len(found)) if not n >> at & 1]
+                parts = [combine(parts[n], parts[n | 1 << at]) for n in range(len(parts)) if not n >> at & 1]
                 del registers[at]
             elif threads.index(bit) < self._lanes:
-                found = [self._with_lane(row, threads.index(bit), combine, ordered=ordered) for row in found]
+                parts = [self._with_lane(row, threads.index(bit), combine, ordered=ordered) for row in parts]
             else:
                 groups = [threads.index(bit)]
                 while along and along[0] not in registers and threads.index(along[0]) >= self._lanes:
                     groups.append(threads.index(along.pop(0)))
-                found = self._over_groups(found, groups, combine)
-        return found
+                parts = self._over_groups(parts, groups, combine)
+        return parts
 
     def _with_lane(self, row: Row, at: int, combine: Combine, *, ordered: bool) -> Row:
         """Combines the numbers of two lanes whose numbers differ in one bit."""
         b = self._b
-        there = [b.subgroup("shuffle_xor", each, b.const(1 << at, UINT32)) for each in row]
+        there = [b.subgroup("shuffle_xor", value, b.const(1 << at, UINT32)) for value in row]
         if not ordered:
             return combine(row, there)
         is_second = self._has_bit(at)
@@ -114,26 +114,26 @@ class Exchange:
         parts = self._passed(rows, n_threads)
         mask = sum(1 << at for at in bits)
         first = self._b.compute("and", self._thread, self._b.const(~mask, INT32))
-        found = []
+        totals = []
         for n in range(len(rows)):
             combined: Row | None = None
             for number in range(1 << len(bits)):
                 offset = n * n_threads + sum(1 << at for k, at in enumerate(bits) if number >> k & 1)
                 row = parts(self._b.compute("add", first, self._b.const(offset, INT32)))
                 combined = row if combined is None else combine(combined, row)
-            found.append(combined or ())
-        return found
+            totals.append(combined or ())
+        return totals
 
     def _passed(self, rows: Sequence[Row], n_threads: int) -> Callable[[Value], Row]:
         """Writes the numbers of all invocations to workgroup memory; returns a function that reads them by index."""
         b = self._b
-        kinds = [element_of(each.type) for each in rows[0]]
+        kinds = [element_of(value.type) for value in rows[0]]
         self.begin()
         columns = self._memory.numbers(kinds, len(rows) * n_threads)
         for n, row in enumerate(rows):
             at = b.compute("add", self._thread, b.const(n * n_threads, INT32))
-            for each, column in zip(row, columns, strict=True):
-                column.store(b, at, each)
+            for value, column in zip(row, columns, strict=True):
+                column.store(b, at, value)
         self.end()
         return lambda at: [column.load(b, at) for column in columns]
 
@@ -141,7 +141,7 @@ class Exchange:
         """Returns the numbers of the owners of elements to all invocations that hold the same; of a scalar, to all."""
         b = self._b
         mask = b.function.local_size[0] - 1 if layout is None else layout.duplicates
-        read = self._passed([[each] for each in registers], b.function.local_size[0])
+        read = self._passed([[register] for register in registers], b.function.local_size[0])
         own = b.compute("and", self._thread, b.const(~mask, INT32))
         n_threads = b.function.local_size[0]
         return [read(b.compute("add", own, b.const(n * n_threads, INT32)))[0] for n in range(len(registers))]
@@ -155,22 +155,22 @@ class Exchange:
 
         Step k combines the last element of the lower half of each run of 2**(k + 1) with its upper half.
         """
-        found = list(rows)
+        prefixes = list(rows)
         for bit in along:
-            done = [each for each in along if each < bit]
-            found = self._scan_step(found, layout, bit, done, combine, reverse=reverse)
-        return found
+            done = [lower for lower in along if lower < bit]
+            prefixes = self._scan_step(prefixes, layout, bit, done, combine, reverse=reverse)
+        return prefixes
 
     def _scan_step(
         self, rows: list[Row], layout: Layout, bit: int, done: Sequence[int], combine: Combine, *, reverse: bool
     ) -> list[Row]:
         """Adds the total of one half of each run to the other half."""
         b, up = self._b, 0 if reverse else 1
-        low = [at for at, each in enumerate(layout.registers) if each in done]
+        low = [at for at, position in enumerate(layout.registers) if position in done]
         fixed = sum(1 << at for at in low)
         last = 0 if reverse else fixed
         register = layout.registers.index(bit) if bit in layout.registers else None
-        threads = [at for at, each in enumerate(layout.threads) if each in done]
+        threads = [at for at, position in enumerate(layout.threads) if position in done]
         mine = None if register is not None else layout.threads.index(bit)
         source: Value = b.const(0, INT32)
         if threads or mine is not None:
@@ -185,7 +185,7 @@ class Exchange:
             totals = {n: row for n, row in totals.items() if n >> register & 1 != up}
         within = all(at < self._lanes for at in (*threads, mine or 0))
         moved = self._fetched(totals, source, within=within) if threads or mine is not None else totals
-        found = list(rows)
+        results = list(rows)
         for n, row in enumerate(rows):
             if register is not None and n >> register & 1 != up:
                 continue
@@ -193,20 +193,20 @@ class Exchange:
             total = moved[key if register is None else key ^ 1 << register]
             combined = combine(total, row)
             if mine is None:
-                found[n] = combined
+                results[n] = combined
                 continue
             inside = self._has_bit(mine)
             if reverse:
                 inside = b.compute("not", inside)
-            found[n] = [b.select(inside, new, old) for new, old in zip(combined, row, strict=True)]
-        return found
+            results[n] = [b.select(inside, new, old) for new, old in zip(combined, row, strict=True)]
+        return results
 
     def _fetched(self, rows: dict[int, Row], source: Value, *, within: bool) -> dict[int, Row]:
         """Returns the numbers that another invocation holds, each at the same place; `within` the same subgroup."""
         b, n_threads = self._b, self._b.function.local_size[0]
         if within:
             lane = b.cast(b.compute("and", source, b.const((1 << self._lanes) - 1, INT32)), UINT32)
-            return {n: [b.subgroup("shuffle", each, lane) for each in row] for n, row in rows.items()}
+            return {n: [b.subgroup("shuffle", value, lane) for value in row] for n, row in rows.items()}
         read = self._passed(list(rows.values()), n_threads)
         return {n: read(b.compute("add", source, b.const(at * n_threads, INT32))) for at, n in enumerate(rows)}
 
@@ -220,10 +220,10 @@ class Exchange:
         moved = list(registers)
         if other >> self._lanes:
             source = b.compute("xor", self._thread, b.const(other, INT32))
-            rows = self._fetched({n: [each] for n, each in enumerate(registers)}, source, within=False)
+            rows = self._fetched({n: [register] for n, register in enumerate(registers)}, source, within=False)
             moved = [rows[n][0] for n in range(len(registers))]
         elif other:
-            moved = [b.subgroup("shuffle_xor", each, b.const(other, UINT32)) for each in registers]
+            moved = [b.subgroup("shuffle_xor", register, b.const(other, UINT32)) for register in registers]
         return [moved[n ^ own] for n in range(len(moved))]
 
     def gathered(
@@ -246,9 +246,9 @@ class Exchange:
         read = self._in_memory(registers, source)
         first = first_element(b, self._thread, layout)
         is_innermost, is_outermost = axis.start == 0, layout.n_bits == axis.stop
-        found = []
-        for n, each in enumerate(index):
-            inside = b.compute("and", b.cast(each, INT32), b.const((1 << len(source_axis)) - 1, INT32))
+        elements = []
+        for n, position in enumerate(index):
+            inside = b.compute("and", b.cast(position, INT32), b.const((1 << len(source_axis)) - 1, INT32))
             at = b.compute("shl", inside, b.const(axis.start, INT32))
             number = b.compute("add", first, b.const(layout.element(n), INT32))
             if not is_outermost:
@@ -256,8 +256,8 @@ class Exchange:
                 at = b.compute("or", b.compute("shl", above, b.const(source_axis.stop, INT32)), at)
             if not is_innermost:
                 at = b.compute("or", at, b.compute("and", number, b.const((1 << axis.start) - 1, INT32)))
-            found.append(read(at))
-        return found
+            elements.append(read(at))
+        return elements
 
     def counted(
         self, columns: Sequence[Sequence[Value]], layout: Layout, n_bins: int
@@ -320,7 +320,7 @@ class Exchange:
         def write() -> None:
             for group in adjacent(layout):
                 number = b.compute("add", first, b.const(layout.element(group[0]) // ADJACENT, UINT32))
-                stage.store(b, number, [registers[each] for each in group])
+                stage.store(b, number, [registers[index] for index in group])
 
         with_owner(b, self._thread, layout, write)
         return stage
@@ -351,15 +351,15 @@ class Exchange:
 
     def _selected(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Selects among the numbers that an invocation holds itself."""
-        b, found = self._b, dict(enumerate(registers))
+        b, values = self._b, dict(enumerate(registers))
         for at, (one, other) in enumerate(zip(layout.threads, wanted.threads, strict=True)):
             if one == other or other is None:
                 continue
             bit = 1 << layout.registers.index(other)
             is_set = self._has_bit(at)
-            found = {n: b.select(is_set, found[n | bit], each) for n, each in found.items() if not n & bit}
-        places = {layout.element(n): each for n, each in found.items()}
-        return [places[wanted.element(n)] for n in range(wanted.n_registers)]
+            values = {n: b.select(is_set, values[n | bit], value) for n, value in values.items() if not n & bit}
+        elements = {layout.element(n): value for n, value in values.items()}
+        return [elements[wanted.element(n)] for n in range(wanted.n_registers)]
 
     def _through_memory(self, registers: list[Value], layout: Layout, wanted: Layout) -> list[Value]:
         """Writes the block to workgroup memory, and reads it in another layout."""
@@ -382,21 +382,21 @@ class Exchange:
 
     def _write(self, numbers: Numbers, registers: Sequence[Value], layout: Layout) -> None:
         b, first = self._b, first_element(self._b, self._thread, layout)
-        for n, each in enumerate(registers):
+        for n, register in enumerate(registers):
             at = b.compute("add", first, b.const(layout.element(n), INT32))
-            numbers.store(b, at, each)
+            numbers.store(b, at, register)
 
 
 def first_element(b: Builder, thread: Value, layout: Layout) -> Value:
     """Returns the bits of an element's number that the invocation's number gives, int32."""
-    found: Value = b.const(0, INT32)
+    number: Value = b.const(0, INT32)
     for at, bit, n in layout.runs():
         part = thread if at == 0 else b.compute("shr", thread, b.const(at, INT32))
         if at + n < len(layout.threads):
             part = b.compute("and", part, b.const((1 << n) - 1, INT32))
         part = part if bit == 0 else b.compute("shl", part, b.const(bit, INT32))
-        found = b.compute("add", found, part)
-    return found
+        number = b.compute("add", number, part)
+    return number
 
 
 def owner(b: Builder, thread: Value, layout: Layout | None) -> Value | None:

@@ -42,9 +42,9 @@ def inside(b: Builder, lengths: Lengths, axis: int) -> Value:
     n, shape = lengths[axis], padded(lengths)
     alike = n & -n
     size = shape[axis] // alike
-    found = b.compute("lt", b.arange(0, size), _filled(b, n // alike, (size,)))
-    found = b.reshape(b.broadcast(b.reshape(found, (size, 1)), (size, alike)), (size * alike,))
-    return spread(b, found, axis, shape)
+    inside = b.compute("lt", b.arange(0, size), _filled(b, n // alike, (size,)))
+    inside = b.reshape(b.broadcast(b.reshape(inside, (size, 1)), (size, alike)), (size * alike,))
+    return spread(b, inside, axis, shape)
 
 
 def keeps_order(before: Lengths, after: Lengths) -> bool:
@@ -58,34 +58,34 @@ def keeps_order(before: Lengths, after: Lengths) -> bool:
 
 def unit(lengths: Lengths) -> int:
     """Returns the largest power of two n such that of every n adjacent elements none or all are padded."""
-    found = 1
+    result = 1
     for n in reversed(lengths):
-        found *= n & -n
+        result *= n & -n
         if n & n - 1:
             break
-    return found
+    return result
 
 
 def before_reshape(b: Builder, at: Sequence[Value], after: Lengths, before: Lengths) -> list[Value]:
     """Returns the coordinates, before a change of shape, of elements with the coordinates `at` after it."""
     shape = shape_of(at[0].type)
-    found = [_filled(b, 0, shape)] * len(before)
+    index = [_filled(b, 0, shape)] * len(before)
     for source, wanted in _groups(before, after):
         if [before[axis] for axis in source] == [after[axis] for axis in wanted]:
             for axis, other in zip(source, wanted, strict=True):
-                found[axis] = at[other]
+                index[axis] = at[other]
             continue
         of_group = ravel(b, [at[axis] for axis in wanted], [after[axis] for axis in wanted])
-        for axis, place in zip(source, _unravel(b, of_group, [before[axis] for axis in source]), strict=True):
-            found[axis] = place
-    return found
+        for axis, coordinate in zip(source, _unravel(b, of_group, [before[axis] for axis in source]), strict=True):
+            index[axis] = coordinate
+    return index
 
 
 def ravel(b: Builder, at: Sequence[Value], lengths: Lengths) -> Value:
     """Returns the row-major indices of elements, as `np.ravel_multi_index`."""
     shape = shape_of(at[0].type)
     return reduce(
-        lambda found, axis: b.compute("add", b.compute("mul", found, _filled(b, lengths[axis], shape)), at[axis]),
+        lambda index, axis: b.compute("add", b.compute("mul", index, _filled(b, lengths[axis], shape)), at[axis]),
         range(1, len(at)),
         at[0],
     )
@@ -99,11 +99,11 @@ def after_mirror(b: Builder, lengths: Lengths, mask: int) -> list[Value]:
 
 def _unravel(b: Builder, indices: Value, lengths: Lengths) -> list[Value]:
     """Returns the coordinates of elements with row-major indices, as `np.unravel_index`."""
-    shape, found = shape_of(indices.type), list[Value]()
+    shape, rests = shape_of(indices.type), list[Value]()
     for n in reversed(lengths[1:]):
-        found.append(b.compute("rem", indices, _filled(b, n, shape)))
+        rests.append(b.compute("rem", indices, _filled(b, n, shape)))
         indices = b.compute("div", indices, _filled(b, n, shape))
-    return [indices, *reversed(found)]
+    return [indices, *reversed(rests)]
 
 
 def _filled(b: Builder, value: int, shape: tuple[int, ...]) -> Value:
@@ -158,10 +158,10 @@ class Rematerialization:
             return b.full(args[0], shape)
         if op.code in _SHAPES:
             return self._found(args[0], self._source(op, at), known)
-        found = [self._found(each, at, known) for each in args]
+        operands = [self._found(arg, at, known) for arg in args]
         if op.code in ("cast", "bitcast"):
-            return (b.cast if op.code == "cast" else b.bitcast)(found[0], element_of(op.type))
-        return b.select(*found) if op.code == "select" else b.compute(op.code, *found)
+            return (b.cast if op.code == "cast" else b.bitcast)(operands[0], element_of(op.type))
+        return b.select(*operands) if op.code == "select" else b.compute(op.code, *operands)
 
     def _source(self, op: Op, at: tuple[Value, ...]) -> tuple[Value, ...]:
         """Returns the coordinates in the operand of a change of shape."""
@@ -171,7 +171,7 @@ class Rematerialization:
         if op.code == "permute":
             return tuple([at[op.attribute.index(axis)] for axis in range(len(before))])
         first = _filled(self._b, 0, shape_of(at[0].type))
-        return tuple([first if n == 1 else place for n, place in zip(before, at, strict=True)])
+        return tuple([first if n == 1 else coordinate for n, coordinate in zip(before, at, strict=True)])
 
 
 _SHAPES = "reshape", "broadcast", "permute"

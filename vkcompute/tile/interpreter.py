@@ -83,10 +83,10 @@ class Machine:
         """Executes a region, and returns what it yields."""
         for op in region.ops:
             if op.code == "yield":
-                return [self.value(each) for each in op.args]
+                return [self.value(arg) for arg in op.args]
             if op.code in ("break", "continue", "return"):
                 loop = op.attribute if isinstance(op.attribute, Op) else None
-                raise _Exit(op.code, loop, [self.value(each) for each in op.args])
+                raise _Exit(op.code, loop, [self.value(arg) for arg in op.args])
             self._execute(op)
         return []
 
@@ -95,9 +95,9 @@ class Machine:
         if step is not None:
             step(self, op)
             return
-        args = [self.value(each) for each in op.args]
-        found = _COMPUTED[op.code](op, args) if op.code in _COMPUTED else self._evaluated(op, args)
-        self._values[op] = np.asarray(found).astype(element_of(op.type).numpy)[()]
+        args = [self.value(arg) for arg in op.args]
+        result = _COMPUTED[op.code](op, args) if op.code in _COMPUTED else self._evaluated(op, args)
+        self._values[op] = np.asarray(result).astype(element_of(op.type).numpy)[()]
 
     def _evaluated(self, op: Op, args: list[Any]) -> Any:
         if op.code == "builtin":
@@ -115,11 +115,11 @@ class Machine:
     # -- control flow -------------------------------------------------------------------------------------------------
 
     def _if(self, op: Op) -> None:
-        found = self.region(op.regions[0 if self.value(op.args[0]) else 1])
-        self._values.update(zip(op.results, found, strict=True))
+        results = self.region(op.regions[0 if self.value(op.args[0]) else 1])
+        self._values.update(zip(op.results, results, strict=True))
 
     def _loop(self, op: Op) -> None:
-        carried = [self.value(each) for each in op.args]
+        carried = [self.value(arg) for arg in op.args]
         while True:
             self._values.update(zip(op.params, carried, strict=True))
             try:
@@ -151,8 +151,8 @@ class Machine:
     def _load(self, op: Op) -> None:
         masked = op.attribute.masked
         array, offsets, inside = self._places(op, self.value(op.args[1]) if masked else None)
-        found = array[offsets] if array.size else np.zeros(offsets.shape, array.dtype)
-        self._values[op] = np.where(inside, found, self.value(op.args[2]))[()] if masked else found[()]
+        values = array[offsets] if array.size else np.zeros(offsets.shape, array.dtype)
+        self._values[op] = np.where(inside, values, self.value(op.args[2]))[()] if masked else values[()]
 
     def _store(self, op: Op) -> None:
         array, offsets, inside = self._places(op, self.value(op.args[2]) if op.attribute.masked else None)
@@ -163,37 +163,37 @@ class Machine:
         access = op.attribute
         array, offsets, inside = self._places(op, self.value(op.args[-1]) if access.masked else None)
         operands = [
-            np.broadcast_to(self.value(each), offsets.shape) for each in op.args[1 : -1 if access.masked else None]
+            np.broadcast_to(self.value(arg), offsets.shape) for arg in op.args[1 : -1 if access.masked else None]
         ]
-        found = np.zeros(offsets.shape, array.dtype)
+        old = np.zeros(offsets.shape, array.dtype)
         for at in np.ndindex(offsets.shape):
             if not inside[at]:
                 continue
-            place, before = offsets[at], array[offsets[at]]
-            found[at] = before
+            offset, before = offsets[at], array[offsets[at]]
+            old[at] = before
             if access.name == "compare_exchange":
-                array[place] = operands[1][at] if before.tobytes() == operands[0][at].tobytes() else before
+                array[offset] = operands[1][at] if before.tobytes() == operands[0][at].tobytes() else before
             else:
-                array[place] = _ATOMICS[access.name](before, operands[0][at])
-        self._values[op] = found[()]
+                array[offset] = _ATOMICS[access.name](before, operands[0][at])
+        self._values[op] = old[()]
 
     # -- along axes ---------------------------------------------------------------------------------------------------
 
     def _combined(self, op: Op, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
         """Combines all elements at once, or one by one if that takes branches."""
-        if not np.ndim(one[0]) or not any(each.regions for each in op.regions[0].ops):
+        if not np.ndim(one[0]) or not any(inner.regions for inner in op.regions[0].ops):
             self._values.update(zip(op.params, (*one, *other), strict=True))
             return self.region(op.regions[0])
-        found = [np.empty_like(each) for each in one]
-        for at in np.ndindex(found[0].shape):
-            self._values.update(zip(op.params, [each[at] for each in (*one, *other)], strict=True))
-            for whole, number in zip(found, self.region(op.regions[0]), strict=True):
+        combined = [np.empty_like(array) for array in one]
+        for at in np.ndindex(combined[0].shape):
+            self._values.update(zip(op.params, [array[at] for array in (*one, *other)], strict=True))
+            for whole, number in zip(combined, self.region(op.regions[0]), strict=True):
                 whole[at] = number
-        return found
+        return combined
 
     def _reduce(self, op: Op) -> None:
         """Combines pairs over and over, so that sums round as little as on a device."""
-        rows = [np.moveaxis(np.asarray(self.value(each)), op.attribute.axis, 0) for each in op.args]
+        rows = [np.moveaxis(np.asarray(self.value(arg)), op.attribute.axis, 0) for arg in op.args]
         while len(rows[0]) > 1:
             pairs = self._combined(op, [row[:-1:2] for row in rows], [row[1::2] for row in rows])
             rows = [np.concatenate([pair, row[len(pair) * 2 :]]) for pair, row in zip(pairs, rows, strict=True)]
@@ -201,18 +201,18 @@ class Machine:
 
     def _scan(self, op: Op) -> None:
         axis, reverse, _ = op.attribute
-        rows = [np.moveaxis(np.asarray(self.value(each)), axis, 0) for each in op.args]
+        rows = [np.moveaxis(np.asarray(self.value(arg)), axis, 0) for arg in op.args]
         if reverse:
             rows = [row[::-1] for row in rows]
         done = [[row[0] for row in rows]]
         for at in range(1, len(rows[0])):
             done.append(self._combined(op, done[-1], [row[at] for row in rows]))
         for n, result in enumerate(op.results):
-            found = np.stack([each[n] for each in done])
-            self._values[result] = np.moveaxis(found[::-1] if reverse else found, 0, axis)
+            prefixes = np.stack([row[n] for row in done])
+            self._values[result] = np.moveaxis(prefixes[::-1] if reverse else prefixes, 0, axis)
 
     def _gather(self, op: Op) -> None:
-        source, index = (self.value(each) for each in op.args)
+        source, index = (self.value(arg) for arg in op.args)
         n = source.shape[op.attribute]
         wrong = (index < 0) | (index >= n)
         if wrong.any():
@@ -220,7 +220,7 @@ class Machine:
         self._values[op] = np.take_along_axis(source, index, op.attribute)
 
     def _report(self, op: Op) -> None:
-        rows = [np.asarray(self.value(each)) for each in op.args]
+        rows = [np.asarray(self.value(arg)) for arg in op.args]
         mask = rows.pop() if op.attribute.masked else np.asarray(True)
         shape = np.broadcast_shapes(mask.shape, *[row.shape for row in rows])
         for index in np.argwhere(np.broadcast_to(mask, shape)).tolist() if shape else [()] * bool(mask):
@@ -266,8 +266,8 @@ def _assume(machine: Machine, op: Op) -> None:
 
 
 def _failed(op: Op, message: str) -> KernelError:
-    place = str(op.loc) if op.loc is not None else ""
-    return KernelError(place.replace("\0", message) if "\0" in place else message)
+    location = str(op.loc) if op.loc is not None else ""
+    return KernelError(location.replace("\0", message) if "\0" in location else message)
 
 
 _STEPS: dict[str, Callable[[Machine, Op], None]] = {

@@ -39,12 +39,12 @@ class Layout:
 
     def mapped(self, bits: Sequence[int | None]) -> Layout:
         """Returns the layout of an operand whose bit `bits[k]` is bit k of the result; None for none."""
-        registers = tuple([bit for bit in (bits[each] for each in self.registers) if bit is not None])
-        return Layout(registers, tuple([None if each is None else bits[each] for each in self.threads]))
+        registers = tuple([bit for bit in (bits[position] for position in self.registers) if bit is not None])
+        return Layout(registers, tuple([None if position is None else bits[position] for position in self.threads]))
 
     def sources(self, bits: Sequence[int | None]) -> Iterator[int]:
         """Yields for each register of the result the register of the operand that `mapped(bits)` lays out."""
-        kept = [at for at, each in enumerate(self.registers) if bits[each] is not None]
+        kept = [at for at, position in enumerate(self.registers) if bits[position] is not None]
         for register in range(self.n_registers):
             yield sum(1 << to for to, at in enumerate(kept) if register >> at & 1)
 
@@ -103,13 +103,13 @@ def without_axis(shape: Sequence[int], axis: int) -> list[int | None]:
 
 def broadcast_bits(source: Sequence[int], result: Sequence[int]) -> list[int | None]:
     """Returns for each bit of a broadcast block the bit of its operand, None along repeated axes."""
-    found: list[int | None] = []
+    bits: list[int | None] = []
     below = 0
     for one, other in zip(reversed(source), reversed(result), strict=True):
         n_bits = log2(other)
-        found += [None] * n_bits if one != other else range(below, below + n_bits)
+        bits += [None] * n_bits if one != other else range(below, below + n_bits)
         below += log2(one)
-    return found
+    return bits
 
 
 def permuted_bits(shape: Sequence[int], order: Sequence[int]) -> list[int | None]:

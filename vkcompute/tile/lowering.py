@@ -146,11 +146,11 @@ class _Lowering:
         originals = self._function.buffers
         shared = self._made.buffers if self._written and self._aliased else self._written
         self._made.aliased = frozenset(
-            [each for memory in shared if memory in originals for each in self._accesses.bound_with(memory)]
+            [buffer for memory in shared if memory in originals for buffer in self._accesses.bound_with(memory)]
         )
         self._reports.put_last()
         self._memory.declare()
-        aliases = tuple([originals.index(each) for each in self._accesses.aliases])
+        aliases = tuple([originals.index(alias) for alias in self._accesses.aliases])
         return Lowered(self._made, aliases, tuple(self._reports.sites))
 
     def _thread_number(self, subgroup_size: int) -> Value:
@@ -177,14 +177,14 @@ class _Lowering:
 
     def _flat(self, sources: Sequence[Value], targets: Sequence[Value]) -> list[Value]:
         """Returns the numbers that are passed to loop-carried values or results."""
-        found: list[Value] = []
+        numbers: list[Value] = []
         for source, target in zip(sources, targets, strict=True):
             if isinstance(target.type, Block):
                 for layout in self._placement.computed(target):
-                    found += self._registers(source, layout)
+                    numbers += self._registers(source, layout)
             else:
-                found.append(self._scalar(source))
-        return found
+                numbers.append(self._scalar(source))
+        return numbers
 
     def _bind(self, targets: Sequence[Param | Result], values: Sequence[Value]) -> None:
         """Notes the numbers of loop-carried values or results, in the order of `_flat`."""
@@ -247,7 +247,7 @@ class _Lowering:
     def _loop(self, op: Op) -> None:
         loop = self._loops[op] = self._b.loop(*self._flat(op.args, op.params))
         with loop.body:
-            accesses = {each.operation.writes for each in walk(op.regions[0]) if each.code in _MEMORY}
+            accesses = {inner.operation.writes for inner in walk(op.regions[0]) if inner.code in _MEMORY}
             self._exchange.in_use = True
             if True in accesses:
                 self._exchange.barrier()  # between the accesses of one iteration and of the next
@@ -279,10 +279,10 @@ class _Lowering:
 
         So elements that are stored together keep one value as condition (`Accesses.store`).
         """
-        rows, b, kind = _rows([self._registers(each, layout) for each in op.args]), self._b, element_of(op.type)
+        rows, b, kind = _rows([self._registers(arg, layout) for arg in op.args]), self._b, element_of(op.type)
         converts = {"cast": b.cast, "bitcast": b.bitcast}.get(op.code)
-        found = {row: converts(row[0], kind) if converts else b.compute(op.code, *row) for row in dict.fromkeys(rows)}
-        return [found[row] for row in rows]
+        results = {row: converts(row[0], kind) if converts else b.compute(op.code, *row) for row in dict.fromkeys(rows)}
+        return [results[row] for row in rows]
 
     def _arange(self, op: Op, layout: Layout) -> list[Value]:
         b, first = self._b, self._accesses.first_element(layout)
@@ -304,11 +304,11 @@ class _Lowering:
 
     def _load(self, op: Op) -> None:
         if not isinstance(op.type, Block):
-            self._scalars[op] = self._accesses.load(op, None, [[self._scalar(each)] for each in op.args])[0]
+            self._scalars[op] = self._accesses.load(op, None, [[self._scalar(arg)] for arg in op.args])[0]
             return
         load = self._accesses.lazy_load if op in self._placement.lazy else self._accesses.load
         for layout in self._placement.computed(op):
-            args = [list(self._registers(each, layout)) for each in op.args]
+            args = [list(self._registers(arg, layout)) for arg in op.args]
             self._blocks[op, layout] = load(op, layout, args)
         self._deliver_from_home(op)
 
@@ -318,16 +318,16 @@ class _Lowering:
 
     def _atomic(self, op: Op) -> None:
         own = self._placement.own.get(op)
-        found = self._accesses.atomic(op, own, self._arguments(op, own))
+        results = self._accesses.atomic(op, own, self._arguments(op, own))
         if own is None:
-            self._scalars[op] = found[0]
+            self._scalars[op] = results[0]
         else:
-            self._deliver(op, own, found)
+            self._deliver(op, own, results)
 
     def _arguments(self, op: Op, own: Layout | None) -> list[list[Value]]:
         if own is None:
-            return [[self._scalar(each)] for each in op.args]
-        return [list(self._registers(each, own)) for each in op.args]
+            return [[self._scalar(arg)] for arg in op.args]
+        return [list(self._registers(arg, own)) for arg in op.args]
 
     # -- along axes ---------------------------------------------------------------------------------------------------
 
@@ -338,8 +338,8 @@ class _Lowering:
         def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
             env: MutableMapping[Value, Value] = ChainMap({}, self._scalars)
             env.update(zip(op.params, (*one, *other), strict=True))
-            for each in ops:
-                self._b.copy(each, env)  # type: ignore[arg-type]
+            for inner in ops:
+                self._b.copy(inner, env)  # type: ignore[arg-type]
             return [env.get(value, value) for value in end.args]
 
         return combine
@@ -347,10 +347,10 @@ class _Lowering:
     def _reduce(self, op: Op) -> None:
         own, shape = self._placement.own[op], shape_of(op.args[0].type)
         bits = without_axis(shape, op.attribute.axis)
-        rows = list(zip(*[self._registers(each, own) for each in op.args], strict=True))
-        found = self._exchange.reduced(rows, own, bits, self._combine(op), ordered=op.attribute.ordered)
+        rows = list(zip(*[self._registers(arg, own) for arg in op.args], strict=True))
+        reduced = self._exchange.reduced(rows, own, bits, self._combine(op), ordered=op.attribute.ordered)
         for at, result in enumerate(op.results):
-            column = [row[at] for row in found]
+            column = [row[at] for row in reduced]
             if isinstance(result.type, Block):
                 self._deliver(result, own.mapped(bits), column)
             else:
@@ -359,10 +359,10 @@ class _Lowering:
     def _scan(self, op: Op) -> None:
         own, shape = self._placement.own[op], shape_of(op.args[0].type)
         along = [bit for bit, kept in enumerate(without_axis(shape, op.attribute.axis)) if kept is None]
-        rows = list(zip(*[self._registers(each, own) for each in op.args], strict=True))
-        found = self._exchange.scanned(rows, own, along, self._combine(op), reverse=op.attribute.reverse)
+        rows = list(zip(*[self._registers(arg, own) for arg in op.args], strict=True))
+        scanned = self._exchange.scanned(rows, own, along, self._combine(op), reverse=op.attribute.reverse)
         for at, result in enumerate(op.results):
-            self._deliver(result, own, [row[at] for row in found])
+            self._deliver(result, own, [row[at] for row in scanned])
 
     def _mirror(self, op: Op) -> None:
         own = self._placement.own[op]
@@ -376,7 +376,7 @@ class _Lowering:
 
     def _histogram(self, op: Op) -> None:
         own = self._placement.own[op]
-        columns = [list(self._registers(each, own)) for each in op.args]
+        columns = [list(self._registers(arg, own)) for arg in op.args]
         read = self._exchange.counted(columns, own, shape_of(op.type)[0])
         for layout in self._placement.computed(op):
             self._blocks[op, layout] = read(layout)
@@ -419,12 +419,13 @@ class _Lowering:
         rows = [(self._number(own, at), *row) for at, row in enumerate(_rows(self._arguments(op, own)) or [()])]
         for number, *row in [self._first_failure(rows)] if op.attribute.fails and op.attribute.masked else rows:
             values = row[:-1] if op.attribute.masked else row
-            conditions = [each for each in (alone, row[-1] if op.attribute.masked else None) if each is not None]
+            conditions = [flag for flag in (alone, row[-1] if op.attribute.masked else None) if flag is not None]
             numbers = [*program, *self._index(number, shape), *values]
-            site = Site(op.attribute.text, tuple([element_of(each.type).name for each in numbers]), op.attribute.fails)
-            place = None if op.attribute.fails else [number, program[0], plane]
+            kinds = tuple([element_of(value.type).name for value in numbers])
+            site = Site(op.attribute.text, kinds, op.attribute.fails)
+            location = None if op.attribute.fails else [number, program[0], plane]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions) if conditions else None
-            where(b, condition, partial(self._reports.add, site, numbers, place))
+            where(b, condition, partial(self._reports.add, site, numbers, location))
 
     def _number(self, own: Layout | None, register: int) -> Value:
         """Returns the number of the element in a register, uint32; 0 for a scalar."""
@@ -436,20 +437,20 @@ class _Lowering:
 
     def _first_failure(self, rows: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
         """Returns the first of rows whose last value is True, which is True if there is one."""
-        b, found = self._b, rows[-1]
+        b, first = self._b, rows[-1]
         for *row, fails in reversed(rows[:-1]):
-            chosen = [b.select(fails, one, other) for one, other in zip(row, found[:-1], strict=True)]
-            found = (*chosen, b.compute("or", fails, found[-1]))
-        return found
+            chosen = [b.select(fails, one, other) for one, other in zip(row, first[:-1], strict=True)]
+            first = (*chosen, b.compute("or", fails, first[-1]))
+        return first
 
     def _index(self, number: Value, shape: Sequence[int]) -> list[Value]:
         """Returns the index along each axis of an element."""
-        found = []
+        index = []
         for axis in range(len(shape)):
             bits = axis_bits(shape, axis)
             above = self._b.compute("shr", number, self._b.const(bits.start, UINT32))
-            found.append(self._b.compute("and", above, self._b.const((1 << len(bits)) - 1, UINT32)))
-        return found
+            index.append(self._b.compute("and", above, self._b.const((1 << len(bits)) - 1, UINT32)))
+        return index
 
     # -- products -----------------------------------------------------------------------------------------------------
 
@@ -462,21 +463,21 @@ class _Lowering:
         own = self._placement.own[op]
         if isinstance(own, MatrixLayout):
             staged = zip(op.args[:2], self._placement.staged[op], strict=True)
-            blocks = [(self._registers(*each), each[1]) for each in staged]
-            shapes, sums = [shape_of(each.type) for each in op.args[:2]], self._registers(op.args[2], own)
+            blocks = [(self._registers(*operand), operand[1]) for operand in staged]
+            shapes, sums = [shape_of(operand.type) for operand in op.args[:2]], self._registers(op.args[2], own)
             self._deliver(op, own, self._matrices.multiplied(blocks, shapes, sums, own, self._placement.slices[op]))
             return
         n_inner, n_columns = map(log2, shape_of(op.args[1].type)[-2:])
         n_rows = log2(shape_of(op.type)[-2])
         sums = list(self._registers(op.args[2], own))
-        places = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
+        indices = [divmod(own.element(at), 1 << n_columns) for at in range(own.n_registers)]
         layouts, registers, n_shared = self._operands(op, own)
         left, right = (
             self._factors(numbers, layout, partial(self._factor, op), shared)
             for numbers, layout, shared in zip(registers, layouts, (n_shared, 0), strict=True)
         )
-        all_rows = dict.fromkeys(row for row, _ in places)
-        all_columns = dict.fromkeys((row >> n_rows, column) for row, column in places)
+        all_rows = dict.fromkeys(row for row, _ in indices)
+        all_columns = dict.fromkeys((row >> n_rows, column) for row, column in indices)
         run = _STAGED_RUN if op in self._placement.staged else _RUN
         for first in range(0, 1 << n_inner, run):
             inner = range(first, min(first + run, 1 << n_inner))
@@ -486,10 +487,10 @@ class _Lowering:
                 for k in inner
                 for matrix, column in all_columns
             }
-            for tile in _tiles(places):
+            for tile in _tiles(indices):
                 for k in inner:
                     for at in tile:
-                        row, column = places[at]
+                        row, column = indices[at]
                         right_of = columns[row >> n_rows, k, column]
                         sums[at] = self._multiplied(rows[row, k](), right_of(), sums[at])
         self._deliver(op, own, sums)
@@ -504,13 +505,13 @@ class _Lowering:
         staged = self._placement.staged.get(op)
         if staged is not None:
             layouts = operands(op, own, 0)
-            blocks = [(list(self._registers(*each)), each[1]) for each in zip(given, staged, strict=True)]
+            blocks = [(list(self._registers(*operand)), operand[1]) for operand in zip(given, staged, strict=True)]
             stages = [(*block, layout) for block, layout in zip(blocks, layouts, strict=True)]
             return layouts, self._exchange.staged(stages), 0
         n_lanes = self._placement.lanes
         layouts = operands(op, own, n_lanes)
         n_shared = n_lanes if shares_rows(own, log2(shape_of(op.type)[-1]), n_lanes) else 0
-        return layouts, [self._registers(*each) for each in zip(given, layouts, strict=True)], n_shared
+        return layouts, [self._registers(*operand) for operand in zip(given, layouts, strict=True)], n_shared
 
     def _factors(
         self, registers: Sequence[Value], layout: Layout, convert: Callable[[Value], Value], n_shared: int
@@ -544,13 +545,13 @@ class _Lowering:
         return b.compute("add", b.compute("mul", one, other), total)
 
 
-def _tiles(places: Sequence[tuple[int, int]]) -> list[list[int]]:
+def _tiles(indices: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Returns the registers of a product's sums at these (row, column), by tiles of four rows and four columns."""
     rows, columns = (
-        {each: at // _TILE for at, each in enumerate(sorted({*axis}))} for axis in zip(*places, strict=True)
+        {number: at // _TILE for at, number in enumerate(sorted({*axis}))} for axis in zip(*indices, strict=True)
     )
     tiles: dict[tuple[int, int], list[int]] = {}
-    for at, (row, column) in enumerate(places):
+    for at, (row, column) in enumerate(indices):
         tiles.setdefault((rows[row], columns[column]), []).append(at)
     return [*tiles.values()]
 

@@ -24,9 +24,9 @@ def common_mask(masks: Sequence[Value], offsets: Offsets) -> Sequence[Value]:
 
 def _are_equal(values: Sequence[Value], offsets: Offsets) -> bool:
     first = values[0]
-    if all(each is first for each in values):
+    if all(value is first for value in values):
         return True
-    ops = [each for each in values if isinstance(each, Op) and isinstance(first, Op) and each.code == first.code]
+    ops = [value for value in values if isinstance(value, Op) and isinstance(first, Op) and value.code == first.code]
     if len(ops) < len(values):
         return False
     columns = list(zip(*[op.args for op in ops], strict=True))
@@ -35,4 +35,4 @@ def _are_equal(values: Sequence[Value], offsets: Offsets) -> bool:
     if ops[0].code not in _BOUNDS:
         return False
     inside, bounds = (columns[at] for at in _BOUNDS[ops[0].code])
-    return all(each is bounds[0] for each in bounds) and offsets.between_multiples(inside, bounds[0])
+    return all(bound is bounds[0] for bound in bounds) and offsets.between_multiples(inside, bounds[0])

@@ -86,9 +86,9 @@ def n_slices(
 
 def _sliced(shape: Sequence[int], axis: int, n: int) -> list[int]:
     """Returns the shape of one of `n` slices along an axis."""
-    found = list(shape)
-    found[axis] //= n
-    return found
+    lengths = list(shape)
+    lengths[axis] //= n
+    return lengths
 
 
 def _nbytes(kind: Scalar, shape: Sequence[int]) -> int:
@@ -176,7 +176,7 @@ class Matrices:
             shapes: those of the blocks.
             n_slices: slices along the inner axis that pass through workgroup memory one after the other.
         """
-        n_inner, found = shapes[1][-2] // n_slices, list(sums)
+        n_inner, results = shapes[1][-2] // n_slices, list(sums)
         for number in range(n_slices):
             self._exchange.begin()
             left, right = (
@@ -184,8 +184,8 @@ class Matrices:
                 for block, block_shape, axis in zip(operands, shapes, (-1, -2), strict=True)
             )
             self._exchange.end()
-            found = self._added(left, right, n_inner, found, layout)
-        return found
+            results = self._added(left, right, n_inner, results, layout)
+        return results
 
     def _added(
         self, left: _Stage, right: _Stage, n_inner: int, sums: Sequence[Value], layout: MatrixLayout
@@ -201,25 +201,25 @@ class Matrices:
             b.compute("mul", stack, b.const(n_inner * right.stride, INT32)),
             b.compute("shr", column, b.const(log2(ADJACENT), INT32)),
         )
-        places = [layout.element(at) for at in range(layout.n_registers)]
-        rows = {each >> n_columns for each in places}
-        columns = {(each >> n_columns + n_rows, each & (1 << n_columns) - 1) for each in places}
-        found = list(sums)
+        elements = [layout.element(at) for at in range(layout.n_registers)]
+        rows = {element >> n_columns for element in elements}
+        columns = {(element >> n_columns + n_rows, element & (1 << n_columns) - 1) for element in elements}
+        totals = list(sums)
         for inner in range(0, n_inner, shape.inner):
             lefts = {
-                each: self._load(left, own_left, each * left.stride + inner // ADJACENT, _left(shape))
-                for each in sorted(rows)
+                index: self._load(left, own_left, index * left.stride + inner // ADJACENT, _left(shape))
+                for index in sorted(rows)
             }
             rights = {
-                each: self._load(
-                    right, own_right, (each[0] * n_inner + inner) * right.stride + each[1] // ADJACENT, _right(shape)
+                pair: self._load(
+                    right, own_right, (pair[0] * n_inner + inner) * right.stride + pair[1] // ADJACENT, _right(shape)
                 )
-                for each in sorted(columns)
+                for pair in sorted(columns)
             }
-            for at, each in enumerate(places):
-                its_right = rights[each >> n_columns + n_rows, each & (1 << n_columns) - 1]
-                found[at] = b.multiply_matrices(lefts[each >> n_columns], its_right, found[at])
-        return found
+            for at, element in enumerate(elements):
+                its_right = rights[element >> n_columns + n_rows, element & (1 << n_columns) - 1]
+                totals[at] = b.multiply_matrices(lefts[element >> n_columns], its_right, totals[at])
+        return totals
 
     def _staged(self, registers: Sequence[Value], layout: Layout, part: Slice) -> _Stage:
         """Writes a slice of a block to workgroup memory; returns its place."""
@@ -232,7 +232,7 @@ class Matrices:
         def write() -> None:
             for group in adjacent(of_slice):
                 at = b.const(_padded(of_slice.element(group[0]), stage, part.n_columns), INT32)
-                b.store(stage.span.memory, b.compute("add", first, at), b.vector(*[values[each] for each in group]))
+                b.store(stage.span.memory, b.compute("add", first, at), b.vector(*[values[index] for index in group]))
 
         holder = part.holder(b, self._thread, layout)
         where(b, holder, lambda: with_owner(b, self._thread, layout, write))
@@ -255,8 +255,8 @@ class Matrices:
     def _index(self, element: Value, bits: tuple[int, int | None]) -> Value:
         """Returns some bits of an element's number; without an end, all from the first on."""
         b, (first, stop) = self._b, bits
-        found = b.compute("shr", element, b.const(first, INT32)) if first else element
-        return found if stop is None else b.compute("and", found, b.const((1 << stop - first) - 1, INT32))
+        shifted = b.compute("shr", element, b.const(first, INT32)) if first else element
+        return shifted if stop is None else b.compute("and", shifted, b.const((1 << stop - first) - 1, INT32))
 
     def _load(self, stage: _Stage, first: Value, offset: int, kind: Matrix) -> Value:
         at = self._b.compute("add", first, self._b.const(stage.span.first + offset, INT32))
@@ -270,37 +270,37 @@ class Matrices:
 
     def elements(self, matrices: Sequence[Value], layout: MatrixLayout) -> list[Value]:
         """Returns the elements of matrices, in the layout `elements`."""
-        b, found = self._b, list[Value]()
+        b, numbers = self._b, list[Value]()
         stage, first = self._scratch(layout)
-        for each in matrices:
+        for source in matrices:
             self._barrier()  # after the reads of the matrix before
-            b.store_matrix(stage.span.memory, stage.span.place(b, first), stage.stride, each)
+            b.store_matrix(stage.span.memory, stage.span.place(b, first), stage.stride, source)
             self._barrier()
             for at in self._places_of_lane(stage, layout):
                 four = b.load(stage.span.memory, b.compute("add", first, at))
-                found += [b.extract(four, lane) for lane in range(ADJACENT)]
-        return found
+                numbers += [b.extract(four, lane) for lane in range(ADJACENT)]
+        return numbers
 
     def joined(self, elements: Sequence[Value], layout: MatrixLayout) -> list[Value]:
         """Returns matrices of elements in the layout `elements`."""
-        b, found = self._b, list[Value]()
+        b, numbers = self._b, list[Value]()
         stage, first = self._scratch(layout)
         n = len(elements) // layout.n_registers
         for start in range(0, len(elements), n):
             self._barrier()
-            places = self._places_of_lane(stage, layout)
+            offsets = self._places_of_lane(stage, layout)
             fours = [elements[at : at + ADJACENT] for at in range(start, start + n, ADJACENT)]
-            with_owner(b, self._thread, layout.elements, partial(self._store_fours, stage, first, places, fours))
+            with_owner(b, self._thread, layout.elements, partial(self._store_fours, stage, first, offsets, fours))
             self._barrier()
             at = stage.span.place(b, first)
-            found.append(b.load_matrix(_sums(layout.shape), stage.span.memory, at, stage.stride))
-        return found
+            numbers.append(b.load_matrix(_sums(layout.shape), stage.span.memory, at, stage.stride))
+        return numbers
 
     def _store_fours(
-        self, stage: _Stage, first: Value, places: Sequence[Value], fours: Sequence[Sequence[Value]]
+        self, stage: _Stage, first: Value, offsets: Sequence[Value], fours: Sequence[Sequence[Value]]
     ) -> None:
         b = self._b
-        for at, four in zip(places, fours, strict=True):
+        for at, four in zip(offsets, fours, strict=True):
             b.store(stage.span.memory, b.compute("add", first, at), b.vector(*four))
 
     def _scratch(self, layout: MatrixLayout) -> tuple[_Stage, Value]:

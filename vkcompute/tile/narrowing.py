@@ -90,9 +90,9 @@ class _Narrowing:
         if not _is_wide(value) or not isinstance(value, Op):
             return b.cast(value, INT32)
         if value.code in _OF_LOW_WORDS:
-            return b.compute(value.code, *[self._low(each, known) for each in value.args])
+            return b.compute(value.code, *[self._low(arg, known) for arg in value.args])
         if value.code == "select":
-            return b.select(value.args[0], *[self._low(each, known) for each in value.args[1:]])
+            return b.select(value.args[0], *[self._low(arg, known) for arg in value.args[1:]])
         if value.code in ("splat", "broadcast"):
             return b.broadcast(self._low(value.args[0], known), shape_of(value.type))
         if value.code == "reshape":

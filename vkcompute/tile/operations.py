@@ -71,5 +71,5 @@ def elementwise_type(code: str, operands: list[Type], attribute: Any) -> Type:
     if len(shapes) != 1 or len(blocks) != len(operands):
         raise IrError(f"{code} takes blocks of one shape; got {', '.join(map(str, operands))}")
     of = element_of(attribute) if isinstance(attribute, Block) else attribute
-    found = result_type(code, [element_of(kind) for kind in operands], of)
-    return block(element_of(found or BOOL), blocks[0].shape)
+    result = result_type(code, [element_of(kind) for kind in operands], of)
+    return block(element_of(result or BOOL), blocks[0].shape)

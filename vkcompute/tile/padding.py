@@ -24,7 +24,7 @@ from vkcompute.tile.types import Block, block, shape_of, typed
 
 def pad(function: Function) -> None:
     """Rounds the lengths of all blocks up to powers of two, in place."""
-    if any(_needs_padding(each) for op in walk(function.body) for each in (*_values(op), *op.args)):
+    if any(_needs_padding(value) for op in walk(function.body) for value in (*_values(op), *op.args)):
         _Padding(Builder(function)).region(function.body)
 
 
@@ -50,7 +50,7 @@ class _Padding:
         """Pads the blocks of a region."""
         kept: list[Op] = []
         for op in region.ops:
-            op.args = tuple([self._replaced.get(each, each) for each in op.args])
+            op.args = tuple([self._replaced.get(arg, arg) for arg in op.args])
             for value in filter(_needs_padding, _values(op)):
                 self._pad_type(value)
             for inner in op.regions:
@@ -88,8 +88,8 @@ class _Padding:
         """Returns a mask: True for elements that are not padded along axes, by default all; None if none are padded."""
         shape = padded(lengths)
         chosen = range(len(shape)) if axes is None else axes
-        found = [self._along(lengths, axis) for axis in chosen if shape[axis] != lengths[axis]]
-        return reduce(partial(self._b.compute, "and"), found) if found else None
+        conditions = [self._along(lengths, axis) for axis in chosen if shape[axis] != lengths[axis]]
+        return reduce(partial(self._b.compute, "and"), conditions) if conditions else None
 
     def _along(self, lengths: Lengths, axis: int) -> Value:
         key = tuple(lengths), axis
@@ -192,14 +192,14 @@ class _Padding:
     def _combine(self, op: Op) -> None:
         """Leaves padded elements out of a reduction, or of a scan from the end."""
         along, ops, lengths = op.attribute, op.regions[0].ops, self._lengths_of(op.args[0])
-        is_unsafe = any(each.regions or _may_trap(each) for each in ops)
+        is_unsafe = any(inner.regions or _may_trap(inner) for inner in ops)
         axes = [along.axis] if op.code == "reduce" or along.reverse else []
         inside = self._inside(lengths, None if is_unsafe else axes)
         if inside is None:
             return
         neutral = _neutral_elements(op)
         if neutral is not None:
-            op.args = tuple([self._filled(each, inside, number) for each, number in zip(op.args, neutral, strict=True)])
+            op.args = tuple([self._filled(arg, inside, number) for arg, number in zip(op.args, neutral, strict=True)])
         else:
             self._combine_flagged(op, inside, is_branch=is_unsafe)
 
@@ -215,7 +215,7 @@ class _Padding:
         zero = b.const(0, INT32)
         made = Region()
         with b.into(made):
-            has_one, has_both = (b.compute("ne", each, zero) for each in (flags[0], b.compute("and", *flags)))
+            has_one, has_both = (b.compute("ne", flag, zero) for flag in (flags[0], b.compute("and", *flags)))
             if is_branch:
                 branch = b.if_(has_both)
                 with branch.then:
@@ -223,12 +223,12 @@ class _Padding:
                     b.yield_(*end.args)
                 with branch.otherwise:
                     b.yield_(*[b.select(has_one, *pair) for pair in zip(ones, others, strict=True)])
-                found: Sequence[Value] = branch.results
+                results: Sequence[Value] = branch.results
             else:
                 made.ops += body
                 either = [b.select(has_one, *pair) for pair in zip(ones, others, strict=True)]
-                found = [b.select(has_both, *pair) for pair in zip(end.args, either, strict=True)]
-            b.yield_(*found, b.compute("or", *flags))
+                results = [b.select(has_both, *pair) for pair in zip(end.args, either, strict=True)]
+            b.yield_(*results, b.compute("or", *flags))
         shape = shape_of(op.results[0].type)
         op.args = (*op.args, b.cast(inside, INT32))
         op.params = (*ones, flags[0], *others, flags[1])
@@ -251,11 +251,11 @@ def _neutral_elements(op: Op) -> list[object] | None:
     """Returns the neutral elements of the function of a reduction; None if it has none that are known."""
     n, (*ops, end) = len(op.args), op.regions[0].ops
     pairs = [{*pair} for pair in zip(op.params[:n], op.params[n:], strict=True)]
-    ends = [each for each in end.args if isinstance(each, Op) and each.code in _NEUTRAL]
-    if not len(ops) == len(ends) == n or any({*each.args} != pair for each, pair in zip(ends, pairs, strict=True)):
+    ends = [arg for arg in end.args if isinstance(arg, Op) and arg.code in _NEUTRAL]
+    if not len(ops) == len(ends) == n or any({*arg.args} != pair for arg, pair in zip(ends, pairs, strict=True)):
         return None
-    found = [_NEUTRAL[each.code](element_of(each.type)) for each in ends]
-    return None if None in found else found
+    neutral = [_NEUTRAL[arg.code](element_of(arg.type)) for arg in ends]
+    return None if None in neutral else neutral
 
 
 _NEUTRAL: dict[str, Callable[[Scalar], object]] = {

@@ -50,7 +50,7 @@ class Placement:
         self.staged: dict[Op, list[Layout]] = {}
         self._staged_nbytes = Counter[int]()  # the most bytes of a product's operands, by the bits of an element
         self.owners = {
-            each: (op, at) for op in ops for group in (op.params, op.results) for at, each in enumerate(group)
+            value: (op, at) for op in ops for group in (op.params, op.results) for at, value in enumerate(group)
         }
         self._natural: dict[Value, Layout | None] = {}
         for op in ops:
@@ -64,7 +64,7 @@ class Placement:
         products = [_bits(op) for op in ops if op.code == "dot"]
         chosen = [(op, self._matrices(op)) for op in ops if op.code == "dot"]
         tiles = max(
-            [_bits(op) - log2(each.rows * each.columns) for op, each in chosen if each is not None], default=None
+            [_bits(op) - log2(shape.rows * shape.columns) for op, shape in chosen if shape is not None], default=None
         )
         if tiles is not None:
             wanted = max(min(log2(32 * n_warps), self.lanes + tiles), max(products) - log2(_MOST_SUMS))
@@ -109,15 +109,15 @@ class Placement:
         """
         given = op.args[:2]
         if isinstance(self.own[op], MatrixLayout):
-            return [self._wide(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
+            return [self._wide(arg) or blocked(_bits(arg), self.n_threads, _ADJACENT, _ADJACENT) for arg in given]
         own = Counter[int]()
         for value in given:
             own[element_of(value.type).bits] += element_of(value.type).bits // 8 << _bits(value)
         sizes = own if self._target.overlays else self._staged_nbytes | own
         if not self._target.stages or sizes.total() > self._target.shared_nbytes // 2:
             return None
-        layouts = [self._regular(each) or blocked(_bits(each), self.n_threads, _ADJACENT, _ADJACENT) for each in given]
-        wide = (each.registers[:_ADJACENT] == (0, 1) for each in (*layouts, *operands(op, self.own[op], 0)))
+        layouts = [self._regular(arg) or blocked(_bits(arg), self.n_threads, _ADJACENT, _ADJACENT) for arg in given]
+        wide = (layout.registers[:_ADJACENT] == (0, 1) for layout in (*layouts, *operands(op, self.own[op], 0)))
         if not all(wide):
             return None
         self._staged_nbytes = sizes
@@ -172,13 +172,13 @@ class Placement:
 
     def _regular(self, value: Value) -> Layout | None:
         """Returns the layout in which the elements of a value are at hand anyway; None if it can be computed in any."""
-        found = self._natural_layout(value)
-        return found.elements if isinstance(found, MatrixLayout) else found
+        layout = self._natural_layout(value)
+        return layout.elements if isinstance(layout, MatrixLayout) else layout
 
     def _wide(self, value: Value) -> Layout | None:
         """Returns the same if it has four adjacent elements in its lowest registers."""
-        found = self._regular(value)
-        return found if found is not None and found.registers[:_ADJACENT] == (0, 1) else None
+        layout = self._regular(value)
+        return layout if layout is not None and layout.registers[:_ADJACENT] == (0, 1) else None
 
     def _natural_layout(self, value: Value) -> Layout | None:
         """Returns the layout in which a value is computed anyway; None if it can be computed in any."""
@@ -211,28 +211,28 @@ class Placement:
             before = self._regular(value.args[0])
             inverse = {bit: at for at, bit in enumerate(source_bits(value))}
             return before and before.mapped([inverse[bit] for bit in range(len(inverse))])
-        found = self._first(value.args)
-        return found.elements if isinstance(found, MatrixLayout) else found
+        layout = self._first(value.args)
+        return layout.elements if isinstance(layout, MatrixLayout) else layout
 
     def _first(self, values: Sequence[Value]) -> Layout | None:
-        found = (self._natural_layout(value) for value in values if _is_block(value))
-        return next((each for each in found if each is not None), None)
+        layouts = (self._natural_layout(value) for value in values if _is_block(value))
+        return next((layout for layout in layouts if layout is not None), None)
 
     def _matrices(self, op: Op) -> MatrixShape | None:
         """Returns the cooperative matrices by which a product is computed; None if it is not."""
         kinds = op.attribute or element_of(op.args[0].type).name, element_of(op.type).name
-        left, right = (shape_of(each.type) for each in op.args[:2])
+        left, right = (shape_of(arg.type) for arg in op.args[:2])
         sizes = left[-2], right[-1], left[-1]
         if not self.lanes:
             return None
-        for each in self._target.matrices:
-            if each[3:] == kinds and all(n % m == 0 for n, m in zip(sizes, each[:3], strict=True)):
+        for shape in self._target.matrices:
+            if shape[3:] == kinds and all(n % m == 0 for n, m in zip(sizes, shape[:3], strict=True)):
                 blocks = [(element_of(block.type), shape_of(block.type)) for block in op.args[:2]]
-                n_groups = min(self._most_groups, (1 << _bits(op)) // (each.rows * each.columns))
-                found = n_slices(blocks, each, n_groups, self._target.shared_nbytes)
-                if found is not None:
-                    self.slices[op] = found
-                    return each
+                n_groups = min(self._most_groups, (1 << _bits(op)) // (shape.rows * shape.columns))
+                slices = n_slices(blocks, shape, n_groups, self._target.shared_nbytes)
+                if slices is not None:
+                    self.slices[op] = slices
+                    return shape
         return None
 
     def _product(self, op: Op) -> Layout:
@@ -253,7 +253,7 @@ class Placement:
         lanes = free[: self.lanes]
         n_left = self.lanes - len(lanes)
         lanes += rows[:n_left] if stages else rows[max(len(rows) - n_left, 0) :]
-        columns, rows = ([bit for bit in each if bit not in lanes] for each in (columns, rows))
+        columns, rows = ([bit for bit in bits if bit not in lanes] for bits in (columns, rows))
         more = [*columns[:n_wide], *rows, *columns[n_wide:]][:n_more]
         rest = [bit for bit in (*columns, *rows) if bit not in more]
         threads: list[int | None] = [*lanes, *[None] * (self.lanes - len(lanes)), *rest]
@@ -267,7 +267,7 @@ def _is_splat(value: Value) -> bool:
 def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
     """Returns the loads that only one product uses, in the same region and with no write in between."""
     n_uses = Counter(value for op in ops for value in op.args)
-    found = set[Op]()
+    loads = set[Op]()
     for region in [function.body, *[region for op in ops for region in op.regions]]:
         pending: set[Value] = set()
         for op in region.ops:
@@ -276,8 +276,8 @@ def _lazy_loads(function: Function, ops: Sequence[Op]) -> set[Op]:
             elif op.code == "load_block" and n_uses[op] == 1:
                 pending.add(op)
             elif op.code == "dot":
-                found.update(each for each in op.args[:2] if isinstance(each, Op) and each in pending)
-    return found
+                loads.update(arg for arg in op.args[:2] if isinstance(arg, Op) and arg in pending)
+    return loads
 
 
 _SHAPES = "reshape", "broadcast", "permute"
@@ -316,7 +316,7 @@ def operands(op: Op, sums: Layout, n_lanes: int) -> tuple[Layout, Layout]:
     if shares_rows(sums, n_columns, n_lanes):
         shared = [*rows, *inner[_ADJACENT:]][:n_lanes]
         threads[: len(shared)] = shared
-        inner, rows = ([bit for bit in each if bit not in shared] for each in (inner, rows))
+        inner, rows = ([bit for bit in bits if bit not in shared] for bits in (inner, rows))
     columns = [bit for bit in map(column, sums.registers) if bit is not None]
     one = Layout((*inner[:_ADJACENT], *rows, *inner[_ADJACENT:]), tuple(threads))
     below = [n_columns + bit for bit in range(n_inner)]

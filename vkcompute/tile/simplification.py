@@ -40,8 +40,8 @@ def _remove(loop: Op, replaced: dict[Value, Value]) -> None:
         else:
             kept.append(at)
     if len(kept) < len(loop.params):
-        for each in (loop, *ends):
-            each.args = tuple([each.args[at] for at in kept])
+        for inner in (loop, *ends):
+            inner.args = tuple([inner.args[at] for at in kept])
         loop.params = tuple([loop.params[at] for at in kept])
 
 

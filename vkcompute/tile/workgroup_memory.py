@@ -48,8 +48,8 @@ class Numbers(NamedTuple):
 
     def load(self, b: Builder, at: Value) -> Value:
         """Loads a number."""
-        found = b.load(self.span.memory, self.span.place(b, at))
-        return b.cast(b.bitcast(found, _wide(self.kind)), self.kind) if self.kind.bits <= 32 else found
+        number = b.load(self.span.memory, self.span.place(b, at))
+        return b.cast(b.bitcast(number, _wide(self.kind)), self.kind) if self.kind.bits <= 32 else number
 
 
 class WorkgroupMemory:
@@ -85,7 +85,7 @@ class WorkgroupMemory:
         memory = self._arrays.setdefault(kind, Memory(f"shared {kind}", element, self._nbytes // size, lanes=lanes))
         start = -(-self._used.get(key, 0) // _ALIGNMENT) * _ALIGNMENT
         lengths = {} if self._overlays else self._lengths
-        others = sum(length * each.type.bits // 8 for each, length in lengths.items() if each is not memory)
+        others = sum(length * array.type.bits // 8 for array, length in lengths.items() if array is not memory)
         end, left = start + n * size, self._nbytes - others - start
         if n * size > left:
             raise LoweringError(
@@ -98,7 +98,7 @@ class WorkgroupMemory:
 
     def declare(self) -> None:
         """Declares the arrays with their lengths, and replaces them in all operations."""
-        made = {each: replace(each, length=n) for each, n in self._lengths.items()}
+        made = {memory: replace(memory, length=n) for memory, n in self._lengths.items()}
         self._function.shared_memory += made.values()
         if self._overlays and len(made) > 1:
             self._function.aliased |= {*made.values()}

@@ -91,13 +91,13 @@ class BlockArithmetic(KernelRules):
         """
         element = element_of(target)
         if isinstance(value, Number):
-            found = self.builder.cast(value.value, element)
+            result = self.builder.cast(value.value, element)
         else:
             self.element_type(value)
             if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
                 raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
-            found = self.builder.const(value, element)
-        return self.builder.broadcast(found, target.shape) if isinstance(target, Block) else found
+            result = self.builder.const(value, element)
+        return self.builder.broadcast(result, target.shape) if isinstance(target, Block) else result
 
     def wrapped(self, value: Any, element: Scalar) -> Value:
         """Converts a scalar or block; an int constant outside the range of an integer type wraps."""
@@ -141,10 +141,10 @@ class BlockArithmetic(KernelRules):
         if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
             return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
         if isinstance(one, Kind) and isinstance(other, Kind):
-            kinds = [each.type for each in (one, other)]
+            kinds = [operand.type for operand in (one, other)]
             if kinds[0] is kinds[1]:
                 return Kind(one.type, one.weak and other.weak)
-            if any(isinstance(each, Block) for each in kinds):
+            if any(isinstance(kind, Block) for kind in kinds):
                 raise UnsupportedError(
                     f"{describe(one)} on one path and {describe(other)} on another; give it one shape and type, as by "
                     "tl.zeros(shape, dtype) and x.to(dtype)"
@@ -153,24 +153,24 @@ class BlockArithmetic(KernelRules):
 
     def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
         """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
-        kinds = [each.offset.type for each in (one, other) if isinstance(each.offset, Kind)]
+        kinds = [pointer.offset.type for pointer in (one, other) if isinstance(pointer.offset, Kind)]
         if len(kinds) < 2 or element_of(kinds[1]) is not INT64:
             return one
         return one._replace(offset=Kind(typed(INT64, shape_of(kinds[0]))))  # type: ignore[arg-type]
 
     def common_type(self, *values: Any, sign: str = "") -> Any:
         """Returns the common type of the elements of two or more values."""
-        found, is_plain = self._own_type(values[0]), not isinstance(values[0], Number)
+        kind, is_plain = self._own_type(values[0]), not isinstance(values[0], Number)
         for value in values[1:]:
             other, plain = self._own_type(value), not isinstance(value, Number)
-            found = self._promoted(found, is_plain, other, plain, sign)
+            kind = self._promoted(kind, is_plain, other, plain, sign)
             is_plain = is_plain and plain
-        return Kind(found)
+        return Kind(kind)
 
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type, and repeats them to their common shape."""
-        found = self.alike(self.common_type(*values).type, *values)
-        return Kind(found[0].type), found  # type: ignore[arg-type]
+        operands = self.alike(self.common_type(*values).type, *values)
+        return Kind(operands[0].type), operands  # type: ignore[arg-type]
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
         """Returns an item of a tuple. A dynamic index selects among numbers, or among tuples of them."""
@@ -179,8 +179,10 @@ class BlockArithmetic(KernelRules):
                 raise UnsupportedError(
                     f"a tuple is indexed by a scalar; got {describe(index)}; write tl.gather of a block"
                 )
-            values = tuple([tuple(each) if isinstance(each, List) else each for each in values])
-            wrong = [each for each in values if not isinstance(each, (Number, *_CONSTANTS)) and not is_sequence(each)]
+            values = tuple([tuple(value) if isinstance(value, List) else value for value in values])
+            wrong = [
+                value for value in values if not isinstance(value, (Number, *_CONSTANTS)) and not is_sequence(value)
+            ]
             if wrong:
                 raise UnsupportedError(
                     f"a variable selects numbers and blocks from a tuple; got {describe(wrong[0])} in it; index it by "
@@ -217,7 +219,7 @@ class BlockArithmetic(KernelRules):
             raise UnsupportedError(
                 f"{sign} of {OF_SCALAR[one]} and {OF_SCALAR[other]}, one of them signed; write x.to(tl.uint32)"
             )
-        widths = [1 if each is BOOL else each.bits for each in (one, other)]
+        widths = [1 if kind is BOOL else kind.bits for kind in (one, other)]
         if widths[0] == widths[1]:
             return one if one.kind == "u" else other
         return one if widths[0] > widths[1] else other
@@ -260,15 +262,15 @@ class BlockArithmetic(KernelRules):
         signed = sign == ">>" and kind.type.kind == "u" and self.element_type(one).kind == "i"
         operands = self.alike(kind.type, one, other)
         if signed:  # the left operand says whether the shift keeps the sign
-            operands = [self.builder.bitcast(each, SCALARS[f"int{kind.type.bits}"]) for each in operands]
-        found = self.builder.compute(_SHIFTS[sign], *operands)
-        return self.number(self.builder.bitcast(found, kind.type))
+            operands = [self.builder.bitcast(operand, SCALARS[f"int{kind.type.bits}"]) for operand in operands]
+        shifted = self.builder.compute(_SHIFTS[sign], *operands)
+        return self.number(self.builder.bitcast(shifted, kind.type))
 
     def _refuse_addresses(self, *values: Any) -> None:
         """Raises UnsupportedError for an address, which is a tuple inside of the compiler only."""
-        for each in values:
-            if isinstance(each, Address):
-                self.element_type(each)
+        for value in values:
+            if isinstance(value, Address):
+                self.element_type(value)
 
     def _moved(self, sign: str, one: Any, other: Any) -> Pointer:
         """Adds an offset to a pointer, or subtracts it."""
@@ -293,7 +295,7 @@ class BlockArithmetic(KernelRules):
 
     def offset_type(self, *offsets: Any) -> Scalar:
         """Returns the type in which offsets are added: int64 if one of them has 64 bits, else int32."""
-        kinds = [element_of(each.kind.type) for each in offsets if isinstance(each, Number)]
+        kinds = [element_of(offset.kind.type) for offset in offsets if isinstance(offset, Number)]
         return INT64 if any(kind.bits == 64 for kind in kinds) else INT32
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
@@ -304,8 +306,8 @@ class BlockArithmetic(KernelRules):
         numbers = isinstance(one, Number) or isinstance(other, Number)
         if not numbers or sign not in _COMPARISONS:
             return self.kernels.compare(sign, one, other)
-        for each in (one, other):
-            self.element_type(each)
+        for operand in (one, other):
+            self.element_type(operand)
         kind = self.common_type(one, other)
         target = INT32 if kind.type is BOOL and sign not in ("==", "!=") else kind.type
         return self.number(self.builder.compute(_COMPARISONS[sign], *self.alike(target, one, other)))
@@ -332,7 +334,7 @@ class BlockArithmetic(KernelRules):
         if self.is_block(first) or (isinstance(first, Number) and is_cheap):
             other = second()
             if self.is_block(first) or self.is_block(other):
-                return self.binary("&" if is_and else "|", *[self.compare("!=", each, 0) for each in (first, other)])
+                return self.binary("&" if is_and else "|", *[self.compare("!=", arg, 0) for arg in (first, other)])
             return self.kernels.connected(is_and, first, lambda: other, where, is_cheap=is_cheap)
         return self.kernels.connected(is_and, first, second, where, is_cheap=is_cheap)
 
@@ -365,18 +367,18 @@ def is_sequence(value: Any) -> bool:
 
 def describe_dynamic(*values: Any) -> str:
     """Describes values that must be constants, for error messages, and names the arguments on which they depend."""
-    got = ", ".join(describe(each) for each in values if isinstance(each, Number)) or ", ".join(map(describe, values))
-    pending, names = [each.value for each in values if isinstance(each, Number)], dict[str, None]()
+    got = ", ".join(describe(arg) for arg in values if isinstance(arg, Number)) or ", ".join(map(describe, values))
+    pending, names = [arg.value for arg in values if isinstance(arg, Number)], dict[str, None]()
     visited = set[Value]()
-    for each in pending:
-        if each in visited:
+    for value in pending:
+        if value in visited:
             continue
-        visited.add(each)
-        if isinstance(each, Push) and each.name.isidentifier():  # others are lengths and strides
-            names[each.name] = None
-        elif isinstance(each, Op) and each.operation.evaluate is not None:
-            pending += each.args
-        elif not isinstance(each, Constant):
+        visited.add(value)
+        if isinstance(value, Push) and value.name.isidentifier():  # others are lengths and strides
+            names[value.name] = None
+        elif isinstance(value, Op) and value.operation.evaluate is not None:
+            pending += value.args
+        elif not isinstance(value, Constant):
             return got
     if not names:
         return got

@@ -86,52 +86,52 @@ class BlockCompiler(BlockArithmetic):
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
-        return List([item for each in node.elts for item in self.evaluator.unpacked(each)])
+        return List([item for elt in node.elts for item in self.evaluator.unpacked(elt)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
         """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
         if len(node.generators) != 1:
             raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
-        (each,), found = node.generators, []
-        names = {name.id for name in ast.walk(each.target) if isinstance(name, ast.Name)}
+        (clause,), values = node.generators, []
+        names = {name.id for name in ast.walk(clause.target) if isinstance(name, ast.Name)}
         flow = self.evaluator.flow
         before = {name: flow.env[name] for name in names if name in flow.env}
-        for item in self._items(each.iter):
-            store_to(self.evaluator, each.target, item)
-            if all(map(self._holds, each.ifs)):
-                found.append(self.evaluator.value(node.elt))
+        for item in self._items(clause.iter):
+            store_to(self.evaluator, clause.target, item)
+            if all(map(self._holds, clause.ifs)):
+                values.append(self.evaluator.value(node.elt))
         self.evaluator.flow.env = {
             name: value for name, value in self.evaluator.flow.env.items() if name not in names
         } | before
-        return (List if isinstance(node, ast.ListComp) else tuple)(found)
+        return (List if isinstance(node, ast.ListComp) else tuple)(values)
 
     def _holds(self, test: ast.expr) -> bool:
         """Returns the value of a condition of a comprehension."""
-        found = self.evaluator.value(test)
-        truth = self.truth(found)
+        condition = self.evaluator.value(test)
+        truth = self.truth(condition)
         if not isinstance(truth, bool):
-            raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(found)}")
+            raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(condition)}")
         return truth
 
     def _items(self, node: ast.expr) -> tuple[Any, ...]:
         """Returns the items of a tuple or of a constant range."""
         function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
-            args = [self.evaluator.value(each) for each in node.args] if function is range else self._bounds(node)
-            if all(type(each) is int for each in args):
+            args = [self.evaluator.value(arg) for arg in node.args] if function is range else self._bounds(node)
+            if all(type(arg) is int for arg in args):
                 return tuple(range(*args))
             raise UnsupportedError(f"a range that is unrolled has constants; got {describe_dynamic(*args)}")
-        found = self.evaluator.value(node)
-        if not is_sequence(found):
-            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(found)}")
-        return tuple(found)
+        items = self.evaluator.value(node)
+        if not is_sequence(items):
+            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(items)}")
+        return tuple(items)
 
     def _f_string(self, node: ast.JoinedStr) -> str:
         """Returns an f-string, whose values are constants."""
         e = self.evaluator
         fields = [
-            e.located(self._field, each) if isinstance(each, ast.FormattedValue) else e.value(each)
-            for each in node.values
+            e.located(self._field, value) if isinstance(value, ast.FormattedValue) else e.value(value)
+            for value in node.values
         ]
         return "".join(fields)
 
@@ -195,16 +195,16 @@ class BlockCompiler(BlockArithmetic):
     def _of_pointer(self, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
         if isinstance(base, Address):
             has: dict[str, Any] = {"dtype": OF_SCALAR[ir.INT64], "type": OF_SCALAR[ir.INT64], "shape": ()}
-            has |= {each: Method(METHODS[each], base) for each in ("to", "cast")}
+            has |= {method: Method(METHODS[method], base) for method in ("to", "cast")}
         elif isinstance(base, Descriptor):
             has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
             has |= {"dtype": OF_SCALAR[base.array.element]}
-            has |= {each: Method(function, base) for each, function in DESCRIPTOR_METHODS.items()}
+            has |= {method: Method(function, base) for method, function in DESCRIPTOR_METHODS.items()}
         else:
             kind, shape = PointerType(OF_SCALAR[base.array.element]), self.shape(base)
             whole = BlockType(kind, shape) if shape and isinstance(base, Pointer) else kind
             has = {"dtype": kind, "type": whole, "shape": shape}
-            has |= {each: Method(METHODS[each], base) for each in METHODS if each in _OF_POINTERS}
+            has |= {method: Method(METHODS[method], base) for method in METHODS if method in _OF_POINTERS}
             if name == "T":
                 return METHODS["trans"].expand(self, [base], {})
         if name not in has:
@@ -245,15 +245,15 @@ class BlockCompiler(BlockArithmetic):
     def _with_axes(self, base: Number, index: Any, what: str, remedy: str) -> Number:
         """Inserts axes of length 1 where the index has None."""
         entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
-        found: list[int] = []
-        for each in entries:
-            if each is None:
-                found.append(1)
-            elif isinstance(each, slice) and each == slice(None) and shape:
-                found.append(shape.pop(0))
+        lengths: list[int] = []
+        for entry in entries:
+            if entry is None:
+                lengths.append(1)
+            elif isinstance(entry, slice) and entry == slice(None) and shape:
+                lengths.append(shape.pop(0))
             else:
-                raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(each)}; {remedy}")
-        return self.number(self.builder.reshape(self.as_block(base), (*found, *shape)))
+                raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(entry)}; {remedy}")
+        return self.number(self.builder.reshape(self.as_block(base), (*lengths, *shape)))
 
     def as_block(self, base: Number) -> Any:
         return base.value if self.shape(base) else self.builder.full(base.value, (1,))
@@ -289,11 +289,11 @@ class BlockCompiler(BlockArithmetic):
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
-        for each in (*args, *named.values()):
-            if not is_static(each):
+        for arg in (*args, *named.values()):
+            if not is_static(arg):
                 instead = "; write tl.cdiv" if function.__name__ == "cdiv" else ""
                 rule = f"{function.__name__} is computed at compile time, from constants"
-                raise UnsupportedError(f"{rule}; got {describe_dynamic(each)}{instead}")
+                raise UnsupportedError(f"{rule}; got {describe_dynamic(arg)}{instead}")
         return folded(partial(function, **named), args)
 
     def _introspected(self, function: Any, args: list[Any]) -> Any:
@@ -301,18 +301,18 @@ class BlockCompiler(BlockArithmetic):
         value, what, *default = args
         if function is isinstance:
             kind = Number if isinstance(value, Number) else type(value)
-            return any(each is kind for each in (what if isinstance(what, tuple) else (what,)))
+            return any(type_ is kind for type_ in (what if isinstance(what, tuple) else (what,)))
         node = ast.copy_location(ast.Attribute(_Known(value), str(what), ast.Load()), self.evaluator.node)
         ast.copy_location(node.value, self.evaluator.node)
         try:
-            found = self.evaluator.value(node)
+            attribute = self.evaluator.value(node)
         except (KernelError, UnsupportedError):
             if function is hasattr:
                 return False
             if default:
                 return default[0]
             raise
-        return True if function is hasattr else found
+        return True if function is hasattr else attribute
 
     def called(self, function: Any, args: list[Any]) -> Any:
         """Calls a function of the block language or of a program, at the place of the current call."""
@@ -334,10 +334,10 @@ class BlockCompiler(BlockArithmetic):
         """Calls a function of Python on constants; min and max take scalars and blocks, too."""
         if function in (min, max) and len(args) > 1 and not is_static(tuple(args)):
             kind = self.common_type(*args)
-            found, *rest = self.alike(kind.type, *args)
-            for each in rest:
-                found = self.builder.compute(function.__name__, found, each)
-            return self.number(found)
+            result, *rest = self.alike(kind.type, *args)
+            for operand in rest:
+                result = self.builder.compute(function.__name__, result, operand)
+            return self.number(result)
         if function is len and name.startswith(BUILTIN) and not is_sequence(args[0]):  # a loop over it
             raise self._not_iterated(args[0])
         if function in (len, tuple, list) and len(args) == 1 and not named:
@@ -388,7 +388,7 @@ class BlockCompiler(BlockArithmetic):
         return value
 
     def _assert(self, node: ast.Assert) -> None:
-        values = [self.evaluator.value(each) for each in (node.test, node.msg) if each is not None]
+        values = [self.evaluator.value(expression) for expression in (node.test, node.msg) if expression is not None]
         with self.builder.at(_Place(self.evaluator, node)):
             STATEMENTS["assert"].expand(self, values, {})
 
@@ -415,13 +415,13 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
         call = node.iter
         args = self._bounds(call)
-        wrong = [each for each in args if type(each) is not int]
+        wrong = [arg for arg in args if type(arg) is not int]
         if wrong:
             raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {describe_dynamic(*wrong)}")
         if not isinstance(node.target, ast.Name):
             raise UnsupportedError("a for loop over a range has one variable")
-        for each in range(*args):
-            self.evaluator.flow.env[node.target.id] = each
+        for value in range(*args):
+            self.evaluator.flow.env[node.target.id] = value
             self.evaluator.block(node.body)
 
     def iterations(self, node: ast.expr) -> Iterations:
@@ -451,8 +451,8 @@ class BlockCompiler(BlockArithmetic):
 
     def _bounds(self, node: Any) -> list[Any]:
         """Evaluates the arguments of tl.range or tl.static_range."""
-        args = [item for each in node.args for item in self.evaluator.unpacked(each)]
-        named = {each.arg or "**": self.evaluator.value(each.value) for each in node.keywords}
+        args = [item for arg in node.args for item in self.evaluator.unpacked(arg)]
+        named = {keyword.arg or "**": self.evaluator.value(keyword.value) for keyword in node.keywords}
         bounds: list[Any] = self.evaluator.value(node.func).bounds(args, named)
         return bounds
 

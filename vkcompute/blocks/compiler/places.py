@@ -119,8 +119,8 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
     fails = fails if mask is None else b.compute("and", mask, fails)
     first = 3 + len(shape)  # behind the program and the index of the element
     text = message.format(*[f"{{{first + at}}}" for at in range(len(values))])
-    place = escaped(str(c.place())).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
-    b.report(place, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
+    location = escaped(str(c.place())).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
+    b.report(location, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
 
 
 def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
@@ -129,12 +129,12 @@ def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
         return _checked(c, places) if c.check_bounds else places
     b, (array, offsets, mask, _) = c.builder, places
     shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
-    number, start, length = (each.value for each in entry[:3])
+    number, start, length = (field.value for field in entry[:3])
     inside = in_bounds(c, offsets, length)
     message = f"accesses element {{}} of array {{}} of {array.memory.name}, which has {{}}"
     demand(c, inside, mask, f"{message}; mask it, as mask=offsets < n", offsets, number, length)
-    found = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
-    return Places(array, found, inside if mask is None else b.compute("and", mask, inside), window)
+    shifted = b.compute("add", b.full(start, shape), b.cast(offsets, INT32))
+    return Places(array, shifted, inside if mask is None else b.compute("and", mask, inside), window)
 
 
 def _checked(c: BlockCompiler, places: Places) -> Places:
@@ -159,27 +159,27 @@ def _checked(c: BlockCompiler, places: Places) -> Places:
 
 def sequence(values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
     """Returns a tuple of numbers, one per axis."""
-    found = tuple(values) if isinstance(values, (tuple, list)) else (values,)
-    if n is not None and len(found) != n:
-        raise UnsupportedError(f"{what} has a number per axis of the block, {n}; got {len(found)}")
-    return found
+    numbers = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+    if n is not None and len(numbers) != n:
+        raise UnsupportedError(f"{what} has a number per axis of the block, {n}; got {len(numbers)}")
+    return numbers
 
 
 def integers(c: BlockCompiler, values: Any, what: str, n: int | None = None) -> tuple[Any, ...]:
     """Returns a tuple of scalar ints, int32 or int64 on the device."""
-    found = sequence(values, what, n)
-    for each in found:
-        if c.shape(each) or c.element_type(each).kind not in "iu":
-            raise UnsupportedError(f"{what} is a tuple of integers; got {describe(each)}")
-    return tuple([c.as_offset(each) for each in found])
+    numbers = sequence(values, what, n)
+    for number in numbers:
+        if c.shape(number) or c.element_type(number).kind not in "iu":
+            raise UnsupportedError(f"{what} is a tuple of integers; got {describe(number)}")
+    return tuple([c.as_offset(number) for number in numbers])
 
 
 def checked_axes(pointer: BlockPointer, boundary_check: Any) -> tuple[int, ...]:
     """Returns the axes along which the bounds of a block pointer are checked."""
     axes, n = sequence(boundary_check or (), "boundary_check"), len(pointer.offsets)
-    for each in axes:
-        if type(each) is not int or not 0 <= each < n:
-            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {describe(each)}")
+    for axis in axes:
+        if type(axis) is not int or not 0 <= axis < n:
+            raise UnsupportedError(f"boundary_check has axes of the block, 0 to {n - 1}; got {describe(axis)}")
     return axes
 
 
@@ -206,24 +206,24 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
     if rows is not None:
         lengths = (*c.shape(rows), *lengths[1:])
     kind = c.offset_type(pointer.base, *pointer.strides, *pointer.shape, *offsets, rows)
-    found: Value = b.full(c.cast(pointer.base, kind), lengths)
+    total: Value = b.full(c.cast(pointer.base, kind), lengths)
     masks: list[Value] = []
     for axis, n in enumerate(lengths):
-        along = tuple([n if each == axis else 1 for each in range(len(lengths))])
+        along = tuple([n if k == axis else 1 for k in range(len(lengths))])
         if axis == 0 and rows is not None:
             index = b.reshape(c.cast(rows, kind), along)
         else:
             first = b.full(c.cast(offsets[axis], kind), (n,))
             index = b.reshape(b.compute("add", first, b.cast(b.arange(0, n), kind)), along)
         step = b.compute("mul", index, b.full(c.cast(pointer.strides[axis], kind), along))
-        found = b.compute("add", found, b.broadcast(step, lengths))
+        total = b.compute("add", total, b.broadcast(step, lengths))
         if axis in checked:
             end = b.full(c.cast(pointer.shape[axis], kind), along)
             at_least = b.compute("ge", index, b.full(b.const(0, kind), along))
             inside = b.compute("and", at_least, b.compute("lt", index, end))
             masks.append(b.broadcast(inside, lengths))
     mask = reduce(lambda x, y: b.compute("and", x, y), masks) if masks else None
-    return _inside(c, Places(pointer.array, found, mask), pointer.entry)
+    return _inside(c, Places(pointer.array, total, mask), pointer.entry)
 
 
 # -- accesses ---------------------------------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
     if places.mask is not None:
         filled = _repeated(c, c.wrapped(other, array.element), shape_of(places.offsets.type), "other of a load")
         filled = _converted(c, filled, array.memory.element)
-    found = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
-    assert found is not None, "a load has a result"
-    return c.number(_converted(c, found, array.element))
+    elements = _access(c, places, lambda memory: c.builder.load_block(memory, places.offsets, places.mask, filled))
+    assert elements is not None, "a load has a result"
+    return c.number(_converted(c, elements, array.element))
 
 
 def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
@@ -271,13 +271,11 @@ def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, 
             f"atomic {name.replace('_', ' ')} takes elements of the array's own type; {array.name} points to "
             f"{OF_SCALAR[array.element]}; use an array of float32"
         )
-    numbers = [_repeated(c, c.cast(each, array.element), shape, "value of an atomic operation") for each in values]
+    numbers = [_repeated(c, c.cast(value, array.element), shape, "value of an atomic operation") for value in values]
     c.mark_written(array, assigned=False)
-    found = _access(
-        c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask)
-    )
-    assert found is not None, "an atomic operation has a result"
-    return c.number(found)
+    old = _access(c, places, lambda memory: c.builder.atomic_block(name, memory, places.offsets, numbers, places.mask))
+    assert old is not None, "an atomic operation has a result"
+    return c.number(old)
 
 
 def _check_atomic(name: str, array: ArrayValue) -> None:

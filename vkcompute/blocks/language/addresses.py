@@ -39,8 +39,8 @@ def address_at(c: BlockCompiler, pointer: Pointer, table: TableValue, mask: Any,
     row = b.compute("mul", b.cast(number, INT32), b.const(COLUMNS, INT32))
 
     def column(at: int) -> Number:
-        place = b.compute("add", row, b.const(at, INT32))
-        return c.number(b.load_block(table.memory, place, allowed, b.const(0, INT32)))
+        index = b.compute("add", row, b.const(at, INT32))
+        return c.number(b.load_block(table.memory, index, allowed, b.const(0, INT32)))
 
     start = c.number(b.compute("shl", column(0).value, b.const(table.unit.bit_length() - 1, INT32)))
     window = column(2) if len(table.target.windows) > 1 else None

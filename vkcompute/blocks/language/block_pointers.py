@@ -64,9 +64,9 @@ def make_tensor_descriptor(
     shape, strides = integers(c, shape, "shape", n), integers(c, strides, "strides", n)
     pointer = _base(base)
     kind = block(pointer.array.element, lengths)
-    found = Descriptor(pointer.array, pointer.base, shape, strides, kind, padding_option, pointer.entry)
-    padding_of(found, padding_option)
-    return found
+    descriptor = Descriptor(pointer.array, pointer.base, shape, strides, kind, padding_option, pointer.entry)
+    padding_of(descriptor, padding_option)
+    return descriptor
 
 
 # -- descriptors ------------------------------------------------------------------------------------------------------
@@ -127,9 +127,9 @@ def _atomic(name: str) -> Any:
 
 
 def _named(name: str, emit: Any) -> Any:
-    found = block_function(emit)
-    found.__name__ = name
-    return found
+    function = block_function(emit)
+    function.__name__ = name
+    return function
 
 
 DESCRIPTOR_METHODS |= {

@@ -20,5 +20,5 @@ def check_choices(**given: Any) -> None:
     """Raises UnsupportedError for an option that Triton does not have, given by its name."""
     for name, value in given.items():
         known = _CHOICES[name]
-        if not any(value == each and type(value) is type(each) for each in known):
+        if not any(value == choice and type(value) is type(choice) for choice in known):
             raise UnsupportedError(f"{name} is one of {', '.join(map(repr, known))}; got {describe(value)}")

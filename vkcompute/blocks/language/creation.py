@@ -24,11 +24,11 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
         UnsupportedError: it is not.
     """
     lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    for each in lengths:
-        if type(each) is not int:
-            raise UnsupportedError(f"a shape is ints known at compile time; got {describe_dynamic(each)}")
-        if each < 1 or each & (each - 1):
-            raise UnsupportedError(f"the lengths of a block are powers of two; got {each}; round up and use a mask")
+    for length in lengths:
+        if type(length) is not int:
+            raise UnsupportedError(f"a shape is ints known at compile time; got {describe_dynamic(length)}")
+        if length < 1 or length & (length - 1):
+            raise UnsupportedError(f"the lengths of a block are powers of two; got {length}; round up and use a mask")
     if int(np.prod(lengths)) > MOST_ELEMENTS:
         raise UnsupportedError(f"a block has at most {MOST_ELEMENTS} elements; got {list(lengths)}")
     return lengths
@@ -56,7 +56,7 @@ def num_programs(c: BlockCompiler, axis: Any) -> Any:
 def arange(c: BlockCompiler, start: Any, end: Any) -> Any:
     """The ints from `start` to before `end`, a block of int32; their number is a power of two."""
     if type(start) is not int or type(end) is not int:
-        wrong = [each for each in (start, end) if type(each) is not int]
+        wrong = [bound for bound in (start, end) if type(bound) is not int]
         raise UnsupportedError(f"tl.arange takes ints known at compile time; got {describe_dynamic(*wrong)}")
     if end <= start:
         raise UnsupportedError(f"tl.arange takes start < end; got {start} and {end}")

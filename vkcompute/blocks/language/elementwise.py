@@ -65,7 +65,7 @@ def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
         return _chosen(c, condition, x, y)
     kind = c.common_type(x, y)
     shape = c.common_shape(condition, x, y)
-    one, other = (c.spread(c.cast(each, kind.type), shape) for each in (x, y))
+    one, other = (c.spread(c.cast(operand, kind.type), shape) for operand in (x, y))
     chosen = c.spread(c.cast(condition, BOOL), shape)
     return c.number(c.builder.select(chosen, one, other))
 
@@ -81,7 +81,7 @@ def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer
             f"a block of pointers is to one array; got pointers to two arrays of {x.array.memory.name}; choose the "
             "index, as tl.load(table_ptr + tl.where(condition, i, j))"
         )
-    offset = where.emit(c, condition, *[c.number(offsets_of(c, each)) for each in (x, y)])
+    offset = where.emit(c, condition, *[c.number(offsets_of(c, pointer)) for pointer in (x, y)])
     return x._replace(base=0, offset=offset) if c.shape(offset) else x._replace(base=offset, offset=None)
 
 
@@ -213,7 +213,7 @@ def umulhi(c: BlockCompiler, x: Any, y: Any) -> Any:
     if kind.type.kind not in "iu" or kind.type.bits < 32:
         raise UnsupportedError(f"tl.umulhi takes integers of 32 or 64 bits; got {describe(x)} and {describe(y)}")
     b, unsigned = c.builder, UINT32 if kind.type.bits == 32 else UINT64
-    one, other = (b.bitcast(each, unsigned) for each in c.alike(kind.type, x, y))
+    one, other = (b.bitcast(operand, unsigned) for operand in c.alike(kind.type, x, y))
     high = b.compute("mul_high", one, other) if unsigned is UINT32 else _upper_words(c, one, other)
     return c.number(b.bitcast(high, kind.type))
 
@@ -275,5 +275,5 @@ def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1)
     if pack != 1:
         raise UnsupportedError(f"pack is 1; got {pack}; an invocation's elements are the compiler's choice")
     shape = c.common_shape(*args)
-    blocks = [c.number(c.spread(c.cast(each, c.common_type(each).type), shape)) for each in args]
+    blocks = [c.number(c.spread(c.cast(arg, c.common_type(arg).type), shape)) for arg in args]
     return c.called(scalar_fn, blocks)

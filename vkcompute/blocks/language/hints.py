@@ -100,15 +100,15 @@ def static_print(
     c: BlockCompiler, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
     """Prints constants, and the types of other values, at compile time."""
-    shown = [describe(each) if isinstance(each, (Number, Pointer)) else each for each in values]
+    shown = [describe(value) if isinstance(value, (Number, Pointer)) else value for value in values]
     print(*shown, sep=sep, end=end, file=file, flush=flush)
 
 
 def _labels(c: BlockCompiler, values: tuple[Any, ...], name: str) -> tuple[int, ...]:
     """Returns the shape of the values that a report has. Raises UnsupportedError for a value that is no number."""
-    for each in values:
-        if isinstance(each, (str, tuple)) or each is None:
-            raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {describe(each)}")
+    for value in values:
+        if isinstance(value, (str, tuple)) or value is None:
+            raise UnsupportedError(f"tl.{name} takes numbers and blocks after its text; got {describe(value)}")
     return c.common_shape(*values) if values else ()
 
 
@@ -117,13 +117,13 @@ def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) ->
     """Prints a text and numbers, of blocks each element with its index, when the launch has completed."""
     if not isinstance(prefix, str):
         raise UnsupportedError(f"tl.device_print takes a text first; got {describe(prefix)}")
-    shapes = [_labels(c, (each,), "device_print") for each in args]
-    for at, (each, shape) in enumerate(zip(args, shapes, strict=True)):
+    shapes = [_labels(c, (arg,), "device_print") for arg in args]
+    for at, (arg, shape) in enumerate(zip(args, shapes, strict=True)):
         index = ", ".join(f"{{{3 + axis}}}" for axis in range(len(shape)))
         operand = f" (operand {at})" if len(args) > 1 else ""
         number = f"{{{3 + len(shape)}{':#x' if hex else ''}}}"
         text = f"pid ({{0}}, {{1}}, {{2}}) idx ({index}) {escaped(prefix)}{operand} {number}\n"
-        c.builder.report(text, [c.cast(each, c.element_type(each))])
+        c.builder.report(text, [c.cast(arg, c.element_type(arg))])
     if not args:
         c.builder.report(f"pid ({{0}}, {{1}}, {{2}}) {escaped(prefix)}\n", [])
 

@@ -17,8 +17,8 @@ def is_second(c: BlockCompiler, shape: tuple[int, ...], bit: int) -> Value:
     """Returns for each element True if a bit of its number, in row-major order, is 1."""
     b, n_below = c.builder, 1 << bit
     n = 1
-    for each in shape:
-        n *= each
+    for length in shape:
+        n *= length
     which = b.reshape(b.arange(0, 2), (1, 2, 1))
     which = b.reshape(b.broadcast(which, (n // (2 * n_below), 2, n_below)), shape)
     return b.compute("ne", which, b.full(b.const(0, INT32), shape))
@@ -29,8 +29,8 @@ def join(c: BlockCompiler, a: Any, b: Any) -> Any:
     """Two blocks along a new last axis of length 2; scalars become a block of 2."""
     kind, shape = c.common_type(a, b), c.common_shape(a, b)
     parts = []
-    for each in (a, b):
-        value = c.spread(c.cast(each, kind.type), shape)
+    for operand in (a, b):
+        value = c.spread(c.cast(operand, kind.type), shape)
         part = c.builder.reshape(value, (*shape, 1)) if shape else c.builder.full(value, (1,))
         parts.append(c.builder.broadcast(part, (*shape, 2)))
     return c.number(c.builder.select(is_second(c, (*shape, 2), 0), parts[1], parts[0]))
@@ -48,8 +48,8 @@ def split(c: BlockCompiler, a: Any) -> Any:
 
 def chosen(c: BlockCompiler, value: Value, axis: int, at: int) -> Number:
     """Returns the first (0) or last (1) elements along an axis, which is removed."""
-    (found,) = c.builder.reduce([value], axis, lambda *pair: [*pair[at]], ordered=True)
-    return c.number(found)
+    (part,) = c.builder.reduce([value], axis, lambda *pair: [*pair[at]], ordered=True)
+    return c.number(part)
 
 
 @block_function
@@ -67,9 +67,9 @@ def cat(c: BlockCompiler, input: Any, other: Any, can_reorder: Any = False, dim:
 @block_function
 def interleave(c: BlockCompiler, a: Any, b: Any) -> Any:
     """The elements of two blocks in turn along the last axis."""
-    found = join.emit(c, a, b)
-    shape = c.shape(found)
-    return found if len(shape) == 1 else c.number(c.builder.reshape(found.value, (*shape[:-2], 2 * shape[-2])))
+    joined = join.emit(c, a, b)
+    shape = c.shape(joined)
+    return joined if len(shape) == 1 else c.number(c.builder.reshape(joined.value, (*shape[:-2], 2 * shape[-2])))
 
 
 @method

@@ -42,7 +42,7 @@ class _Floats:
 
     def __call__(self, code: str, *operands: Any) -> Value:
         """Applies an operation of `ir/` to blocks and constants."""
-        return self.b.compute(code, *[each if isinstance(each, Value) else self.full(each) for each in operands])
+        return self.b.compute(code, *[arg if isinstance(arg, Value) else self.full(arg) for arg in operands])
 
     def full(self, number: float) -> Value:
         """Returns a block whose elements are all one constant."""
@@ -117,8 +117,8 @@ def signbit(c: BlockCompiler, x: Any) -> Any:
 @block_function
 def copysign(c: BlockCompiler, x: Any, y: Any) -> Any:
     """x with the sign of y."""
-    for each in (x, y):
-        _float(c, each, "copysign")
+    for operand in (x, y):
+        _float(c, operand, "copysign")
     one, other = c.alike(c.common_type(x, y).type, x, y)
     differ = c.builder.compute("ne", _is_negative(c, one), _is_negative(c, other))
     return c.number(c.builder.select(differ, c.builder.compute("neg", one), one))
@@ -134,9 +134,9 @@ def _of_half_turns(name: str, word: str, first: int) -> Any:
         n = f("sub", n, f("mul", f("floor", f("mul", n, 0.25)), 4.0))  # modulo 4, exactly
         n = f("add", n, float(first))
         is_odd = f("or", f("eq", n, 1.0), f("eq", n, 3.0))
-        found = f.b.select(is_odd, f("cos", angle), f("sin", angle))
+        result = f.b.select(is_odd, f("cos", angle), f("sin", angle))
         is_lower = f("or", f("eq", n, 2.0), f("eq", n, 3.0))
-        return c.number(f.b.select(is_lower, f("neg", found), found))
+        return c.number(f.b.select(is_lower, f("neg", result), result))
 
     emit.__name__, emit.__doc__ = name, f"The {word} of pi * x; angles are reduced exactly."
     return block_function(emit)

@@ -112,10 +112,10 @@ def sort(c: BlockCompiler, x: Any, dim: Any = None, descending: Any = False) -> 
     A tuple of blocks of one shape is sorted by the first, where it is equal by the second, and so on.
     """
     blocks = tuple(x) if is_sequence(x) else (x,)
-    shapes = [_last_axis(c, each, dim, "sort") for each in blocks]
+    shapes = [_last_axis(c, block, dim, "sort") for block in blocks]
     if len(set(shapes)) != 1:
         raise UnsupportedError(f"tl.sort takes blocks of one shape; got {', '.join(map(describe, blocks)) or '()'}")
-    results = map(c.number, _sorted(c, [each.value for each in blocks], descending=bool(descending)))
+    results = map(c.number, _sorted(c, [block.value for block in blocks], descending=bool(descending)))
     return tuple(results) if is_sequence(x) else next(results)
 
 
@@ -166,8 +166,8 @@ def gather(c: BlockCompiler, src: Any, index: Any, axis: Any) -> Any:
         raise UnsupportedError(f"indices are integers; got {describe(index)}")
     kind = c.element_type(src)
     value = c.builder.cast(src.value, INT32) if kind is BOOL else src.value
-    found = c.builder.gather(value, c.builder.cast(index.value, INT32), at)
-    return c.number(c.builder.cast(found, kind))
+    gathered = c.builder.gather(value, c.builder.cast(index.value, INT32), at)
+    return c.number(c.builder.cast(gathered, kind))
 
 
 @method

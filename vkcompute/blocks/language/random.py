@@ -55,8 +55,8 @@ def _rounds(c: BlockCompiler, counter: Sequence[Value], key: Sequence[Value], n_
     if type(n_rounds) is not int or n_rounds < 0:
         raise UnsupportedError(f"n_rounds is a constant; got {describe_dynamic(n_rounds)}")
     f = BlockEmitter(c.builder, shape_of(counter[0].type))
-    words = [BlockEmitter(c.builder, shape_of(each.type)).operand(each) for each in key]
-    return [each.value for each in of_words.philox(f, list(map(f.operand, counter)), words, n_rounds)]
+    words = [BlockEmitter(c.builder, shape_of(word.type)).operand(word) for word in key]
+    return [word.value for word in of_words.philox(f, list(map(f.operand, counter)), words, n_rounds)]
 
 
 def _uniform(c: BlockCompiler, word: Value) -> Value:
@@ -117,11 +117,11 @@ def randn(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any = ROUNDS) -> A
 
 def _words(c: BlockCompiler, *values: Any) -> list[Value]:
     """Returns integers of 32 bits as uint32, in their common shape."""
-    for each in values:
-        if c.element_type(each).kind not in "iu" or c.element_type(each).bits != 32:
-            raise UnsupportedError(f"counters and keys are integers of 32 bits; got {describe(each)}")
+    for value in values:
+        if c.element_type(value).kind not in "iu" or c.element_type(value).bits != 32:
+            raise UnsupportedError(f"counters and keys are integers of 32 bits; got {describe(value)}")
     shape = c.common_shape(*values)
-    return [c.builder.bitcast(c.spread(c.cast(each, c.element_type(each)), shape), UINT32) for each in values]
+    return [c.builder.bitcast(c.spread(c.cast(value, c.element_type(value)), shape), UINT32) for value in values]
 
 
 @block_function

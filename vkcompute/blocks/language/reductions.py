@@ -32,7 +32,7 @@ def _along(c: BlockCompiler, input: Any, axis: Any) -> tuple[Value, int]:
     return input.value, at
 
 
-def _kept(c: BlockCompiler, found: Value, input: Any, axis: Any, keep_dims: Any) -> Number:
+def _kept(c: BlockCompiler, result: Value, input: Any, axis: Any, keep_dims: Any) -> Number:
     """Returns a result, with axes of length 1 in place of the reduced ones."""
     if keep_dims:
         shape = c.shape(input)
@@ -41,8 +41,8 @@ def _kept(c: BlockCompiler, found: Value, input: Any, axis: Any, keep_dims: Any)
             if axis is None
             else tuple(1 if n == axis % len(shape) else s for n, s in enumerate(shape))
         )
-        found = c.builder.reshape(found if shape_of(found.type) else c.builder.full(found, (1,)), kept)
-    return c.number(found)
+        result = c.builder.reshape(result if shape_of(result.type) else c.builder.full(result, (1,)), kept)
+    return c.number(result)
 
 
 def _plain(code: str) -> _Combine:
@@ -70,8 +70,8 @@ def _reduced(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, combine: _
     value, at = _along(c, input, axis)
     kind = element_of(value.type)
     value = c.builder.cast(value, wide or _promoted(kind))
-    (found,) = c.builder.reduce([value], at, lambda one, other: combine(c, one, other))
-    return _kept(c, found, input, axis, keep_dims)
+    (result,) = c.builder.reduce([value], at, lambda one, other: combine(c, one, other))
+    return _kept(c, result, input, axis, keep_dims)
 
 
 def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name: str, code: str) -> Number:
@@ -79,8 +79,8 @@ def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name:
     kind = c.element_type(input)
     if kind.kind not in "iub":
         raise UnsupportedError(f"tl.{name} takes integers; got {describe(input)}")
-    found = _reduced(c, input, axis, keep_dims, _plain(code))
-    return c.number(c.builder.cast(found.value, kind))
+    result = _reduced(c, input, axis, keep_dims, _plain(code))
+    return c.number(c.builder.cast(result.value, kind))
 
 
 @method
@@ -134,9 +134,9 @@ def _with_index(
     index = c.builder.reshape(index, tuple(n if axis_ == at else 1 for axis_, n in enumerate(shape)))
     index = c.builder.broadcast(index, shape)
     combine = _indexed(greater, left)
-    found = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
-    numbers = c.builder.cast(found[0], _widened(kind))
-    one, other = (_kept(c, each, input, axis, keep_dims) for each in (numbers, found[1]))
+    results = c.builder.reduce([value, index], at, lambda one, other: combine(c, one, other))
+    numbers = c.builder.cast(results[0], _widened(kind))
+    one, other = (_kept(c, result, input, axis, keep_dims) for result in (numbers, results[1]))
     return one, other
 
 
@@ -181,7 +181,7 @@ def _user_function(
     """Returns the function that combines two elements of each of `n` blocks by a function of the program."""
     if callable(function) and not isinstance(function, BuiltinFunctionType):
         parameters = parameters_of(function).parameters.values()
-        n_required = len([each for each in parameters if each.default is each.empty])
+        n_required = len([parameter for parameter in parameters if parameter.default is parameter.empty])
         if not n_required <= 2 * n <= len(parameters):
             raise UnsupportedError(
                 f"elements are combined by a function of {2 * n} arguments, two per block; {function.__name__} takes "
@@ -189,12 +189,12 @@ def _user_function(
             )
 
     def combine(one: Sequence[Value], other: Sequence[Value]) -> list[Value]:
-        args = [c.number(each) for each in (*one, *other)]
-        found = c.called(function, args)
-        results = found if isinstance(found, tuple) else (found,)
+        args = [c.number(value) for value in (*one, *other)]
+        returned = c.called(function, args)
+        results = returned if isinstance(returned, tuple) else (returned,)
         if len(results) != n:
             raise UnsupportedError(f"the function returns {n} values, as many as it combines; got {len(results)}")
-        return [c.cast(each, element_of(of.type)) for each, of in zip(results, one, strict=True)]
+        return [c.cast(result, element_of(of.type)) for result, of in zip(results, one, strict=True)]
 
     return combine
 
@@ -208,10 +208,10 @@ def _several(input: Any) -> tuple[Any, ...]:
 def reduce(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
     """Combines the elements of a block, or of a tuple of blocks, along an axis by an associative function."""
     inputs = _several(input)
-    pairs = [_along(c, each, axis) for each in inputs]
+    pairs = [_along(c, block, axis) for block in inputs]
     combine = _user_function(c, combine_fn, len(inputs))
-    found = c.builder.reduce([value for value, _ in pairs], pairs[0][1], combine, ordered=True)
-    results = tuple([_kept(c, each, inputs[0], axis, keep_dims) for each in found])
+    reduced = c.builder.reduce([value for value, _ in pairs], pairs[0][1], combine, ordered=True)
+    results = tuple([_kept(c, result, inputs[0], axis, keep_dims) for result in reduced])
     return results if isinstance(input, (tuple, list)) else results[0]
 
 
@@ -220,10 +220,10 @@ def reduce(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, keep_dims: 
 def associative_scan(c: BlockCompiler, input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
     """Combines each element with those before it along an axis by an associative function."""
     inputs = _several(input)
-    pairs = [_along(c, each, axis) for each in inputs]
+    pairs = [_along(c, block, axis) for block in inputs]
     combine = _user_function(c, combine_fn, len(inputs))
-    found = c.builder.scan([value for value, _ in pairs], pairs[0][1], combine, reverse=bool(reverse))
-    results = tuple(map(c.number, found))
+    scanned = c.builder.scan([value for value, _ in pairs], pairs[0][1], combine, reverse=bool(reverse))
+    results = tuple(map(c.number, scanned))
     return results if isinstance(input, (tuple, list)) else results[0]
 
 
@@ -232,8 +232,8 @@ def _scanned(c: BlockCompiler, input: Any, axis: Any, reverse: Any, code: str, w
     value, at = _along(c, input, axis)
     kind, combine = element_of(value.type), _plain(code)
     value = c.builder.cast(value, wide or _widened(_promoted(kind)))
-    (found,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
-    return c.number(found)
+    (scanned,) = c.builder.scan([value], at, lambda one, other: combine(c, one, other), reverse=bool(reverse))
+    return c.number(scanned)
 
 
 @method
@@ -247,8 +247,8 @@ def cumsum(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False, dt
 @block_function
 def cumprod(c: BlockCompiler, input: Any, axis: Any = 0, reverse: Any = False) -> Any:
     """The products of the elements up to each one along an axis; those of integers have their type."""
-    found, kind = _scanned(c, input, axis, reverse, "mul"), c.element_type(input)
-    return found if kind.kind == "f" else c.number(c.builder.cast(found.value, kind))
+    products, kind = _scanned(c, input, axis, reverse, "mul"), c.element_type(input)
+    return products if kind.kind == "f" else c.number(c.builder.cast(products.value, kind))
 
 
 @method

@@ -40,8 +40,8 @@ def _axis_index(axis: Any, n: int, of: str) -> int:
 
 def as_block(c: BlockArithmetic, value: Any) -> Value:
     """Returns the value of a block, of one element for a scalar."""
-    found = c.cast(value, c.element_type(value))
-    return found if shape_of(found.type) else c.builder.full(found, (1,))
+    result = c.cast(value, c.element_type(value))
+    return result if shape_of(result.type) else c.builder.full(result, (1,))
 
 
 def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,15 +62,15 @@ def _of_pointers(emit: Callable[..., Any]) -> Callable[..., Any]:
 def reshape(c: BlockCompiler, input: Any, *shape: Any, can_reorder: Any = False) -> Any:
     """The elements, in row-major order, in another shape."""
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    found = as_block(c, input)
-    n = math.prod(shape_of(found.type))
-    if all(type(each) is int for each in wanted) and math.prod(wanted) != n:
+    elements = as_block(c, input)
+    n = math.prod(shape_of(elements.type))
+    if all(type(length) is int for length in wanted) and math.prod(wanted) != n:
         raise UnsupportedError(
             f"reshape keeps the number of elements, {n} of {describe(input)}, and its lengths are powers of two; got "
             f"{list(wanted)}, of {math.prod(wanted)}"
         )
     wanted = checked_shape(wanted)
-    return c.number(c.builder.reshape(found, wanted))
+    return c.number(c.builder.reshape(elements, wanted))
 
 
 view = block_function(reshape.emit)
@@ -83,8 +83,8 @@ method(view)
 @_of_pointers
 def ravel(c: BlockCompiler, x: Any) -> Any:
     """The elements in row-major order along one axis."""
-    found = as_block(c, x)
-    return c.number(c.builder.reshape(found, (int(np.prod(shape_of(found.type))),)))
+    elements = as_block(c, x)
+    return c.number(c.builder.reshape(elements, (int(np.prod(shape_of(elements.type))),)))
 
 
 @method
@@ -95,8 +95,8 @@ def expand_dims(c: BlockCompiler, input: Any, axis: Any) -> Any:
     shape = list(c.shape(input))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     n = len(shape) + len(axes)
-    for each in sorted(_axis_index(each, n, f"a block with {n} axes") for each in axes):
-        shape.insert(each, 1)
+    for index in sorted(_axis_index(one, n, f"a block with {n} axes") for one in axes):
+        shape.insert(index, 1)
     return c.number(c.builder.reshape(as_block(c, input), tuple(shape)))
 
 
@@ -113,7 +113,7 @@ def broadcast_to(c: BlockCompiler, input: Any, *shape: Any) -> Any:
 def broadcast(c: BlockCompiler, input: Any, other: Any) -> Any:
     """Repeats two blocks to their common shape."""
     shape = c.common_shape(input, other)
-    return tuple([c.number(c.spread(c.cast(each, c.element_type(each)), shape)) for each in (input, other)])
+    return tuple([c.number(c.spread(c.cast(operand, c.element_type(operand)), shape)) for operand in (input, other)])
 
 
 @method
@@ -123,7 +123,7 @@ def permute(c: BlockCompiler, input: Any, *dims: Any) -> Any:
     """Reorders the axes."""
     order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     shape = c.shape(input)
-    if any(type(each) is not int for each in order) or sorted(order) != list(range(len(shape))):
+    if any(type(index) is not int for index in order) or sorted(order) != list(range(len(shape))):
         raise UnsupportedError(f"permute takes each axis of {describe(input)} once; got {describe_dynamic(*order)}")
     return c.number(c.builder.permute(as_block(c, input), tuple(order)))
 

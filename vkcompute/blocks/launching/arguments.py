@@ -76,8 +76,8 @@ class Parameters:
         given, n = {*map(self._position, unspecialized)}, len(self.names)
         self.unspecialized = [at in given for at in range(n)]
         self._unaligned = [at in given.union(map(self._position, unaligned)) for at in range(n)]
-        self.constexprs = [_is_constexpr(each) for each in signature.parameters.values()]
-        self.dtypes = [_dtype_of(each) for each in signature.parameters.values()]
+        self.constexprs = [_is_constexpr(parameter) for parameter in signature.parameters.values()]
+        self.dtypes = [_dtype_of(parameter) for parameter in signature.parameters.values()]
         self.forms: Forms | None = None
 
     def _position(self, which: str | int) -> int:
@@ -92,12 +92,13 @@ class Parameters:
         """Returns a parameter per leaf of the arguments, with the annotation and options of its argument."""
         names = [leaf_names(name, form) for name, form in zip(self.names, forms, strict=True)]
         owners = [at for at, leaves in enumerate(names) for _ in leaves]
-        found = copy(self)
-        found.forms, found.names = forms, list(chain(*names))
-        found.constexprs, found.dtypes = [self.constexprs[at] for at in owners], [self.dtypes[at] for at in owners]
-        found.unspecialized = [self.unspecialized[at] for at in owners]
-        found._unaligned = [self._unaligned[at] for at in owners]
-        return found
+        parameters = copy(self)
+        parameters.forms, parameters.names = forms, list(chain(*names))
+        parameters.constexprs = [self.constexprs[at] for at in owners]
+        parameters.dtypes = [self.dtypes[at] for at in owners]
+        parameters.unspecialized = [self.unspecialized[at] for at in owners]
+        parameters._unaligned = [self._unaligned[at] for at in owners]
+        return parameters
 
     def bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], LaunchOptions]:
         """Returns the arguments in the order of the parameters, and the options."""
@@ -125,14 +126,14 @@ class Parameters:
             if constexpr or arg is None or isinstance(arg, Constexpr) or is_one:
                 constants[at] = _constant(arg)
             else:
-                found = typed(arg)
-                found = number_type(arg, self.names[at]) if found is None else found
+                kind = typed(arg)
+                kind = number_type(arg, self.names[at]) if kind is None else kind
                 dtype = self.dtypes[at]
-                if dtype is not None and not isinstance(found, (ArrayType, TableType)):
-                    found = _annotated(dtype, arg, self.names[at])
-                if self._unaligned[at] and isinstance(found, IntType):
-                    found = found._replace(divisor=1)
-                signature[at] = found._replace(element=elements[at]) if at in elements else found
+                if dtype is not None and not isinstance(kind, (ArrayType, TableType)):
+                    kind = _annotated(dtype, arg, self.names[at])
+                if self._unaligned[at] and isinstance(kind, IntType):
+                    kind = kind._replace(divisor=1)
+                signature[at] = kind._replace(element=elements[at]) if at in elements else kind
         return constants, signature
 
     def is_narrow(self, at: int) -> bool:
@@ -169,12 +170,12 @@ class Parameters:
             KeyError: it is a function of an argument that the program lacks.
             ValueError: it has other than 1 to 3 axes, or a length that is no integer from 0 on.
         """
-        found = grid(_ArgumentsByName(self.name, zip(self.names, args, strict=True))) if callable(grid) else grid
-        if type(found) is tuple and len(found) == 1 and type(found[0]) is int and found[0] >= 0:
-            return found
-        sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-        if not 1 <= len(sizes) <= 3 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in sizes):
-            raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, ints from 0 on; got {found!r}")
+        shape = grid(_ArgumentsByName(self.name, zip(self.names, args, strict=True))) if callable(grid) else grid
+        if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0:
+            return shape
+        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        if not 1 <= len(sizes) <= 3 or not all(isinstance(size, (int, np.integer)) and size >= 0 for size in sizes):
+            raise ValueError(f"the grid of {self.name} is 1 to 3 numbers of programs, ints from 0 on; got {shape!r}")
         sizes = tuple(map(int, sizes))
         while len(sizes) > 1 and sizes[-1] == 1:
             sizes = sizes[:-1]
@@ -209,7 +210,7 @@ def _mutable_part(arg: Any) -> Any:
     if isinstance(arg, Constexpr):
         return _mutable_part(arg.value)
     if isinstance(arg, tuple):
-        return next((found for each in arg if (found := _mutable_part(each)) is not None), None)
+        return next((mutable for part in arg if (mutable := _mutable_part(part)) is not None), None)
     is_array = hasattr(arg, "__array__") and not isinstance(arg, (np.generic, type))
     return arg if is_array or getattr(arg, "__hash__", None) is None else None
 

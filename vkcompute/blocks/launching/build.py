@@ -158,7 +158,7 @@ def build(
     except RecursionError:
         raise definition.source.too_deep() from None
     matrices = () if options is None else options.target.matrices
-    has_matrices = any(each.operand == BFLOAT16.name for each in matrices)
+    has_matrices = any(matrix.operand == BFLOAT16.name for matrix in matrices)
     widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
     return built
 
@@ -236,7 +236,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
     function = built.compiler.function
     overlapping, aliased = relevant(function, options.overlaps)
     try:
-        found = tile.lower(
+        kernel = tile.lower(
             function,
             options.target,
             n_warps=options.n_warps,
@@ -250,8 +250,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         if error.place is not None:
             raise KernelError(str(error.place).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None
-    made = optimized(found.function, options.compilation)
-    if made.array_bindings is not None and found.aliases:  # packed arrays cannot be bound once more
+    made = optimized(kernel.function, options.compilation)
+    if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
         return lowered(definition, built._replace(wide=[]), options)
     if made.array_bindings is not None and built.windows:
         most = options.compilation.target.max_storage_buffers
@@ -262,7 +262,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
                 "one, and one per block of memory with arrays of it; pass fewer tables, or parts of one array"
             ),
         )
-    return found._replace(function=made)
+    return kernel._replace(function=made)
 
 
 def specialize(

@@ -81,12 +81,12 @@ def _form(arg: Any, leaves: list[Any]) -> Form | None:
         return None
     if not isinstance(arg, TensorDescriptor):
         kind = type(arg) if hasattr(arg, "_fields") else tuple
-        return Form(kind, tuple([_form(each, leaves) for each in arg]))
-    if any(type(each) is bool or not isinstance(each, (int, np.integer)) for each in arg.block_shape):
+        return Form(kind, tuple([_form(value, leaves) for value in arg]))
+    if any(type(length) is bool or not isinstance(length, (int, np.integer)) for length in arg.block_shape):
         raise TypeError(f"the block shape of a tensor descriptor has ints; got {arg.block_shape!r}")
     parts = arg.base, tuple(arg.shape), tuple(arg.strides)
     constants = tuple(map(int, arg.block_shape)), arg.padding
-    return Form(TensorDescriptor, tuple([_form(each, leaves) for each in parts]), constants)
+    return Form(TensorDescriptor, tuple([_form(part, leaves) for part in parts]), constants)
 
 
 def all_leaf_names(names: Sequence[str], forms: Forms) -> list[str]:
@@ -121,7 +121,7 @@ def assembled(c: BlockCompiler, names: Sequence[str], forms: Forms, leaves: Iter
 def _assembled(c: BlockCompiler, name: str, form: Form | None, leaves: Iterator[Any]) -> Any:
     if form is None:
         return next(leaves)
-    parts = [_assembled(c, name, each, leaves) for each in form.parts]
+    parts = [_assembled(c, name, part, leaves) for part in form.parts]
     if form.kind is not TensorDescriptor:
         return tuple(parts) if form.kind is tuple else form.kind._make(parts)
     try:

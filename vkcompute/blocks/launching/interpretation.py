@@ -40,7 +40,7 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     parameters.check_constants(args)
     args, elements = unwrapped(on_host(args))
     arrays = {at: _arrays_of(arg) for at, arg in enumerate(args)}
-    memory = HostMemory([each for given in arrays.values() for each in given])
+    memory = HostMemory([array for given in arrays.values() for array in given])
     constants, types = parameters.typed(args, _type_of, elements)
     built = build(definition, constants, types, forms=forms)
     pushes: dict[Any, Any] = {push: args[at] for at, push in built.numbers.items()}
@@ -49,10 +49,10 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     hosts = {at: memory.elements(*given) for at, given in arrays.items() if given and at not in tables}
     hosts |= {at: memory.rows(arrays[at]) for at in tables}
     hosts |= {len(args) + k: memory.whole(arrays[at][0]) for k, at in enumerate(tables)}
-    interpret(built.compiler.function, {each: hosts[at] for at, each in built.memories.items()}, pushes, sizes)
+    interpret(built.compiler.function, {buffer: hosts[at] for at, buffer in built.memories.items()}, pushes, sizes)
     for at in built.compiler.written:
-        for each in arrays[at]:
-            memory.write_back(each)
+        for array in arrays[at]:
+            memory.write_back(array)
     return Done()
 
 
@@ -60,10 +60,10 @@ def _arrays_of(arg: Any) -> tuple[Any, ...]:
     """Returns the array of an argument, or those of a table, as contiguous arrays; none for other arguments."""
     if type(arg) is PointerTable:
         given = unwrapped(on_host(arg.arrays))[0]
-        wrong = [each for each in given if not _is_array(each)]
+        wrong = [array for array in given if not _is_array(array)]
         if wrong:
             raise TypeError(f"a table of pointers has arrays with axes; got {wrong[0]!r}; pass it as x.reshape(1)")
-        return tuple([_contiguous(each) for each in given])
+        return tuple([_contiguous(array) for array in given])
     return (_contiguous(arg),) if _is_array(arg) else ()
 
 
@@ -123,16 +123,16 @@ class HostMemory:
 
     def write_back(self, array: Any) -> None:
         """Copies the elements of an array to it."""
-        found = self.elements(array).view(array.dtype).reshape(array.shape)
+        elements = self.elements(array).view(array.dtype).reshape(array.shape)
         if isinstance(array, np.ndarray):
-            array[...] = found
+            array[...] = elements
         else:
-            array.write(found)
+            array.write(elements)
 
 
 def _key(array: Any) -> Any:
-    place = array.__array_interface__["data"] if isinstance(array, np.ndarray) else array.launch_key
-    return place, array.shape, array.dtype
+    address = array.__array_interface__["data"] if isinstance(array, np.ndarray) else array.launch_key
+    return address, array.shape, array.dtype
 
 
 def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -168,11 +168,11 @@ class BlockLauncher:
         bound = bound if hosts is None else hosts.args
         args = tuple([arg if type(arg) is PointerTable else bound[at] for at, arg in enumerate(args)])
         loaded, grid = self._on_grid(grid, chosen, args, runtime, elements)
-        found = loaded.specialization
-        numbers = [at for at, what in found.pushes if what in (VALUE, TRUTH)]
-        pushes = [pushed(bound[at], what) for at, what in found.pushes]
+        specialization = loaded.specialization
+        numbers = [at for at, what in specialization.pushes if what in (VALUE, TRUTH)]
+        pushes = [pushed(bound[at], what) for at, what in specialization.pushes]
         inexact = any(_is_inexact(args[at]) or self._parameters.is_narrow(at) for at in numbers)
-        is_alone = bool(found.windows) and runtime.device.physical.instance.validation != "off"
+        is_alone = bool(specialization.windows) and runtime.device.physical.instance.validation != "off"
         prepare = bindings if elements or len(bound) > len(args) else None
         kept = None if inexact or is_alone else key
         if is_alone:  # the validation layer takes all bytes of a window for accessed
@@ -210,8 +210,8 @@ class BlockLauncher:
         asserts = chosen.asserts or checks or self._asserts()
         options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
         program, types = self._program(constants), tuple(signature.items())
-        found = program.specialized(types, options)
-        if not found.windows and (splits := _splits(runtime, found, args)):
+        specialization = program.specialized(types, options)
+        if not specialization.windows and (splits := _splits(runtime, specialization, args)):
             few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
             options = options._replace(target=few).compiled_with(splits=splits)
         return program.on(runtime, types, options), in_rows(grid[0], most) if is_wrapped else grid
@@ -251,8 +251,8 @@ class BlockLauncher:
         args, elements = unwrapped(on_host(args))
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
-        found, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)[0]
-        return kernel, found.module.interface.workgroup_memory.effective({})
+        loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)[0]
+        return kernel, loaded.module.interface.workgroup_memory.effective({})
 
 
 def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -270,15 +270,15 @@ def _type_of(arg: Any) -> Any:
     if type(arg) is PointerTable:
         return memory_of(arg).type
     if type(arg) is Parameter:
-        found = number_type(arg.value, arg.name)
-        return found._replace(divisor=1) if isinstance(found, IntType) else found  # a run may have any value
+        kind = number_type(arg.value, arg.name)
+        return kind._replace(divisor=1) if isinstance(kind, IntType) else kind  # a run may have any value
     if type(arg) is not Array:
         return None
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 
 
-def _splits(runtime: Runtime, found: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
+def _splits(runtime: Runtime, specialization: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
     """Returns the arrays that take several bindings, after which a kernel loads no texels.
 
     There are none if all larger than a storage buffer are texel buffers, which have a limit of their own.
@@ -287,7 +287,7 @@ def _splits(runtime: Runtime, found: Specialization, args: tuple[Any, ...]) -> t
     if not splits:
         return ()
     n_arrays = sum(type(arg) is Array for arg in args)
-    bindings = zip((*range(n_arrays), *found.aliases), found.module.interface.bindings, strict=False)
+    bindings = zip((*range(n_arrays), *specialization.aliases), specialization.module.interface.bindings, strict=False)
     stored = {at for at, binding in bindings if binding.kind == "storage_buffer"}
     return splits if any(at in stored for at, *_ in splits) else ()
 
@@ -295,11 +295,11 @@ def _splits(runtime: Runtime, found: Specialization, args: tuple[Any, ...]) -> t
 def _overlaps(args: tuple[Any, ...]) -> Overlaps:
     """Returns the pairs of arrays that have bytes in common; None if there are tables, and any arrays may have some."""
     arrays = [arg for arg in args if type(arg) is Array]
-    found = overlaps_of(arrays)
+    pairs = overlaps_of(arrays)
     windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
     if not windows:
-        return found
-    may = found or any(may_overlap(array, window) for array in arrays for window in windows)
+        return pairs
+    may = pairs or any(may_overlap(array, window) for array in arrays for window in windows)
     return None if may or ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]) else ()
 
 

@@ -42,19 +42,19 @@ def do_bench(
         raise ValueError(f"return_mode is mean, median, min, max or all; got {return_mode!r}")
     if warmup < 0 or rep < 0:
         raise ValueError(f"warmup and rep are milliseconds, not negative; got {warmup} and {rep}")
-    if quantiles is not None and not all(0 <= each <= 1 for each in quantiles):
+    if quantiles is not None and not all(0 <= quantile <= 1 for quantile in quantiles):
         raise ValueError(f"quantiles are numbers from 0 to 1; got {quantiles}")
 
     def before() -> None:
-        for each in grad_to_none or ():
-            each.grad = None
+        for tensor in grad_to_none or ():
+            tensor.grad = None
 
     repeated(fn, 0, before, on_device=False)  # it compiles, and may open the device
     repeated(fn, warmup, before, on_device=False)
     times = repeated(fn, rep, before, on_device=True)
     if quantiles is not None:
-        found = [float(each) for each in np.quantile(times, quantiles)]
-        return found[0] if len(found) == 1 else found
+        results = [float(time_ms) for time_ms in np.quantile(times, quantiles)]
+        return results[0] if len(results) == 1 else results
     return times if return_mode == "all" else float(getattr(np, return_mode)(times))
 
 
@@ -78,16 +78,16 @@ def repeated(fn: Callable[[], Any], duration_ms: float, before: Callable[[], Non
             _complete(fn())
             spans.append((start, time.perf_counter_ns()))
             total_ns += spans[-1][1] - start
-    tasks = [(each.enqueued_ns, each.start_ns, each.stop_ns) for profile in profiles for each in profile.tasks]
+    tasks = [(task.enqueued_ns, task.start_ns, task.stop_ns) for profile in profiles for task in profile.tasks]
     busy = _busy(spans, tasks)
-    found = busy if all(busy) else [stop - start for start, stop in spans]
-    return [each / 1e6 for each in found]
+    times_ns = busy if all(busy) else [stop - start for start, stop in spans]
+    return [time_ns / 1e6 for time_ns in times_ns]
 
 
-def _complete(found: Any) -> None:
+def _complete(result: Any) -> None:
     """Waits for the future that a call has returned; without one, for all work of the open runtimes."""
-    if hasattr(found, "result"):
-        found.result()
+    if hasattr(result, "result"):
+        result.result()
     else:
         for runtime in _runtimes():
             runtime.wait()
@@ -96,16 +96,17 @@ def _complete(found: Any) -> None:
 def _runtimes() -> list[Runtime]:
     """Returns the open runtimes; none if no driver is loaded."""
     module = sys.modules.get("vkcompute.runtime.memory.context")
-    return [] if module is None else [each for each in module.contexts() if not (each.closed or each.device.loss)]
+    contexts = () if module is None else module.contexts()
+    return [context for context in contexts if not (context.closed or context.device.loss)]
 
 
 def _profiles(measuring: ExitStack) -> list[Profile]:
     """Profiles the open runtimes, except those that the caller profiles."""
-    found = []
+    profiles = []
     for runtime in _runtimes():
         with suppress(ValueError):  # a runtime has one profile at a time
-            found.append(measuring.enter_context(runtime.profile()))
-    return found
+            profiles.append(measuring.enter_context(runtime.profile()))
+    return profiles
 
 
 def _busy(spans: Sequence[tuple[int, int]], tasks: Iterable[tuple[int, int, int]]) -> list[int]:
@@ -115,12 +116,12 @@ def _busy(spans: Sequence[tuple[int, int]], tasks: Iterable[tuple[int, int, int]
         spans: start and stop of the calls, in order. A call has the tasks that are launched between them.
         tasks: the times of launch, start and stop.
     """
-    found = [0] * len(spans)
+    busy = [0] * len(spans)
     ordered, at, end = sorted(tasks), 0, 0
     for launched, start, stop in ordered:
         while at < len(spans) and spans[at][1] < launched:
             at, end = at + 1, 0
         if at < len(spans) and spans[at][0] <= launched:
-            found[at] += max(0, stop - max(start, end))
+            busy[at] += max(0, stop - max(start, end))
             end = max(end, stop)
-    return found
+    return busy

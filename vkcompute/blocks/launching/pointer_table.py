@@ -40,14 +40,14 @@ class PointerTable:
         given = list(arrays)
         if not given:
             raise ValueError("a table of pointers has at least one array; got none; launch no program without arrays")
-        wrong = [each for each in given if not hasattr(each, "dtype") or not hasattr(each, "shape")]
+        wrong = [array for array in given if not hasattr(array, "dtype") or not hasattr(array, "shape")]
         if wrong:
             raise TypeError(
                 f"a table of pointers has arrays; got {type(wrong[0]).__name__}; pass the array, not its address"
             )
-        elements = {each.dtype for each in given if isinstance(each, TensorWrapper)}
-        self.arrays = tuple([each.base if isinstance(each, TensorWrapper) else each for each in given])
-        dtypes = {str(each.dtype): None for each in given}
+        elements = {array.dtype for array in given if isinstance(array, TensorWrapper)}
+        self.arrays = tuple([array.base if isinstance(array, TensorWrapper) else array for array in given])
+        dtypes = {str(array.dtype): None for array in given}
         if len(dtypes) > 1:
             raise TypeError(
                 f"the arrays of a table of pointers have one dtype; got {', '.join(dtypes)}; make a table for each"

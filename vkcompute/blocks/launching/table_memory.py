@@ -44,25 +44,27 @@ def memory_of(table: PointerTable) -> TableMemory:
     """
     if table.memory is None:
         table.memory = unrecorded(_made, table)  # it belongs to no graph
-    found: TableMemory = table.memory
-    return found
+    memory: TableMemory = table.memory
+    return memory
 
 
 def _made(table: PointerTable) -> TableMemory:
     arrays = table.arrays
-    for each in arrays:
-        _check(each)
-    if any(each.runtime is not arrays[0].runtime for each in arrays):
-        devices = dict.fromkeys(str(each.runtime.device) for each in arrays)
+    for array in arrays:
+        _check(array)
+    if any(array.runtime is not arrays[0].runtime for array in arrays):
+        devices = dict.fromkeys(str(array.runtime.device) for array in arrays)
         raise ValueError(f"the arrays of a table of pointers are on one runtime; got arrays on {', '.join(devices)}")
-    members = [alias(each) for each in arrays]
-    windows, places = windows_over(members)
-    fits = all(is_wide(each) and not place.start % ADJACENT for each, place in zip(members, places, strict=True))
+    members = [alias(array) for array in arrays]
+    windows, locations = windows_over(members)
+    fits = all(
+        is_wide(member) and not location.start % ADJACENT for member, location in zip(members, locations, strict=True)
+    )
     element = None if table.element is None else table.element.name
     kind = TableType(kind_of_array(arrays[0])[0], element, len(windows), fits)
     rows = np.zeros((len(arrays), COLUMNS), np.int32)
-    for row, each, (window, start) in zip(rows, members, places, strict=True):
-        row[:] = start // kind.unit, _n_elements(each), window
+    for row, array, (window, start) in zip(rows, members, locations, strict=True):
+        row[:] = start // kind.unit, _n_elements(array), window
     made = empty(arrays[0].runtime, rows.shape, rows.dtype)
     made.write(rows)
     return TableMemory(made, windows, members, kind)

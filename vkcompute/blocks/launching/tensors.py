@@ -26,10 +26,10 @@ def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
         ValueError: the first element of a view is not at its lowest address.
     """
     torch = sys.modules.get("torch")
-    found = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else span_of(arg) for arg in args]
+    contiguous = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else span_of(arg) for arg in args]
     if torch is None:
-        return tuple(found)
-    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in found])
+        return tuple(contiguous)
+    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in contiguous])
 
 
 def span_of(view: Any) -> Any:
@@ -58,11 +58,11 @@ def arrays_of(arg: Any) -> list[Any]:
     Raises:
         TypeError: it has none.
     """
-    groups = [each.arrays if isinstance(each, PointerTable) else (each,) for each in leaves_of(arg)]
-    found = [elements_of(each) for group in groups for each in group if _is_array(each)]
-    if not found:
+    groups = [leaf.arrays if isinstance(leaf, PointerTable) else (leaf,) for leaf in leaves_of(arg)]
+    arrays = [elements_of(array) for group in groups for array in group if _is_array(array)]
+    if not arrays:
         raise TypeError(f"reset_to_zero and restore_value name arrays; got {arg!r}; leave its name out")
-    return found
+    return arrays
 
 
 def _is_array(arg: Any) -> bool:

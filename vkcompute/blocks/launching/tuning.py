@@ -165,10 +165,10 @@ class Autotuner(Launched):
         known = {repr(config): config for config in configs}
         if stored is not None and stored.decode() in known:
             return known[stored.decode()]
-        found = self._fastest(configs, given, args, grid, named)
+        fastest = self._fastest(configs, given, args, grid, named)
         if path is not None:
-            disk.keep_cached(path, repr(found).encode())
-        return found
+            disk.keep_cached(path, repr(fastest).encode())
+        return fastest
 
     def _entry(self, key: tuple[Any, ...], configs: Sequence[Config], given: dict[str, Any]) -> Path | None:
         """Returns the file of a choice; None if something on which it depends has no text."""
@@ -213,10 +213,10 @@ class Autotuner(Launched):
     def _time(self, launch: Callable[[], Any]) -> float | VkComputeError:
         """Returns the median time of a launch, or the error that it raises."""
         try:
-            found = self._do_bench(launch, quantiles=(0.5,))
+            times = self._do_bench(launch, quantiles=(0.5,))
         except VkComputeError as error:
             return error
-        return float(found[0] if isinstance(found, (tuple, list)) else found)
+        return float(times[0] if isinstance(times, (tuple, list)) else times)
 
     def _prepared(self, given: dict[str, Any], *, reset_only: bool = False) -> dict[str, Any]:
         """Prepares the arguments for a measured launch; returns what `_restored` writes back."""
@@ -225,11 +225,11 @@ class Autotuner(Launched):
             return {}
         for name in self._reset:
             if given.get(name) is not None:
-                for each in arrays_of(given[name]):
-                    each.fill(0)
+                for array in arrays_of(given[name]):
+                    array.fill(0)
         names = () if reset_only or self._hooks[1] is not None else self._restore
         kept = [name for name in names if given.get(name) is not None]
-        return {name: [np.array(each) for each in arrays_of(given[name])] for name in kept}
+        return {name: [np.array(array) for array in arrays_of(given[name])] for name in kept}
 
     def _measured(
         self, config: Config, given: dict[str, Any], args: tuple[Any, ...], grid: Any, named: dict[str, Any]
@@ -245,8 +245,8 @@ class Autotuner(Launched):
             raise
         finally:
             for name, values in kept.items():
-                for each, value in zip(arrays_of(given[name]), values, strict=True):
-                    each[...] = value
+                for array, value in zip(arrays_of(given[name]), values, strict=True):
+                    array[...] = value
             if self._hooks[1] is not None:
                 self._hooks[1](every, exception=failure)
 
@@ -268,13 +268,13 @@ def bucket(value: Any) -> Any:
 
 def _dtypes(values: Iterable[Any]) -> list[str]:
     """Returns the dtypes of arguments and of the leaves of composite ones."""
-    found = []
+    dtypes = []
     for value in values:
         if hasattr(value, "dtype"):
-            found.append(str(value.dtype))
+            dtypes.append(str(value.dtype))
         elif is_composite(value):
-            found += _dtypes(leaves_of(value))
-    return found
+            dtypes += _dtypes(leaves_of(value))
+    return dtypes
 
 
 class Heuristics(Launched):
