@@ -33,14 +33,14 @@ def bound(
         TypeError: they do not fit the parameters.
     """
     try:
-        found = bind(parameters, args, named, options)
+        binding = bind(parameters, args, named, options)
     except TypeError as error:
-        is_unknown = any(each not in parameters.parameters for each in named)
+        is_unknown = any(keyword not in parameters.parameters for keyword in named)
         also = f", and options, as {options[0]}" if options else ""
         rule = f"{also}; the grid is given as {name}[grid](...)" if is_unknown else ""
         raise TypeError(f"{name}(): {error}{rule}") from None
-    found.apply_defaults()
-    return found.args
+    binding.apply_defaults()
+    return binding.args
 
 
 def group_of(args: Sequence[Any]) -> Any:
@@ -124,7 +124,11 @@ def _misfit(
     if "missing" not in error:
         return error
     given = signature.bind_partial(*args, **named).arguments
-    missing = [repr(name) for name, each in parameters.items() if name not in given and each.default is each.empty]
+    missing = [
+        repr(name)
+        for name, parameter in parameters.items()
+        if name not in given and parameter.default is parameter.empty
+    ]
     if len(missing) == 1:
         return f"missing a required argument: {missing[0]}"
     return f"missing {len(missing)} required arguments: {', '.join(missing)}"

@@ -70,9 +70,9 @@ class BlockAccess:
     def load(self, b: Builder, number: Value) -> list[Value]:
         """Loads the elements of a block."""
         words: list[Value] = []
-        for each in self._indices(b, number):
-            found = b.load(self.memory, each)
-            lanes = [found] if self._lanes == 1 else [b.extract(found, lane) for lane in range(self._lanes)]
+        for index in self._indices(b, number):
+            loaded = b.load(self.memory, index)
+            lanes = [loaded] if self._lanes == 1 else [b.extract(loaded, lane) for lane in range(self._lanes)]
             words += [word for lane in lanes for word in _halves(b, lane)]
         return _elements(b, words, self.element, pairs=self._pairs)
 
@@ -81,9 +81,9 @@ class BlockAccess:
         words = _words(b, elements, pairs=self._pairs)
         if self.memory.element is UINT64:
             words = [b.bitcast(b.vector(*words[at : at + 2]), UINT64) for at in range(0, len(words), 2)]
-        for k, each in enumerate(self._indices(b, number)):
+        for k, index in enumerate(self._indices(b, number)):
             lanes = words[k * self._lanes : (k + 1) * self._lanes]
-            b.store(self.memory, each, lanes[0] if self._lanes == 1 else b.vector(*lanes))
+            b.store(self.memory, index, lanes[0] if self._lanes == 1 else b.vector(*lanes))
 
     def _indices(self, b: Builder, number: Value) -> list[Value]:
         first = b.compute("mul", number, b.const(self._n, UINT32))
@@ -120,16 +120,16 @@ def _words(b: Builder, elements: Sequence[Value], *, pairs: bool) -> list[Value]
     """Returns elements as words of 32 bits."""
     kind = elements[0].type
     if kind.bits == 64:
-        return [half for each in elements for half in _halves(b, each)]
+        return [half for element in elements for half in _halves(b, element)]
     if kind.bits == 32:
-        return [b.bitcast(each, UINT32) for each in elements]
+        return [b.bitcast(element, UINT32) for element in elements]
     if kind.bits == 16 and pairs:
         return [b.bitcast(b.vector(*elements[at : at + 2]), UINT32) for at in range(0, len(elements), 2)]
-    n, narrow, found = 32 // kind.bits, SCALARS[f"uint{kind.bits}"], []
+    n, narrow, words = 32 // kind.bits, SCALARS[f"uint{kind.bits}"], []
     for at in range(0, len(elements), n):
         word: Value = b.const(0, UINT32)
-        for k, each in enumerate(elements[at : at + n]):
-            part = b.cast(each if kind is BOOL else b.bitcast(each, narrow), UINT32)
+        for k, element in enumerate(elements[at : at + n]):
+            part = b.cast(element if kind is BOOL else b.bitcast(element, narrow), UINT32)
             word = b.compute("or", word, b.compute("shl", part, b.const(k * kind.bits, UINT32)))
-        found.append(word)
-    return found
+        words.append(word)
+    return words

@@ -61,27 +61,27 @@ class Specializations:
 
     def find(self, key: tuple[Any, ...], make: Callable[..., Specialization]) -> Specialization:
         """Returns the specialization for a key, made by `make(*key)` if there is none for today's captured globals."""
-        found = self._known.get(key) or []
-        for each in found:
-            if not each.captured or each.is_current:
-                return each
+        candidates = self._known.get(key) or []
+        for candidate in candidates:
+            if not candidate.captured or candidate.is_current:
+                return candidate
         try:
             made = self._cached(key, make)
         except KernelError as error:
             raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
-        self._known[key] = [made, *found[: _MAX_PER_KEY - 1]]
+        self._known[key] = [made, *candidates[: _MAX_PER_KEY - 1]]
         return made
 
     def _cached(self, key: tuple[Any, ...], make: Callable[..., Specialization]) -> Specialization:
         """Returns a specialization from the disk; if there is none, makes and stores it."""
         entry = self._entry(key)
-        found = None if entry is None else _load(entry, self._origin)
-        if found is None:
+        specialization = None if entry is None else _load(entry, self._origin)
+        if specialization is None:
             with announced(f"compiling {self._origin.name}"):
-                found = make(*key)
+                specialization = make(*key)
             if entry is not None:
-                _store(entry, self._origin, found)
-        return found
+                _store(entry, self._origin, specialization)
+        return specialization
 
     def _entry(self, key: tuple[Any, ...]) -> Path | None:
         """Returns the file of a specialization; None if something on which it depends has no text."""
@@ -107,11 +107,12 @@ def _load(entry: Path, origin: Origin) -> Specialization | None:
         return None
 
 
-def _store(entry: Path, origin: Origin, found: Specialization) -> None:
+def _store(entry: Path, origin: Origin, specialization: Specialization) -> None:
     """Stores a specialization, unless a captured global cannot be found or compared in another process."""
-    stored = origin.stored(found.captured)
+    stored = origin.stored(specialization.captured)
     if stored is None:
         return
-    fields = [getattr(found, each.name) for each in dataclasses.fields(found)[2:]]  # behind the module and `captured`
-    head = plain_data.dumps((found.module.interface, fields, stored))
-    disk.keep_cached(entry, head.encode() + b"\n" + found.spirv)
+    # Behind the module and `captured`.
+    fields = [getattr(specialization, field.name) for field in dataclasses.fields(specialization)[2:]]
+    head = plain_data.dumps((specialization.module.interface, fields, stored))
+    disk.keep_cached(entry, head.encode() + b"\n" + specialization.spirv)

@@ -33,22 +33,22 @@ class Table:
         array: a copy.
     """
 
-    def __init__(self, found: np.ndarray[Any, Any], lookup: Callable[[Any], Any]) -> None:
-        self.array = np.array(found, order="C")
+    def __init__(self, array: np.ndarray[Any, Any], lookup: Callable[[Any], Any]) -> None:
+        self.array = np.array(array, order="C")
         self._lookup, self._bytes = lookup, self.array.tobytes()
 
     def look_up(self, key: Any) -> Any:
         """Returns this table while the array has the same elements, and what is found in its place otherwise."""
-        found = self._lookup(key)
-        if type(found) is not np.ndarray or (found.dtype, found.shape) != (self.array.dtype, self.array.shape):
-            return found
-        return self if found.tobytes() == self._bytes else found
+        value = self._lookup(key)
+        if type(value) is not np.ndarray or (value.dtype, value.shape) != (self.array.dtype, self.array.shape):
+            return value
+        return self if value.tobytes() == self._bytes else value
 
 
 def unchanged(captured: Iterable[CapturedGlobal]) -> bool:
     """True if all captured globals still have the value that they had at compile time."""
     try:
-        return all(same(lookup(name), found) for lookup, name, found, _ in captured)
+        return all(same(lookup(name), value) for lookup, name, value, _ in captured)
     except (AttributeError, KeyError, ValueError):
         return False
 
@@ -67,5 +67,5 @@ def plain_text(constant: Any) -> str:
     name = type(constant).__name__
     if isinstance(constant, np.generic):
         return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
-    base: Any = next(each for each in (int, float, str, type(None)) if isinstance(constant, each))
+    base: Any = next(kind for kind in (int, float, str, type(None)) if isinstance(constant, kind))
     return f"{name} {base.__repr__(constant)}"

@@ -66,7 +66,9 @@ class HostArrays:
         written = {_key(array): array for _, array in self._results(kernel, aliases)}
         if not all(array.flags.writeable for array in written.values()):
             raise ValueError(f"{self._name} writes an array that is read-only; pass a copy of it")
-        if any(each.size and shares_elements(each.shape, each.strides, each.itemsize) for each in written.values()):
+        if any(
+            array.size and shares_elements(array.shape, array.strides, array.itemsize) for array in written.values()
+        ):
             raise ValueError(
                 f"{self._name} writes an array whose elements overlap in memory, and each is copied back; pass a "
                 "contiguous array, and index it in the kernel"

@@ -42,18 +42,23 @@ class _Arguments(NamedTuple):
 
 
 def on_device(
-    runtime: Runtime, name: str, found: Specialization, make: Callable[[], ir.Function]
+    runtime: Runtime, name: str, specialization: Specialization, make: Callable[[], ir.Function]
 ) -> tuple[AnyKernel, Loops | None]:
     """Returns the kernel of a specialization, and its loops; `make` gives the function that it was lowered from."""
     arguments = _Arguments(
-        found.limits, found.strided, found.array_bindings, found.in_words, bool(found.dtypes), found.windows
+        specialization.limits,
+        specialization.strided,
+        specialization.array_bindings,
+        specialization.in_words,
+        bool(specialization.dtypes),
+        specialization.windows,
     )
 
     def loaded() -> tuple[AnyKernel, Loops | None]:
-        kernel = _kernel(runtime, name, found.module, arguments)
-        return kernel, _loops_of(kernel, arguments, found.iterations, make)
+        kernel = _kernel(runtime, name, specialization.module, arguments)
+        return kernel, _loops_of(kernel, arguments, specialization.iterations, make)
 
-    return kernel_of(runtime, (name, found.spirv, arguments), loaded)
+    return kernel_of(runtime, (name, specialization.spirv, arguments), loaded)
 
 
 def _kernel(runtime: Runtime, name: str, module: ir.KernelModule, arguments: _Arguments) -> AnyKernel:
@@ -131,16 +136,16 @@ class Loops:
 
     def _judged(self, pushes: Sequence[Any], grid: Grid) -> tuple[bool, Op | None]:
         """True if a launch stays within the limit, and the loop in which it certainly exceeds it, if there is one."""
-        numbers = [int(each) if isinstance(each, (int, np.integer, np.bool_)) else None for each in pushes]
+        numbers = [int(push) if isinstance(push, (int, np.integer, np.bool_)) else None for push in pushes]
         key = *numbers, grid
-        found = self._known.get(key)
-        if found is None:
+        verdict = self._known.get(key)
+        if verdict is None:
             given = self._given(numbers, grid)
             most = ir.most_iterations(self._function, given)
             stays = most is not None and most <= self._limit
-            found = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
-            self._known[key] = found
-        return found
+            verdict = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
+            self._known[key] = verdict
+        return verdict
 
     def _given(self, numbers: Sequence[int | None], grid: Grid) -> dict[object, Interval]:
         pairs = zip(self._function.pushes, numbers, strict=False)  # the starts of packed arrays follow
@@ -165,10 +170,10 @@ class Loops:
         return kernel_of(runtime, key, partial(_kernel, runtime, name, module, self._arguments)), loops
 
     def _error(self, loop: Op) -> KernelError:
-        place = str(loop.loc or "")
+        loc = str(loop.loc or "")
         message = (
-            f"{self._kernel.name} reaches {self._limit:,} iterations in {LOOP if place else 'its loops'}, counting all "
+            f"{self._kernel.name} reaches {self._limit:,} iterations in {LOOP if loc else 'its loops'}, counting all "
             f"loops of an invocation; {self._kernel.runtime.device} cuts loops there, and results would be wrong; use "
             "Mesa 25 or later, or give each invocation less work"
         )
-        return KernelError(place.replace(LOOP, message, 1) if LOOP in place else message)
+        return KernelError(loc.replace(LOOP, message, 1) if LOOP in loc else message)

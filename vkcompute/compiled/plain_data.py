@@ -10,8 +10,8 @@ from vkcompute.ir import ArrayBindings, IdAxes, Pack
 from vkcompute.spirv import interface
 
 _CLASSES: dict[str, Any] = {
-    each.__name__: each
-    for each in (
+    cls.__name__: cls
+    for cls in (
         ArrayBindings,
         IdAxes,
         Pack,
@@ -61,4 +61,4 @@ def _frozen(given: Any) -> Any:
     """Converts lists to tuples, which JSON does not keep."""
     if type(given) is not list:
         return given
-    return tuple([_frozen(each) if type(each) is list else each for each in given])
+    return tuple([_frozen(element) if type(element) is list else element for element in given])

@@ -63,7 +63,7 @@ class Plan:
 
     def __init__(
         self,
-        found: Specialization,
+        specialization: Specialization,
         order: Order,
         args: Sequence[Any],
         extents: Sequence[int],
@@ -82,7 +82,7 @@ class Plan:
         n_ranges, n_bound = len(self._writes_at + self._reads_at), len(kernel.writes + kernel.reads)
         self._binds_more, self._binds_twice = kernel.binds_more, n_ranges < n_bound
         self._arrays, self._values = _picker(arrays), _picker(order.numbers)
-        self._extents, self.found, self.single = extents, weakref.ref(found), found.single
+        self._extents, self.found, self.single = extents, weakref.ref(specialization), specialization.single
         self._constant = command if not order.numbers and loops is None else None
         self._harmless = weakref.WeakMethod(loops.harmless) if loops is not None else None
 
@@ -93,11 +93,11 @@ class Plan:
 
     def enqueue(self, args: Sequence[Any], queue: int | str | None) -> QueuedTask | None:
         """Launches as `launch`, for callers who need no future."""
-        kernel, found = self._kernel(), self.found()
-        if kernel is None or found is None or (scheduler := kernel.runtime.scheduler).recordings:
+        kernel, specialization = self._kernel(), self.found()
+        if kernel is None or specialization is None or (scheduler := kernel.runtime.scheduler).recordings:
             return None
         try:
-            for lookup, name, value, _ in found.captured:
+            for lookup, name, value, _ in specialization.captured:
                 if lookup(name) is not value:
                     return None
         except (AttributeError, KeyError, ValueError):  # deleted: compiling again says so

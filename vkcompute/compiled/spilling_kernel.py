@@ -207,8 +207,8 @@ def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
         ValueError: the elements of a view are too far apart for indices of 32 bits.
     """
     most, arrays = runtime.device.max_binding_bytes, [arg for arg in args if type(arg) is Array]
-    large = [(at, each) for at, each in enumerate(arrays) if each.span[2] - each.span[1] + _MAX_SLACK > most]
-    sized = [(at, each.dtype.itemsize, each.span[2] - each.span[1] + _slack(each)) for at, each in large]
+    large = [(at, array) for at, array in enumerate(arrays) if array.span[2] - array.span[1] + _MAX_SLACK > most]
+    sized = [(at, array.dtype.itemsize, array.span[2] - array.span[1] + _slack(array)) for at, array in large]
     if too_far := [n for _, size, n in sized if n > size << 32]:
         raise ValueError(
             f"a view in a kernel in Python spans at most 2**32 elements; got one of {max(too_far)} bytes; pass parts "
@@ -228,15 +228,15 @@ def _pairs(arrays: Sequence[Array], *, everything: bool) -> list[tuple[int, int]
     if everything:
         return [*combinations(range(len(arrays)), 2)]
     ranges = sorted(
-        [(id(buffer), start, stop, at) for at, (buffer, start, stop) in enumerate(each.span for each in arrays)]
+        [(id(buffer), start, stop, at) for at, (buffer, start, stop) in enumerate(array.span for array in arrays)]
     )
-    found = []
+    pairs = []
     for n, (buffer, _, stop, at) in enumerate(ranges):
         for its, start, _, other in ranges[n + 1 :]:
             if its != buffer or start >= stop:
                 break
-            found.append((at, other))
-    return found
+            pairs.append((at, other))
+    return pairs
 
 
 class _Filled:
@@ -251,11 +251,11 @@ class _Filled:
         self, name: str, runtime: Runtime, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]
     ) -> None:
         self._written = [(arrays[at], written) for at, written in pack.members]
-        places: dict[tuple[Buffer, int, int], int] = {}
+        offsets: dict[tuple[Buffer, int, int], int] = {}
         nbytes = 0
         for array, _ in self._written:
-            if array.span not in places:
-                places[array.span] = nbytes
+            if array.span not in offsets:
+                offsets[array.span] = nbytes
                 nbytes += -(-(array.span[2] - array.span[1]) // _ALIGN) * _ALIGN
         most = runtime.device.max_binding_bytes
         if nbytes > most:
@@ -263,24 +263,24 @@ class _Filled:
                 f"{name} has more arrays than {runtime.device} binds, and {len(pack.members)} of them, {nbytes} bytes, "
                 f"share a binding of at most {most}; put several in one array"
             )
-        self._places = [places[array.span] for array, _ in self._written]
+        self._offsets = [offsets[array.span] for array, _ in self._written]
         slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, _ in pack.members]
-        starts = zip(self._places, slacks, strict=True)
-        self.starts = [(place - slack) // pack.nbytes & 0xFFFFFFFF for place, slack in starts]
+        starts = zip(self._offsets, slacks, strict=True)
+        self.starts = [(offset - slack) // pack.nbytes & 0xFFFFFFFF for offset, slack in starts]
         self.memory = temporary(runtime, max(nbytes, _ALIGN), np.uint8)
         target = self.memory.buffer
-        for source, place in places.items():
+        for source, offset in offsets.items():
             buffer, start, stop = source
             if stop > start:
                 runtime.scheduler.restore([buffer, target])
-                part = CopyPart(source, copy_region(buffer, start, target, place, stop - start), 1)
-                runtime.scheduler.copy([part], (target, place, place + stop - start))
+                part = CopyPart(source, copy_region(buffer, start, target, offset, stop - start), 1)
+                runtime.scheduler.copy([part], (target, offset, offset + stop - start))
 
     def copy_back(self) -> None:
         """Copies the members back that the kernel writes."""
-        for (array, written), place in zip(self._written, self._places, strict=True):
+        for (array, written), offset in zip(self._written, self._offsets, strict=True):
             if written:
-                start = place + array.offset - array.span[1]
+                start = offset + array.offset - array.span[1]
                 buffer = self.memory.buffer
                 array.copy_from(Array(array.runtime, buffer, start, array.shape, array.strides, array.dtype))
 

@@ -14,13 +14,13 @@ from vkcompute.runtime.runtime import Runtime
 def table_on(runtime: Runtime, table: Table) -> Array:
     """Returns the device array of a table, uploaded once; a graph that is recorded before that uploads its own."""
     arrays = _arrays(runtime)
-    found = arrays.get(table)
-    if found is None:
-        found = temporary(runtime, table.array.shape, table.array.dtype)
-        found.write(table.array)
+    array = arrays.get(table)
+    if array is None:
+        array = temporary(runtime, table.array.shape, table.array.dtype)
+        array.write(table.array)
         if recording_graph(runtime.scheduler) is None:
-            arrays[table] = found
-    return found
+            arrays[table] = array
+    return array
 
 
 def _arrays(runtime: Runtime) -> WeakKeyDictionary[Table, Array]:

@@ -151,6 +151,6 @@ class Buffer:
 
 def compute_readers(ranges: Iterable[tuple[Buffer, int, int]]) -> None:
     """Calls back the readers of the buffers of these ranges, which are to be overwritten."""
-    for each in ranges:
-        if each[0].readers:
-            each[0].compute_readers()
+    for span in ranges:
+        if span[0].readers:
+            span[0].compute_readers()

@@ -79,10 +79,10 @@ def read(path: Path) -> Manifest:
     if not path.name.lower().endswith(".json"):
         return Manifest(path, problem="is left out by the loader, since its name does not end in .json")
     if "/" in library or "\\" in library:
-        place = path.parent / library  # an absolute path replaces the folder
-        if not os.path.exists(place):
-            return Manifest(path, problem=f"names the library {place}, which does not exist")
-        library = str(place)
+        library_path = path.parent / library  # an absolute path replaces the folder
+        if not os.path.exists(library_path):
+            return Manifest(path, problem=f"names the library {library_path}, which does not exist")
+        library = str(library_path)
     return Manifest(path, library)
 
 

@@ -41,7 +41,7 @@ class Captured:
         """
         lookup = lookup_in(owner, item=item)
         try:
-            found = lookup(key)
+            value = lookup(key)
         except AttributeError:
             is_ours = str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")).startswith("vkcompute")
             near = (self._remedy(str(key)) if is_ours else "") or suggestion(key, dir(owner))
@@ -50,44 +50,46 @@ class Captured:
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
-        if type(found) is np.ndarray and found.dtype in dtypes.BY_NUMPY and self.takes_tables:
+        if type(value) is np.ndarray and value.dtype in dtypes.BY_NUMPY and self.takes_tables:
             kept = self._found.get((id(owner), item, key))
             if kept is None:
-                table = Table(found, lookup)
+                table = Table(value, lookup)
                 kept = self._found[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
             return kept.found
-        if type(found) is np.ndarray and self.takes_tables:
-            instead = dtypes.conversion(found.dtype, name)
-            raise UnsupportedError(f"{name} is a table of {found.dtype}, which kernels lack{instead}")
-        if hasattr(found, "__array__") and not isinstance(found, (np.generic, type)):
+        if type(value) is np.ndarray and self.takes_tables:
+            instead = dtypes.conversion(value.dtype, name)
+            raise UnsupportedError(f"{name} is a table of {value.dtype}, which kernels lack{instead}")
+        if hasattr(value, "__array__") and not isinstance(value, (np.generic, type)):
             raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as an argument")
         module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}
         if str(module.get("__name__")).partition(".")[0] not in _STABLE:
-            self._found[id(owner), item, key] = CapturedGlobal(lookup, key, found, owner)
-        return found
+            self._found[id(owner), item, key] = CapturedGlobal(lookup, key, value, owner)
+        return value
 
     def all(self, *, without: Any = None) -> tuple[CapturedGlobal, ...]:
         """Returns the captured globals, except those of the owner `without`; as `with_functions`."""
-        return with_functions([each for each in self._found.values() if without is None or each.owner is not without])
+        return with_functions(
+            [entry for entry in self._found.values() if without is None or entry.owner is not without]
+        )
 
 
 def with_functions(captured: Iterable[CapturedGlobal]) -> tuple[CapturedGlobal, ...]:
     """Adds the code and the defaults of captured functions, which programs can assign to."""
-    found = [*captured]
-    for function in dict.fromkeys([function for each in found for function in _functions(each.found)]):
+    entries = [*captured]
+    for function in dict.fromkeys([function for entry in entries for function in _functions(entry.found)]):
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             part, lookup = getattr(function, name), partial(getattr, function)
-            found += [CapturedGlobal(lookup, name, part, function)] if part else []
+            entries += [CapturedGlobal(lookup, name, part, function)] if part else []
         named = function.__kwdefaults__ or {}
-        found += [CapturedGlobal(named.get, name, value, function) for name, value in named.items()]
-    return tuple(found)
+        entries += [CapturedGlobal(named.get, name, value, function) for name, value in named.items()]
+    return tuple(entries)
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
     """The functions of users in a captured value."""
     if isinstance(value, tuple):
-        for each in value:
-            yield from _functions(each)
+        for element in value:
+            yield from _functions(element)
     value = getattr(value, "definition", value)  # made by vc.vectorize
     value = value.function if isinstance(value, Definition) else value
     if isinstance(value, FunctionType) and str(value.__module__).partition(".")[0] not in _STABLE:

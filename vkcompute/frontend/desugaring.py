@@ -41,9 +41,9 @@ class _Generators(ast.NodeTransformer):
         if not isinstance(node, ast.stmt):
             return super().visit(node)
         outer, self._before = self._before, []
-        found = super().visit(node)
+        rewritten = super().visit(node)
         before, self._before = self._before, outer
-        return [*before, *(found if isinstance(found, list) else [found])] if before else found
+        return [*before, *(rewritten if isinstance(rewritten, list) else [rewritten])] if before else rewritten
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         """Returns the lambda as it is: a function before the statement has none of its parameters."""
@@ -56,12 +56,12 @@ class _Generators(ast.NodeTransformer):
         """
         match node:
             case ast.Call(ast.Name(("sum" | "any" | "all") as name), [ast.GeneratorExp() as generator], []):
-                if any(isinstance(each, ast.NamedExpr) for each in ast.walk(generator)):
+                if any(isinstance(part, ast.NamedExpr) for part in ast.walk(generator)):
                     return node
                 function = _reduction(name, generator, f"{name} of {node.lineno}:{node.col_offset}")
                 builtin = ast.Expr(CheckedBuiltin(name, ast.Load()))
-                for each in (builtin, function):
-                    _placed(each, node.func)
+                for statement in (builtin, function):
+                    _placed(statement, node.func)
                 self._before += [builtin, self.visit(function)]
                 return ast.copy_location(ast.Call(ast.Name(function.name, ast.Load()), [], []), node)
         self.generic_visit(node)
@@ -73,8 +73,10 @@ class _Statements(ast.NodeTransformer):
         """Rewrites the statements below a statement; its expressions have none."""
         for name in (*BLOCKS, "cases"):
             block = getattr(node, name, [])
-            rewritten = [self.visit(each) for each in block]
-            block[:] = [each for found in rewritten for each in (found if isinstance(found, list) else [found])]
+            rewritten = [self.visit(statement) for statement in block]
+            block[:] = [
+                statement for result in rewritten for statement in (result if isinstance(result, list) else [result])
+            ]
         return node
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
@@ -108,9 +110,11 @@ class _Statements(ast.NodeTransformer):
         rest: list[ast.stmt] = []
         for case in reversed(node.cases):
             matches, captures = _matched(case.pattern, partial(ast.Name, name, ast.Load()))
-            assignments = [ast.Assign([ast.Name(each, ast.Store())], ast.Name(name, ast.Load())) for each in captures]
+            assignments = [
+                ast.Assign([ast.Name(capture, ast.Store())], ast.Name(name, ast.Load())) for capture in captures
+            ]
             if case.guard is not None:
-                stored = [ast.NamedExpr(each.targets[0], each.value) for each in assignments]  # type: ignore[arg-type]
+                stored = [ast.NamedExpr(assignment.targets[0], assignment.value) for assignment in assignments]  # type: ignore[arg-type]
                 guard = ast.Subscript(ast.Tuple([*stored, case.guard], ast.Load()), _number(-1), ast.Load())
                 matches = ast.BoolOp(ast.And(), [matches, guard])
                 assignments = []  # the guard may have assigned the names anew
@@ -152,8 +156,8 @@ def _separate_else(loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.
     noted = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)) for value in (False, True)]
     then = ast.If(ast.Name(name, ast.Load()), loop.orelse, [])
     loop.orelse = [noted[1]]
-    for each in (*noted, then):
-        ast.fix_missing_locations(ast.copy_location(each, loop))
+    for statement in (*noted, then):
+        ast.fix_missing_locations(ast.copy_location(statement, loop))
     return [noted[0]], [then]
 
 
@@ -176,8 +180,8 @@ def _matched(pattern: ast.pattern, subject: Callable[[], ast.expr]) -> tuple[ast
             condition, names = _matched(inner, subject)
             return condition, [*names, name]
         case ast.MatchOr(patterns):
-            found = [_matched(each, subject) for each in patterns]
-            return ast.BoolOp(ast.Or(), [condition for condition, _ in found]), found[0][1]
+            matches = [_matched(alternative, subject) for alternative in patterns]
+            return ast.BoolOp(ast.Or(), [condition for condition, _ in matches]), matches[0][1]
     return pattern, []  # type: ignore[return-value]
 
 
@@ -189,8 +193,8 @@ def _placed(node: ast.AST, like: ast.AST) -> None:
     """Gives a node, and those below it without a location, the location of another."""
     if "lineno" in node._attributes and not hasattr(node, "lineno"):
         ast.copy_location(node, like)
-        for each in ast.iter_child_nodes(node):
-            _placed(each, node)
+        for child in ast.iter_child_nodes(node):
+            _placed(child, node)
 
 
 def _unrolled(node: ast.expr, index: Any, assignments: list[ast.stmt]) -> tuple[ast.expr, ast.expr]:
@@ -212,11 +216,11 @@ def _unrolled(node: ast.expr, index: Any, assignments: list[ast.stmt]) -> tuple[
         case ast.Call(ast.Name("enumerate"), [over, *start], keywords) if _is_supported_call(node):
             length, item = _unrolled(over, index, assignments)
             number = index(ast.Load())
-            for each in [*start, *[keyword.value for keyword in keywords]]:
-                number = ast.BinOp(once(each)(ast.Load()), ast.Add(), number)
+            for offset in [*start, *[keyword.value for keyword in keywords]]:
+                number = ast.BinOp(once(offset)(ast.Load()), ast.Add(), number)
             return length, ast.Tuple([number, item], ast.Load())
         case ast.Call(ast.Name("zip"), args) if _is_supported_call(node):
-            lengths, items = zip(*[_unrolled(each, index, assignments) for each in args], strict=True)
+            lengths, items = zip(*[_unrolled(arg, index, assignments) for arg in args], strict=True)
             return _call("min", *lengths) if len(lengths) > 1 else lengths[0], ast.Tuple(list(items), ast.Load())
         case ast.Call(ast.Name("range"), [stop]) if _is_range(node):
             return once(stop)(ast.Load()), index(ast.Load())

@@ -75,7 +75,7 @@ def in_main(given: Any) -> bool:
 def packed(function: FunctionType, program: str | None = None) -> Packed:
     """Returns the function, and the functions of the main module that it needs, as data."""
     functions = [function]
-    return [_packed(each, program, functions) for each in functions]  # which grows meanwhile
+    return [_packed(function, program, functions) for function in functions]  # which grows meanwhile
 
 
 def unpacked(given: Packed) -> FunctionType:
@@ -108,7 +108,7 @@ def _key(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value), tuple(map(_key, value))
     if type(value) is dict:
-        return tuple([(_key(name), _key(each)) for name, each in value.items()])
+        return tuple([(_key(name), _key(entry)) for name, entry in value.items()])
     if isinstance(value, (int, float, complex, str, bytes, np.generic, type(None))) and not isinstance(value, Enum):
         return type(value), repr(value)
     compared = type, Enum, FunctionType, BuiltinFunctionType, np.ufunc
@@ -124,15 +124,15 @@ def _cached(keyed: _Keyed) -> FunctionType:
 
 
 def _made(given: Packed) -> FunctionType:
-    functions = [_bare(each) for each in given]
-    for function, each in zip(functions, given, strict=True):
-        function.__globals__.update(_decoded(each.names, functions))
-        for cell, value in zip(function.__closure__ or (), each.cells, strict=True):
+    functions = [_bare(data) for data in given]
+    for function, data in zip(functions, given, strict=True):
+        function.__globals__.update(_decoded(data.names, functions))
+        for cell, value in zip(function.__closure__ or (), data.cells, strict=True):
             cell.cell_contents = _decoded(value, functions)
-        for name, value in each.attributes.items():
+        for name, value in data.attributes.items():
             setattr(function, name, _decoded(value, functions))
-        if each.program is not None:
-            setattr(function, PROGRAM, each.program)
+        if data.program is not None:
+            setattr(function, PROGRAM, data.program)
     return functions[0]
 
 
@@ -146,7 +146,7 @@ def _packed(function: FunctionType, program: str | None, functions: list[Functio
     scope = function.__globals__
     names = {name: scope[name] for name in _names(function, source) if name in scope}
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    attributes, names, cells = (_encoded(each, functions) for each in (attributes, names, cells))
+    attributes, names, cells = (_encoded(part, functions) for part in (attributes, names, cells))
     code = marshal.dumps(function.__code__, 2)  # from version 3 on, equal code may have other bytes
     return PackedFunction(code, _text(function, source), attributes, names, cells)
 
@@ -170,13 +170,17 @@ def _names(function: FunctionType, source: Source | None) -> Iterator[str]:
     """Yields the names of globals that a function uses, or that annotations of it or in it may use."""
     codes = [function.__code__]
     for code in codes:
-        yield from (each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
-        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+        yield from (
+            instruction.argval
+            for instruction in dis.get_instructions(code)
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        )
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     for text in _annotations(function).values():
         yield from re.findall(r"\w+", text) if isinstance(text, str) else ()
     for node in ast.walk(source.tree) if source else ():
         if isinstance(node, ast.AnnAssign):
-            yield from (each.id for each in ast.walk(node.annotation) if isinstance(each, ast.Name))
+            yield from (name.id for name in ast.walk(node.annotation) if isinstance(name, ast.Name))
 
 
 def _encoded(value: Any, functions: list[FunctionType]) -> Any:
@@ -202,11 +206,11 @@ def _each(convert: Callable[..., Any], value: Any, functions: list[FunctionType]
     """Converts the items of tuples, lists and dicts."""
     if isinstance(value, tuple):
         make = getattr(value, "_make", type(value))  # of named tuples
-        return make([convert(each, functions) for each in value])
+        return make([convert(element, functions) for element in value])
     if type(value) is list:
-        return [convert(each, functions) for each in value]
+        return [convert(element, functions) for element in value]
     if type(value) is dict:
-        return {name: convert(each, functions) for name, each in value.items()}
+        return {name: convert(element, functions) for name, element in value.items()}
     return value
 
 

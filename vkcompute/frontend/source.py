@@ -71,7 +71,7 @@ class Source:
         """An error at a node: file, line, column and message; then the source line, and a caret below it."""
         line, column = self.location(node)
         text = self._text(line - self.above)
-        blank = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
+        blank = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
         return KernelError(f"{self.file}:{line}:{column}: {message}\n    {text}\n    {blank}^")
 
     def too_deep(self) -> KernelError:
@@ -168,11 +168,11 @@ def definition_of(function: FunctionType, what: str = "a kernel", program: str |
         )
     if source is None:
         keep_text(function)
-    found = Definition(function, source)
-    for parameter in found.signature.parameters.values():
+    definition = Definition(function, source)
+    for parameter in definition.signature.parameters.values():
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
-            raise found.error(f"{what} takes positional-or-keyword parameters only; got {parameter}")
-    return found
+            raise definition.error(f"{what} takes positional-or-keyword parameters only; got {parameter}")
+    return definition
 
 
 def keep_text(function: FunctionType) -> None:
@@ -211,8 +211,8 @@ def read(function: FunctionType, program: str | None = None) -> Source:
     try:
         return _read(function, program)
     except RecursionError:
-        place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
-        raise KernelError(f"{place}: {function.__name__} is nested too deeply{_TOO_DEEP}") from None
+        location = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        raise KernelError(f"{location}: {function.__name__} is nested too deeply{_TOO_DEEP}") from None
 
 
 def _read(function: FunctionType, program: str | None) -> Source:
@@ -264,10 +264,10 @@ def last_line(code: CodeType) -> int:
 def _parsed(text: list[str], shift: int) -> ast.stmt | None:
     """Returns the definition that a text begins with; None if there is none."""
     try:
-        found = ast.parse("if True:\n" * shift + "".join(text)).body[:1]
+        body = ast.parse("if True:\n" * shift + "".join(text)).body[:1]
     except (SyntaxError, ValueError):
         return None
-    inner = found[0].body if found and isinstance(found[0], ast.If) else found
+    inner = body[0].body if body and isinstance(body[0], ast.If) else body
     return inner[0] if inner and isinstance(inner[0], (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
@@ -315,10 +315,10 @@ def _programs(file: str, cells: Any) -> Iterator[str]:
         with contextlib.suppress(OSError, UnicodeDecodeError, AttributeError):  # a pipe; Windows has no pread
             yield os.pread(0, os.fstat(0).st_size, 0).decode()
     elif file.startswith("<") and isinstance(cells, list):
-        for cell in [each for each in reversed(cells) if "run_cell_magic" in each]:
+        for cell in [source for source in reversed(cells) if "run_cell_magic" in source]:
             with contextlib.suppress(SyntaxError):
-                nodes = [each for each in ast.walk(ast.parse(cell)) if isinstance(each, ast.Constant)]
-                yield from (each.value for each in nodes if isinstance(each.value, str))
+                nodes = [node for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Constant)]
+                yield from (node.value for node in nodes if isinstance(node.value, str))
 
 
 def _found(function: FunctionType, program: str) -> Source | None:
@@ -330,7 +330,7 @@ def _found(function: FunctionType, program: str) -> Source | None:
     lines, code = io.StringIO(program, newline=None).readlines(), function.__code__
     for node in nodes:
         if isinstance(node, ast.FunctionDef) and node.name == function.__name__ and _has_code(node, function, program):
-            first = min([node.lineno, *[each.lineno for each in node.decorator_list]])
+            first = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
             ast.increment_lineno(node, 1 - first)
             text = lines[first - 1 : first - 1 + (node.end_lineno or 1)]
             above = code.co_firstlineno - 1
@@ -349,7 +349,9 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
     code, wanted = function.__code__, [*code_parts(function.__code__)]
     cells = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, [])
     inner = _in_class(definition, function)
-    names = {getattr(each, "name", function.__name__) for each in (inner, definition)}.difference(code.co_freevars)
+    names = {getattr(statement, "name", function.__name__) for statement in (inner, definition)}.difference(
+        code.co_freevars
+    )
     declared: list[ast.stmt] = [ast.Global([*names])] if names else []  # a function that names itself has a cell
     outer = ast.fix_missing_locations(ast.FunctionDef("outer", cells, declared, []))
     outer.body.append(inner)  # which has its locations
@@ -360,10 +362,10 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
             unit = compile(
                 module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True, optimize=level
             )
-            found = _codes(_codes(unit)[-1])[-1]
-            while not found.co_flags & inspect.CO_OPTIMIZED or found.co_name.startswith("<generic"):
-                found = _codes(found)[-1]  # a class, or the scope of type parameters
-            if [*code_parts(found)] == wanted:
+            compiled = _codes(_codes(unit)[-1])[-1]
+            while not compiled.co_flags & inspect.CO_OPTIMIZED or compiled.co_name.startswith("<generic"):
+                compiled = _codes(compiled)[-1]  # a class, or the scope of type parameters
+            if [*code_parts(compiled)] == wanted:
                 return True
     return False
 
@@ -373,9 +375,9 @@ def _in_class(definition: ast.stmt, function: FunctionType) -> ast.stmt:
     name = _class_of(function)
     if not name:
         return definition
-    found = ast.fix_missing_locations(ast.ClassDef(name, [], [], [], []))
-    found.body.append(definition)
-    return found
+    class_def = ast.fix_missing_locations(ast.ClassDef(name, [], [], [], []))
+    class_def.body.append(definition)
+    return class_def
 
 
 def _class_of(function: FunctionType) -> str:
@@ -387,11 +389,11 @@ def _class_of(function: FunctionType) -> str:
 
 def _names(function: FunctionType) -> set[str]:
     """The names that a function uses, of globals and of attributes."""
-    pending, found = [function.__code__], set[str]()
+    pending, names = [function.__code__], set[str]()
     for code in pending:
-        found.update(code.co_names)
+        names.update(code.co_names)
         pending += _codes(code)
-    return found
+    return names
 
 
 def imported(function: FunctionType, program: str) -> set[str]:
@@ -400,17 +402,17 @@ def imported(function: FunctionType, program: str) -> set[str]:
         pending: list[ast.AST] = [ast.parse(program or "".join(lines_of(function)))]
     except SyntaxError:
         return set()
-    found = set[str]()
+    names = set[str]()
     for node in pending:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(each.asname or each.name.partition(".")[0] for each in node.names)
+            names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
             pending += ast.iter_child_nodes(node)
-    return found
+    return names
 
 
 def _codes(code: CodeType) -> list[CodeType]:
-    return [each for each in code.co_consts if isinstance(each, CodeType)]
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
 
 
 def _has_generator(code: CodeType | None) -> bool:
@@ -426,11 +428,11 @@ def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
     for part in (code.co_argcount, code.co_kwonlyargcount, code.co_varnames, code.co_freevars, code.co_cellvars):
         yield repr(part)
     paths = tuple([f".<locals>.{inner.co_name}" for inner in _codes(code)])  # before Python 3.11, these are constants
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from code_parts(each, first_line)
-        elif not (isinstance(each, str) and each.endswith(paths)):
-            yield f"{type(each).__name__} {sorted(map(repr, each)) if isinstance(each, frozenset) else each!r}"
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from code_parts(const, first_line)
+        elif not (isinstance(const, str) and const.endswith(paths)):
+            yield f"{type(const).__name__} {sorted(map(repr, const)) if isinstance(const, frozenset) else const!r}"
 
 
 def parameters_of(function: Callable[..., object]) -> inspect.Signature:
@@ -451,8 +453,8 @@ def is_internal(function: Callable[..., object]) -> bool:
 
 def function_def(arguments: ast.arguments, body: ast.expr) -> ast.FunctionDef:
     """Returns the syntax tree of a function that returns the expression."""
-    found = ast.FunctionDef("<lambda>", arguments, [ast.Return(body)], [])
-    return ast.fix_missing_locations(ast.copy_location(found, body))
+    definition = ast.FunctionDef("<lambda>", arguments, [ast.Return(body)], [])
+    return ast.fix_missing_locations(ast.copy_location(definition, body))
 
 
 def _lambda(function: FunctionType) -> Source:
@@ -505,34 +507,34 @@ def assigned(body: Sequence[ast.AST]) -> set[str]:
 
 @lru_cache(maxsize=1024)  # the body of a loop is built several times
 def _assigned_in(part: ast.AST) -> frozenset[str]:
-    pending, found = [part], set[str]()
+    pending, names = [part], set[str]()
     for node in pending:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.FunctionDef):
-            found.add(node.name)
+            names.add(node.name)
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
-            for each in children(node):
-                if isinstance(each, ast.stmt):
-                    found |= _assigned_in(each)
+            for child in children(node):
+                if isinstance(child, ast.stmt):
+                    names |= _assigned_in(child)
                 else:
-                    pending.append(each)
-    return frozenset(found)
+                    pending.append(child)
+    return frozenset(names)
 
 
 @lru_cache(maxsize=1024)
 def names_in(part: ast.AST) -> frozenset[ast.Name]:
     """Returns the names in a tree."""
-    pending, found = [part], set[ast.Name]()
+    pending, names = [part], set[ast.Name]()
     for node in pending:
         if isinstance(node, ast.Name):
-            found.add(node)
-        for each in children(node):
-            if isinstance(each, ast.stmt):
-                found |= names_in(each)
+            names.add(node)
+        for child in children(node):
+            if isinstance(child, ast.stmt):
+                names |= names_in(child)
             else:
-                pending.append(each)
-    return frozenset(found)
+                pending.append(child)
+    return frozenset(names)
 
 
 def stores(part: ast.AST) -> Counter[str]:
@@ -543,24 +545,24 @@ def stores(part: ast.AST) -> Counter[str]:
 @lru_cache(maxsize=64)
 def values_in(tree: ast.FunctionDef) -> dict[ast.AST, str]:
     """Returns the values in a tree that are assigned to a variable, with its name."""
-    nodes = [each for each in statements(tree.body) if isinstance(each, ast.Assign)]
-    return {each.value: each.targets[0].id for each in nodes if isinstance(each.targets[0], ast.Name)}
+    nodes = [statement for statement in statements(tree.body) if isinstance(statement, ast.Assign)]
+    return {node.value: node.targets[0].id for node in nodes if isinstance(node.targets[0], ast.Name)}
 
 
 def nested_function(definition: ast.FunctionDef, outer: FunctionType, defaults: Mapping[str, Any]) -> FunctionType:
     """Returns a function with the name and the parameters of a nested one, for its signature; it has no body."""
     args = definition.args
-    names = [each.arg for each in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-    parts: dict[str, Any] = {name: [ast.arg(each.arg) for each in getattr(args, name)] for name in _PARAMETERS}
-    parts |= {name: each and ast.arg(each.arg) for name, each in (("vararg", args.vararg), ("kwarg", args.kwarg))}
+    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    parts: dict[str, Any] = {name: [ast.arg(arg.arg) for arg in getattr(args, name)] for name in _PARAMETERS}
+    parts |= {name: arg and ast.arg(arg.arg) for name, arg in (("vararg", args.vararg), ("kwarg", args.kwarg))}
     plain = ast.arguments(**parts, kw_defaults=[None] * len(args.kwonlyargs), defaults=[])
     stub = ast.FunctionDef(definition.name, plain, [ast.Pass()], [])
     unit = compile(ast.fix_missing_locations(ast.Module([stub], [])), outer.__code__.co_filename, "exec")
     positional = tuple([defaults[name] for name in names if name in defaults and name not in _keywords(args)])
-    found = FunctionType(_codes(unit)[0], outer.__globals__, definition.name, positional)
-    found.__kwdefaults__ = {name: defaults[name] for name in names if name in defaults and name in _keywords(args)}
-    return found
+    function = FunctionType(_codes(unit)[0], outer.__globals__, definition.name, positional)
+    function.__kwdefaults__ = {name: defaults[name] for name in names if name in defaults and name in _keywords(args)}
+    return function
 
 
 def _keywords(args: ast.arguments) -> set[str]:
-    return {each.arg for each in args.kwonlyargs}
+    return {arg.arg for arg in args.kwonlyargs}

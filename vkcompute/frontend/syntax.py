@@ -49,14 +49,14 @@ LOOP_CALLS: dict[object, str] = {
 
 def children(node: ast.AST) -> list[ast.AST]:
     """Returns the nodes below a node, as ast.iter_child_nodes, without operators and contexts, which is faster."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for name in _branches(node._fields):
         value = getattr(node, name, None)
         if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
+            nodes += [child for child in value if isinstance(child, ast.AST)]
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 @cache
@@ -67,37 +67,37 @@ def _branches(fields: tuple[str, ...]) -> list[str]:
 
 def walk(node: ast.AST) -> list[ast.AST]:
     """Returns a node and all nodes below it, as ast.walk, without operators and contexts."""
-    found = [node]
-    for each in found:
-        found += children(each)
-    return found
+    nodes = [node]
+    for current in nodes:
+        nodes += children(current)
+    return nodes
 
 
 def statements(block: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yields the statements of a block and of those inside them."""
-    for each in block:
-        yield each
+    for statement in block:
+        yield statement
         for name in BLOCKS:
-            yield from statements(getattr(each, name, []))
+            yield from statements(getattr(statement, name, []))
 
 
 def is_cheap(*nodes: ast.expr) -> bool:
     """True if expressions may be evaluated where their value is not needed: no loads, calls, divisions, assignments."""
     costly = (ast.NamedExpr, ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod, ast.Pow)
-    return not any(isinstance(each, costly) for node in nodes for each in walk(node))
+    return not any(isinstance(part, costly) for node in nodes for part in walk(node))
 
 
 def named_in(condition: ast.expr) -> set[str]:
     """Returns the names that `and` or `or` assigns once all of its operands are evaluated."""
     if not isinstance(condition, ast.BoolOp):
         return set()
-    found, pending = set[str](), list[ast.AST](condition.values[1:])  # the first one is always evaluated
+    names, pending = set[str](), list[ast.AST](condition.values[1:])  # the first one is always evaluated
     for node in pending:
         if isinstance(node, ast.NamedExpr):
-            found.add(node.target.id)
+            names.add(node.target.id)
         if not isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)):
             pending += children(node)
-    return found
+    return names
 
 
 def returns(body: list[ast.stmt]) -> bool:

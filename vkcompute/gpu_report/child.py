@@ -46,8 +46,8 @@ def outcome_of(item: Item, session: Session) -> dict[str, Any]:
     except (Unavailable, vc.MissingFeature, vc.NoCompiler, ImportError) as error:
         return {"outcome": "missing", "text": _text(error)}
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         return {"outcome": "failed", "text": f"{type(error).__name__}: {_text(error)} ({where})"}
     return {"outcome": "right", **({"figures": figures} if figures else {})}
 

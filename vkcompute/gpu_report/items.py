@@ -50,21 +50,21 @@ def equal(result: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> N
         expected: NumPy's.
         rtol: relative to the largest expected absolute value.
     """
-    found = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
+    actual = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
     wanted = np.asarray(expected)
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
-        raise AssertionError(f"a result {found.shape} of {found.dtype}, not {wanted.shape} of {wanted.dtype}")
-    if found.dtype.kind in "fc":
-        exact = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    if actual.shape != wanted.shape or actual.dtype != wanted.dtype:
+        raise AssertionError(f"a result {actual.shape} of {actual.dtype}, not {wanted.shape} of {wanted.dtype}")
+    if actual.dtype.kind in "fc":
+        exact = (actual == wanted) | (np.isnan(actual) & np.isnan(wanted))
         with np.errstate(all="ignore"):
             finite = np.abs(wanted[np.isfinite(wanted)].astype(np.complex128))
             limit = atol + rtol * finite.max(initial=0)
-            wrong = ~exact & ~(np.abs(found.astype(np.complex128) - wanted) <= limit)
+            wrong = ~exact & ~(np.abs(actual.astype(np.complex128) - wanted) <= limit)
     else:
-        wrong = found != wanted
+        wrong = actual != wanted
     if wrong.any():
         at = int(np.argmax(wrong))
-        element, other = found.reshape(-1)[at], wanted.reshape(-1)[at]
+        element, other = actual.reshape(-1)[at], wanted.reshape(-1)[at]
         raise AssertionError(
             f"{np.count_nonzero(wrong)} of {wrong.size} elements differ, first at {at}: {element!r}, not {other!r}"
         )
@@ -72,7 +72,7 @@ def equal(result: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0) -> N
 
 def equal_integers(result: Any, expected: Any) -> None:
     """Compares integers whose size depends on the device: indices and counts have 32 bits where it lacks int64."""
-    found = np.asarray(result.numpy())
-    if found.dtype.kind not in "iu":
-        raise AssertionError(f"a result of {found.dtype}, not of integers")
-    equal(found.astype(np.int64), np.asarray(expected).astype(np.int64))
+    actual = np.asarray(result.numpy())
+    if actual.dtype.kind not in "iu":
+        raise AssertionError(f"a result of {actual.dtype}, not of integers")
+    equal(actual.astype(np.int64), np.asarray(expected).astype(np.int64))

@@ -108,9 +108,16 @@ class _UnsupportedParameter(Exception):
 
 def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
     """Maps parameters to resource, slot and type. Each slot has one parameter."""
-    annotations, found, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
+    annotations, resources, taken = inspect.get_annotations(func, eval_str=True), {}, dict[Any, str]()
     for name, parameter in inspect.signature(func).parameters.items():
-        given = next((each for each in (annotations.get(name), parameter.default) if isinstance(each, tuple)), None)
+        given = next(
+            (
+                declaration
+                for declaration in (annotations.get(name), parameter.default)
+                if isinstance(declaration, tuple)
+            ),
+            None,
+        )
         if given is None or len(given) != 3:
             raise TypeError(f'parameter {name} is declared as {name}=("buffer", 0, Array(f32)); got {parameter}')
         resource, slot, kind = given
@@ -123,13 +130,13 @@ def _resources(func: FunctionType) -> dict[str, tuple[str, Any, ShaderType]]:
             raise TypeError(f"{rule}; the type is one of PyShader's, as f32 or Array(f32); got {kind!r}")
         if resource == RES_BUFFER:
             slot = slot if isinstance(slot, tuple) else (0, slot)
-            if len(slot) != 2 or not all(type(each) is int and each >= 0 for each in slot):
+            if len(slot) != 2 or not all(type(number) is int and number >= 0 for number in slot):
                 raise TypeError(f"the slot of {name} is a binding, or (set, binding); got {given[1]!r}")
             if slot in taken:
                 raise KernelError(f"{taken[slot]} and {name} are both bound at {given[1]}; change one of the slots")
             taken[slot] = name
-        found[name] = resource, slot, kind
-    return found
+        resources[name] = resource, slot, kind
+    return resources
 
 
 def _parameter(language: ShaderLanguage, name: str, resource: str, slot: Any, kind: Any) -> Any:

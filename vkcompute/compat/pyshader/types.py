@@ -96,7 +96,7 @@ class Struct(ShaderType):
     __slots__ = ("fields",)
 
     def __init__(self, **fields: ShaderType) -> None:
-        _require(all(isinstance(each, ShaderType) for each in fields.values()), f"a struct is of types; got {fields}")
+        _require(all(isinstance(field, ShaderType) for field in fields.values()), f"a struct is of types; got {fields}")
         self.fields = fields
 
 
@@ -110,7 +110,7 @@ SCALARS = {
     number: Scalar("boolean" if number is ir.BOOL else f"{number.kind}{number.bits}", number)
     for number in ir.SCALARS.values()
 }
-TYPES: dict[str, ShaderType] = {"void": void, **{each.name: each for each in SCALARS.values()}}
+TYPES: dict[str, ShaderType] = {"void": void, **{scalar.name: scalar for scalar in SCALARS.values()}}
 for _letter, _number in (("", ir.FLOAT32), ("i", ir.INT32), ("u", ir.UINT32), ("b", ir.BOOL)):
     TYPES |= {f"{_letter}vec{n}": Vector(n, SCALARS[_number]) for n in (2, 3, 4)}
 for _columns in (2, 3, 4):
@@ -133,7 +133,7 @@ def parse_type(text: str) -> ShaderType:
         if isinstance(node, ast.Name):
             return by_name[node.id.lower()]
         if isinstance(node, ast.Call):
-            named = {each.arg or "": evaluate(each.value) for each in node.keywords}
+            named = {keyword.arg or "": evaluate(keyword.value) for keyword in node.keywords}
             return evaluate(node.func)(*map(evaluate, node.args), **named)
         return ast.literal_eval(node)
 

@@ -144,14 +144,14 @@ def functions_of_floats(session: Session) -> None:
 
 def _close(name: str, result: Any, expected: Any) -> None:
     """Compares each element with a tolerance relative to its own."""
-    found = result.numpy()
+    actual = result.numpy()
     with np.errstate(all="ignore"):
-        wanted = expected.astype(found.dtype)
-        same = (found == wanted) | ((found != found) & (wanted != wanted))
-        near = np.abs(found.astype(np.float64) - wanted) <= 1e-6 * np.abs(wanted) + 1e-37
+        wanted = expected.astype(actual.dtype)
+        same = (actual == wanted) | ((actual != actual) & (wanted != wanted))
+        near = np.abs(actual.astype(np.float64) - wanted) <= 1e-6 * np.abs(wanted) + 1e-37
     if not (same | near).all():
         at = int(np.argmin(same | near))
-        raise AssertionError(f"{name}: element {at} is {found[at]!r}, not {wanted[at]!r}")
+        raise AssertionError(f"{name}: element {at} is {actual[at]!r}, not {wanted[at]!r}")
 
 
 def complex_numbers(session: Session) -> None:
@@ -289,7 +289,7 @@ def convolutions(session: Session) -> None:
 def attention(session: Session) -> None:
     """Attention of four heads, causal."""
     q, k, v = (_numbers("float32", 4 * 70 * 32 + seed)[seed:].reshape(1, 4, 70, 32) for seed in range(3))
-    given = [session.gpu.array(each) for each in (q, k, v)]
+    given = [session.gpu.array(host) for host in (q, k, v)]
     result = nn.scaled_dot_product_attention(given[0], given[1], given[2], is_causal=True)
     scores = q.astype(np.float64) @ k.swapaxes(-1, -2) / np.sqrt(32)
     scores = np.where(np.tri(70, dtype=bool), scores, -np.inf)

@@ -332,7 +332,7 @@ def _compare_functions(session: Session, kernel: Any, rtol: float) -> None:
     v = x.astype(np.float64)
     step = float(np.float32(0.3))
     exact: list[Any] = [np.exp(v), np.log(v), np.sin(v), np.cos(v), np.tanh(v), np.sqrt(v), v**1.7,
-                        np.arctan2(v, 2), 1 / v, None, None, np.array([math.erf(each) for each in v])]  # fmt: skip
+                        np.arctan2(v, 2), 1 / v, None, None, np.array([math.erf(value) for value in v])]  # fmt: skip
     result = out.numpy()
     for column, expected in enumerate(exact):
         if expected is not None:

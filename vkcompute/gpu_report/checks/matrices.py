@@ -40,7 +40,7 @@ def _multiplied(a_ptr, b_ptr, out_ptr, n_steps, sums: tl.constexpr, M: tl.conste
 
 def _product(operand: str, sums: str, shape: tuple[int, int, int], session: Session) -> dict[str, Any]:
     """Multiplies in three steps, by 2, 4 and 8 warps."""
-    shapes = [each for each in matrices_of(session.gpu) if (each.operand, each.sums) == (operand, sums)]
+    shapes = [matrix for matrix in matrices_of(session.gpu) if (matrix.operand, matrix.sums) == (operand, sums)]
     if not shapes:
         raise Unavailable(f"no cooperative matrices of {operand} to {sums}")
     m, n, k = shape
@@ -56,7 +56,7 @@ def _product(operand: str, sums: str, shape: tuple[int, int, int], session: Sess
         out = session.gpu.zeros((m, n), sums)
         _multiplied[(1,)](a, b, out, 3, getattr(tl, sums), M=m, N=n, K=k, num_warps=n_warps)
         equal(out, expected)
-    return {"shapes": [list(each[:3]) for each in shapes]}
+    return {"shapes": [list(matrix[:3]) for matrix in shapes]}
 
 
 def _given(session: Session, host: np.ndarray[Any, Any], operand: str) -> Any:
@@ -74,5 +74,5 @@ def _layer(session: Session) -> None:
         x, weight = (random.integers(-3, 4, size).astype(np.float16) for size in ((rows, inner), (columns, inner)))
         bias = random.integers(-3, 4, columns).astype(np.float16)
         exact = x.astype(np.int64) @ weight.T.astype(np.int64) + bias.astype(np.int64)
-        given = [session.gpu.array(each) for each in (x, weight, bias)]
+        given = [session.gpu.array(host) for host in (x, weight, bias)]
         equal(nn.linear(given[0], given[1], given[2], "relu"), np.maximum(exact, 0).astype(np.float16))

@@ -63,8 +63,8 @@ def _measured(call: Callable[[Arrays], Any], session: Session) -> dict[str, floa
     """Measures a call, and the bare launch of the same moment."""
     arrays, gpu = _arrays(session.gpu), session.gpu
     times = []
-    for each in (call, _CALLS[_UNIT]):
-        bound = partial(each, arrays)
+    for function in (call, _CALLS[_UNIT]):
+        bound = partial(function, arrays)
         bound()
         gpu.wait()
         times.append(milliseconds(bound, gpu.wait))

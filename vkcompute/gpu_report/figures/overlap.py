@@ -58,19 +58,19 @@ def stream(session: Session) -> dict[str, Any]:
     rows = [slice(start, start + _CHUNK) for start in range(0, n, _CHUNK)]
 
     def copies() -> None:
-        for each in rows:
-            up.write(data[each])
-            up.read(out[each])
+        for chunk in rows:
+            up.write(data[chunk])
+            up.read(out[chunk])
 
     def kernels(n_steps: int) -> None:
         for _ in rows:
             _generate(up, down, n_steps)
 
     def loop(n_steps: int) -> None:
-        for each in rows:
-            up.write(data[each])
+        for chunk in rows:
+            up.write(data[chunk])
             _generate(up, down, n_steps)
-            down.read(out[each])
+            down.read(out[chunk])
 
     copies()
     n_steps = _steps_for(gpu, kernels, seconds(copies, gpu))

@@ -157,7 +157,7 @@ def _products(a_ptr, b_ptr, out_ptr, n_steps, sums: tl.constexpr, N: tl.constexp
 def _matrices(dtype: str, session: Session) -> dict[str, Any]:
     """Measures products of blocks: by cooperative matrices if the device has them for this type."""
     gpu, sums = session.gpu, "int32" if dtype == "int8" else "float32"
-    with_matrices = any((each.operand, each.sums) == (dtype, sums) for each in block_target(gpu).matrices)
+    with_matrices = any((matrix.operand, matrix.sums) == (dtype, sums) for matrix in block_target(gpu).matrices)
     if dtype != "float32" and not with_matrices:
         raise Unavailable(f"no cooperative matrices of {dtype}")
     n = _TILE if with_matrices else _TILE // 2

@@ -48,14 +48,14 @@ def figures_of(call: Callable[[], Any], gpu: vc.Runtime) -> dict[str, float]:
 
 def seconds(call: Callable[[], Any], gpu: vc.Runtime) -> float:
     """Returns the shortest time of three calls with their work."""
-    found = []
+    times = []
     for _ in range(3):
         begin = perf_counter()
         kept = call()
         gpu.wait()
-        found.append(perf_counter() - begin)
+        times.append(perf_counter() - begin)
         del kept
-    return min(found)
+    return min(times)
 
 
 def rounded(value: float) -> float:

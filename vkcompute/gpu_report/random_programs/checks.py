@@ -35,7 +35,7 @@ def outcome(run: Callable[[], None], text: str) -> str:
     except vc.MissingFeature:
         return MISSING
     except vc.KernelError as error:
-        if not any(each in str(error) for each in _REFUSALS):
+        if not any(refusal in str(error) for refusal in _REFUSALS):
             raise AssertionError(f"{error}\n{text}") from error
         return REFUSED
     except AssertionError as error:
@@ -85,7 +85,7 @@ def groups(runtime: Any, launcher: Launcher, random: Random) -> str:
     size = runtime.device.physical.subgroup_size
 
     def compare() -> None:
-        arrays = [runtime.array(each) for each in arguments]
+        arrays = [runtime.array(argument) for argument in arguments]
         launcher(vc.kernel(module(text).kernel))[random_groups.N_GROUPS, random_kernels.N](*arrays)
         for array, expected in zip(arrays, random_groups.run_in_step(text, arguments, size), strict=True):
             np.testing.assert_array_equal(array.numpy(), expected)
@@ -100,7 +100,7 @@ def integers(runtime: Any, launcher: Launcher, random: Random) -> str:
     def compare() -> None:
         given = [runtime.array(array) for array in arrays]
         launcher(vc.kernel(module(text).kernel))[1, N](*given, *arguments)
-        _require([each.numpy().tolist() for each in given] == run_exactly(text, arrays, arguments), arguments)
+        _require([array.numpy().tolist() for array in given] == run_exactly(text, arrays, arguments), arguments)
 
     return outcome(compare, text)
 
@@ -122,18 +122,18 @@ def formulas(runtime: vc.Runtime, launcher: Launcher, random: Random) -> str:
     def compare() -> None:
         results, expected = random_formulas.computed(text, case, formula.output)
         arguments, target, memory = random_formulas.placed(case, runtime.array)
-        found = vc.vectorize(function)(*arguments, *case.numbers).numpy()
-        _require(found.dtype == dtype, case)
-        np.testing.assert_array_equal(np.broadcast_to(found, case.shape), results, str(case))
+        values = vc.vectorize(function)(*arguments, *case.numbers).numpy()
+        _require(values.dtype == dtype, case)
+        np.testing.assert_array_equal(np.broadcast_to(values, case.shape), results, str(case))
         vc.vectorize(function)(*arguments, *case.numbers, out=target)
         np.testing.assert_array_equal(memory.numpy(), expected, str(case))
         arguments, *_ = random_formulas.placed(case, runtime.array)
-        axis = random.choice([None, *range(found.ndim)])
+        axis = random.choice([None, *range(values.ndim)])
         wide = dtype if dtype == "uint32" else "int32"
         sums = vc.reduce(combine, initial, map=function)(*arguments, *case.numbers, axis=axis).numpy()
         _require(sums.dtype == wide, case)
         np.testing.assert_array_equal(
-            sums, random_formulas.reduced(found, combine, initial, axis, wide), f"{combine} {initial} {axis} {case}"
+            sums, random_formulas.reduced(values, combine, initial, axis, wide), f"{combine} {initial} {axis} {case}"
         )
 
     return outcome(compare, text)

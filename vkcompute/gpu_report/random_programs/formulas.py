@@ -79,9 +79,9 @@ def view(random: Random, shape: tuple[int, ...]) -> View:
             [(1, 0, 0), (1, 0, 0), (1, 0, 0), (2, 0, 0), (3, 1, 1), (1, 1, 2), (-1, 0, 0)]
         )
         size = start + n * abs(step) + more
-        found = slice(start, start + n * step, step) if step > 0 else slice(None, None, -1)
+        selection = slice(start, start + n * step, step) if step > 0 else slice(None, None, -1)
         whole.append(size if step > 0 else n)
-        slices.append(found)
+        slices.append(selection)
     return View(tuple(whole), tuple(slices), tuple(order))
 
 
@@ -109,16 +109,16 @@ def case(formula: Formula, random: Random) -> Case:
     for at, letter in enumerate(formula.inputs):
         mine = tuple(1 if random.random() < 0.25 else n for n in shape) if at != aliases else shape
         mine = mine[random.choice([0, 0, 1]) if at != aliases and len(mine) > 1 else 0 :]
-        found = (
+        input_view = (
             view(random, mine)
             if at != aliases
             else View((shape[0] + abs(shift), *shape[1:]), (), (*range(len(shape)),))
         )
         limits = np.iinfo(TYPES[letter])
-        data = generator.integers(limits.min, limits.max, found.whole, TYPES[letter], endpoint=True)
-        small = generator.integers(0, 9, found.whole).astype(data.dtype)
-        inputs.append(np.where(generator.random(found.whole) < 0.6, data, small))
-        views.append(found)
+        data = generator.integers(limits.min, limits.max, input_view.whole, TYPES[letter], endpoint=True)
+        small = generator.integers(0, 9, input_view.whole).astype(data.dtype)
+        inputs.append(np.where(generator.random(input_view.whole) < 0.6, data, small))
+        views.append(input_view)
     whole = view(random, shape)
     output = np.full(whole.whole, 7, TYPES[formula.output])
     numbers = random.randint(0, 127), random.choice([0, 1, 2, 100]), random.choice([1, 7, 127, -1, 300])
@@ -127,12 +127,12 @@ def case(formula: Formula, random: Random) -> Case:
 
 def placed(case: Case, array: Any) -> tuple[list[Any], Any, Any]:
     """The arguments and the result of a call, with memory made by `array`; then the memory of the result."""
-    memory = [array(each) for each in case.inputs]
-    arguments = [found.of(each) for found, each in zip(case.views, memory, strict=True)]
-    whole, found = case.output
+    memory = [array(host) for host in case.inputs]
+    arguments = [strided.of(base) for strided, base in zip(case.views, memory, strict=True)]
+    whole, strided = case.output
     if case.aliases is None:
         target = array(whole)
-        return arguments, found.of(target), target
+        return arguments, strided.of(target), target
     n, shared = case.shape[0], memory[case.aliases]
     low, high = (0, abs(case.shift)) if case.shift >= 0 else (abs(case.shift), 0)
     arguments[case.aliases] = shared[low : low + n]
@@ -145,8 +145,10 @@ def computed(text: str, case: Case, output: str) -> tuple[Any, Any]:
     scope["np"] = SimpleNamespace(**CONVERSIONS)
     arguments, target, memory = placed(case, np.array)
     rows = np.broadcast_arrays(*arguments, np.empty(case.shape))[:2]
-    flat = [scope["f"](*map(int, each), *case.numbers) for each in zip(*[row.ravel() for row in rows], strict=True)]
-    results = np.array([CONVERSIONS[TYPES[output]](each) for each in flat], np.int64).reshape(case.shape)
+    flat = [
+        scope["f"](*map(int, operands), *case.numbers) for operands in zip(*[row.ravel() for row in rows], strict=True)
+    ]
+    results = np.array([CONVERSIONS[TYPES[output]](value) for value in flat], np.int64).reshape(case.shape)
     target[...] = results.astype(TYPES[output])
     return results, memory
 

@@ -59,7 +59,7 @@ class GroupProgram(Program):
     def _phase(self) -> list[str]:
         kind = self._random.choice(["shared", "atomic", "subgroup", "subgroup"])
         if kind == "subgroup":
-            target, call = self._random.choice([each.strip() for each in re.split("[;\n]", _SUBGROUP)]).split(" = ")
+            target, call = self._random.choice([line.strip() for line in re.split("[;\n]", _SUBGROUP)]).split(" = ")
             filled = self._filled(call, 2).replace("LANES", str(self._random.randrange(4)))
             return [f"{target} = vc.subgroup.{filled}"]
         if kind == "atomic":
@@ -112,9 +112,9 @@ def run_in_step(text: str, arguments: Sequence[Any], subgroup_size: int) -> list
     def run(*arrays: Any) -> None:
         for group in range(N_GROUPS):
             shared: dict[Any, Any] = {}
-            places = [_Group(at, group, shared) for at in range(N)]
-            started = [on_host(kernel, place, *arrays) for place in places]
-            _run_group([each for each in started if each is not None], subgroup_size)
+            members = [_Group(at, group, shared) for at in range(N)]
+            started = [on_host(kernel, member, *arrays) for member in members]
+            _run_group([invocation for invocation in started if invocation is not None], subgroup_size)
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -124,14 +124,14 @@ def run_in_step(text: str, arguments: Sequence[Any], subgroup_size: int) -> list
 def _run_group(invocations: list[Generator[Any, Any, None]], subgroup_size: int) -> None:
     answers: list[Any] = [None] * N
     while invocations:
-        asked = [_sent(each, answer) for each, answer in zip(invocations, answers, strict=True)]
+        asked = [_sent(invocation, answer) for invocation, answer in zip(invocations, answers, strict=True)]
         if StopIteration in asked:
             assert asked == [StopIteration] * N
             return
         answers = [None] * N
         if asked[0] is not None:
             starts = range(0, N, subgroup_size)
-            answers = [each for at in starts for each in _combined(asked[at : at + subgroup_size])]
+            answers = [result for at in starts for result in _combined(asked[at : at + subgroup_size])]
 
 
 def _sent(invocation: Generator[Any, Any, None], answer: Any) -> Any:
@@ -144,7 +144,7 @@ def _sent(invocation: Generator[Any, Any, None], answer: Any) -> Any:
 
 def _combined(asked: Sequence[tuple[Any, ...]]) -> list[Any]:
     """The results of a subgroup operation, for each of its lanes."""
-    name, values = asked[0][0], [each[1] for each in asked]
+    name, values = asked[0][0], [request[1] for request in asked]
     functions = _ATOMICS | {"mul": np.multiply}
     if name in functions:
         return [reduce(functions[name], values)] * len(values)
@@ -153,7 +153,7 @@ def _combined(asked: Sequence[tuple[Any, ...]]) -> list[Any]:
     if name == "broadcast_first":
         return [values[0]] * len(values)
     if name.startswith("shuffle"):
-        lanes = [at ^ each[2] if name == "shuffle_xor" else each[2] for at, each in enumerate(asked)]
+        lanes = [at ^ request[2] if name == "shuffle_xor" else request[2] for at, request in enumerate(asked)]
         return [values[lane] for lane in lanes]
     kind, _, function = name.partition("_")
     sums = [reduce(functions[function], values[: at + 1]) for at in range(len(values))]

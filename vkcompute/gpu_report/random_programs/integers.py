@@ -154,8 +154,8 @@ class IntegerProgram:
             if int(match[1]) >= self._n_helpers or not self._calls:
                 return "v1"
             self._calls -= 1
-        found = self._filled(form, depth - 1)
-        return f"({found})" if " " in found else found
+        text = self._filled(form, depth - 1)
+        return f"({text})" if " " in text else text
 
     def _drawn(self, forms: list[str]) -> str:
         return self._random.choice([form for form in forms if not self.foreign.search(form)])
@@ -310,7 +310,7 @@ def run_exactly(text: str, arrays: list[np.ndarray[Any, Any]], arguments: list[i
     for i in range(N):
         scope["vc"] = SimpleNamespace(global_id=lambda axis, i=i: i)
         scope["kernel"](*given, *arguments)
-    return [each.values for each in given]
+    return [elements.values for elements in given]
 
 
 def executed(text: str) -> dict[str, Any]:

@@ -204,8 +204,8 @@ class Program:
             if int(form[1]) >= self._n_helpers or not self._calls:
                 return "k0"
             self._calls -= 1
-        found = (self._without_names if " for " in form else self._filled)(form, depth - 1)
-        return f"({found})" if " " in found else found
+        text = (self._without_names if " for " in form else self._filled)(form, depth - 1)
+        return f"({text})" if " " in text else text
 
     def _block(self, depth: int, loops: int, end: str) -> list[str]:
         """Statements; `end` is how a return is written."""
@@ -253,9 +253,9 @@ class Program:
 
     def _without_names(self, form: str, depth: int) -> str:
         """The form with expressions in it that assign to no names."""
-        while ":=" in (found := self._filled(form, depth)):
+        while ":=" in (text := self._filled(form, depth)):
             pass
-        return found
+        return text
 
     def _else(self, depth: int, loops: int, end: str) -> list[str]:
         """The else of a loop, or nothing."""

@@ -44,8 +44,8 @@ class Host:
         return np.zeros(shape, dtype)
 
     def __getattr__(self, name: str) -> Any:
-        found = re.fullmatch(r"(\w+\d)x([234])", name)
-        return functools.partial(vector, found[1], int(found[2])) if found else getattr(np, name)
+        match = re.fullmatch(r"(\w+\d)x([234])", name)
+        return functools.partial(vector, match[1], int(match[2])) if match else getattr(np, name)
 
 
 class HostVector(np.ndarray[Any, Any]):
@@ -53,14 +53,14 @@ class HostVector(np.ndarray[Any, Any]):
 
     def __getattr__(self, name: str) -> Any:
         if set(name) <= {*"xyzw"}:
-            found = [self["xyzw".index(each)] for each in name]
-            return found[0] if len(found) == 1 else np.array(found).view(HostVector)
+            elements = [self["xyzw".index(letter)] for letter in name]
+            return elements[0] if len(elements) == 1 else np.array(elements).view(HostVector)
         raise AttributeError(name)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        found = super().__array_function__(function, types, args, kwargs)
+        result = super().__array_function__(function, types, args, kwargs)
         return (
-            found[()] if isinstance(found, np.ndarray) and not found.ndim else found
+            result[()] if isinstance(result, np.ndarray) and not result.ndim else result
         )  # a number, no array of one that `+=` changes
 
     def __matmul__(self, other: Any) -> Any:
@@ -78,7 +78,7 @@ class HostVector(np.ndarray[Any, Any]):
 
 def vector(dtype: str, n: int, *parts: Any) -> HostVector:
     """A vector of these numbers and vectors; a single number is repeated."""
-    numbers = [np.dtype(dtype).type(each) for part in parts for each in (part if np.ndim(part) else (part,))]
+    numbers = [np.dtype(dtype).type(number) for part in parts for number in (part if np.ndim(part) else (part,))]
     assert len(numbers) in (1, n)
     return np.array(numbers * (n if len(numbers) == 1 else 1)).view(HostVector)
 
@@ -93,7 +93,7 @@ def typed_extreme(name: str) -> Callable[..., Any]:
 
     def extreme(*args: Any) -> Any:
         values = args[0] if len(args) == 1 else args
-        plain = all(type(each) in (int, float) for each in values)
+        plain = all(type(value) in (int, float) for value in values)
         return getattr(builtins, name)(values) if plain else functools.reduce(getattr(np, f"{name}imum"), values)
 
     return extreme
@@ -103,9 +103,9 @@ def module(text: str) -> Any:
     """A module of this text; Python finds the source of its functions."""
     name = f"{hash(text)}/mine.py"
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    found = types.ModuleType(name)
-    exec(compile(text, name, "exec"), vars(found))
-    return found
+    namespace = types.ModuleType(name)
+    exec(compile(text, name, "exec"), vars(namespace))
+    return namespace
 
 
 def on_host(function: Callable[..., Any], host: Host, *args: Any) -> Any:
@@ -180,9 +180,9 @@ def check(
             same(array.numpy(), expected, rtol, atol, parameter)
 
 
-def same(found: Any, expected: Any, rtol: float, atol: float, what: str) -> None:
+def same(actual: Any, expected: Any, rtol: float, atol: float, what: str) -> None:
     """Asserts that two arrays are equal, floats up to a tolerance."""
     if expected.dtype.kind != "f":
-        np.testing.assert_array_equal(found, expected, what)
+        np.testing.assert_array_equal(actual, expected, what)
     else:
-        np.testing.assert_allclose(found, expected, rtol, atol, err_msg=what)
+        np.testing.assert_allclose(actual, expected, rtol, atol, err_msg=what)

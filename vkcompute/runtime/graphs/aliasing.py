@@ -58,8 +58,8 @@ def may_overlap(one: Array, other: Array) -> bool:
 
 
 def _may_overlap(one: Buffer, other: Buffer) -> bool:
-    places = [placeholder for placeholder in (one, other) if isinstance(placeholder, Placeholder)]
-    return one is not other and bool(places) and all(place.is_input for place in places)
+    placeholders = [placeholder for placeholder in (one, other) if isinstance(placeholder, Placeholder)]
+    return one is not other and bool(placeholders) and all(placeholder.is_input for placeholder in placeholders)
 
 
 def _rebased(given: Range, buffer_map: BufferMap) -> Range:

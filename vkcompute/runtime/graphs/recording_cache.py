@@ -110,7 +110,7 @@ class RecordingCache:
             constraint.rebased(inputs[0]).check(self._runtime)
         bindings: Bindings = {}
         scheduler, pin = self._runtime.scheduler, Pin()
-        scheduler.residency.pin(pin, [place[0] for place in (*inputs[0].values(), *buffer_map.values())])
+        scheduler.residency.pin(pin, [target[0] for target in (*inputs[0].values(), *buffer_map.values())])
         tasks = [task.rebased(*inputs).resolved(buffer_map, bindings) for task in self._tasks]
         return GraphRecording(self._pool, tasks, staging, scheduler.submit_limit_s, pin)
 

@@ -108,7 +108,9 @@ class CompiledProgram:
         controls = {name for name, value in physical.properties.items() if name.startswith("shader") and value == 1}
         features, version = {*device.features, *subgroup, *controls}, physical.api_version[:2]
         missing = missing_features(program.interface, features, device.extensions, version)
-        missing += [_unsupported(each, kinds) for each in bindings if each.kind not in kinds or each.count != 1]
+        missing += [
+            _unsupported(binding, kinds) for binding in bindings if binding.kind not in kinds or binding.count != 1
+        ]
         if missing:
             raise MissingFeature(f"{device} cannot run {program.name}: {'; '.join(missing)}")
 

@@ -194,11 +194,11 @@ class Kernel(Launchable):
 
     def _plan(self, arrays: tuple[Any, ...]) -> tuple[DescriptorSets, Grid | None, Cost]:
         """Checks the arrays, and prepares launches on them: descriptor sets, default grid and cost."""
-        found = self.bound(arrays)
+        ranges = self.bound(arrays)
         with self.runtime.scheduler.device.lock:
             self.runtime.require_open()
-            self.runtime.scheduler.restore([buffer for buffer, _, _ in found])
-            sets = self.sets(found)
+            self.runtime.scheduler.restore([buffer for buffer, _, _ in ranges])
+            sets = self.sets(ranges)
             grid = self._grids.default(arrays)
             plan = sets, grid, NOTHING if grid is None else self.costs.of(grid)
             key = self._plan_key, *[array.launch_key for array in arrays]
@@ -211,16 +211,16 @@ class Kernel(Launchable):
         if len(arrays) < self.n_arrays:
             names = ", ".join(binding.name or f"binding {binding.binding}" for binding in self.bindings)
             raise TypeError(f"{self.name} takes {self.n_arrays} arrays ({names}); got {len(arrays)}")
-        found = []
+        ranges = []
         for at, (binding, array) in enumerate(zip(self.bindings, arrays, strict=True)):
             strided, in_words = at in self.strided, at in self.in_words
             types = self._check_types
-            found.append(
+            ranges.append(
                 bound_range(
                     self.name, self.runtime, binding, array, check_type=types, strided=strided, in_words=in_words
                 )
             )
-        return found
+        return ranges
 
     def ranges(self, arrays: Sequence[Any]) -> tuple[list[Range], list[Range]]:
         """The bytes that a launch binds to write and to read: of a view from an aligned byte, of words whole ones.
@@ -246,8 +246,8 @@ class Kernel(Launchable):
     def _others(self, arrays: Sequence[Any], bound: Sequence[int]) -> list[Range]:
         """Returns the ranges of all but the first array of each window among these bindings."""
         windows = {id(arrays[i]): i for i in bound if i in self.windows}  # some are bound twice
-        found = [(i in self.in_words, each) for i in windows.values() for each in arrays[i].others]
-        return [whole_words(each) if in_words else each for in_words, each in found]
+        ranges = [(i in self.in_words, span) for i in windows.values() for span in arrays[i].others]
+        return [whole_words(span) if in_words else span for in_words, span in ranges]
 
     def sets(self, ranges: Sequence[Bound]) -> DescriptorSets:
         """Makes descriptor sets for ranges of buffers that have memory. Requires the device's lock."""
@@ -309,7 +309,7 @@ class DeferredDispatch(Task):
                 # Temporaries are checked as separate buffers, before they share memory.
                 base, start, _ = resolve((buffer, offset, offset), buffer_map)
                 ranges.append((base, start, nbytes))
-            writes, reads = ([resolve(each, buffer_map) for each in ranges] for ranges in kernel.ranges(arrays))
+            writes, reads = ([resolve(span, buffer_map) for span in ranges] for ranges in kernel.ranges(arrays))
             bindings[key] = kernel.sets(ranges), writes, reads
         sets, writes, reads = bindings[key]
         push = kernel.packed(self._values, {})
@@ -320,7 +320,7 @@ class DeferredDispatch(Task):
 
 def on_memory(array: Any, buffer_map: BufferMap) -> Any:
     """Returns the array that an array on a placeholder stands for, and anything else unchanged."""
-    place = buffer_map.get(array.buffer) if isinstance(array, Array) else None
-    if place is None:
+    target = buffer_map.get(array.buffer) if isinstance(array, Array) else None
+    if target is None:
         return array
-    return Array(array.runtime, place[0], place[1] + array.offset, array.shape, array.strides, array.dtype)
+    return Array(array.runtime, target[0], target[1] + array.offset, array.shape, array.strides, array.dtype)

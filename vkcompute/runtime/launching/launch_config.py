@@ -158,10 +158,10 @@ def demand_axes(name: str, config: LaunchConfig, ids: IdAxes) -> None:
     groups, local_size, _ = config
     axes = [] if groups is None else [axis for axis in ids.of_groups if axis >= len(groups)]
     if groups is not None and any(local_size is None or local_size[axis] == 1 for axis in axes):
-        each = (*groups, 1, 1)[: axes[-1] + 1]
+        padded = (*groups, 1, 1)[: axes[-1] + 1]
         raise ValueError(
             f"{name} reads {_described(ids)}, and the grid {groups} has fewer axes; give workgroups for each axis, as "
-            f"grid={each}{grid_remedy(config)}"
+            f"grid={padded}{grid_remedy(config)}"
         )
 
 

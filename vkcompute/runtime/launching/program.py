@@ -78,14 +78,16 @@ def _checked(name: str, spirv: bytes, entry_point: str | None) -> Program:
     validate(module)
     _refuse_addresses(name, module)
     interface = reflect(module, entry_point)
-    if any(each.writes for each in interface.bindings):
+    if any(binding.writes for binding in interface.bindings):
         _declare_aliases(module)
     return Program(name, module.words(), interface, group_axes(module))
 
 
 def _refuse_addresses(name: str, module: Module) -> None:
     """Raises SpirvError if a module accesses memory by its address: any other number would crash the process."""
-    pointers = [each.operands[1] for each in module.declarations if each.opcode == op.OpTypePointer]
+    pointers = [
+        declaration.operands[1] for declaration in module.declarations if declaration.opcode == op.OpTypePointer
+    ]
     if StorageClass.PhysicalStorageBuffer in pointers:
         raise SpirvError(
             f"{name} accesses memory by its address, as GLSL's buffer_reference does, and arrays have no address to "
@@ -100,29 +102,33 @@ def _declare_aliases(module: Module) -> None:
     They may take memory that is not declared Aliased for different memory (SPIR-V 2.18.2).
     """
     classes = StorageClass.StorageBuffer, StorageClass.Uniform
-    variables = [each.operands for each in module.declarations if each.opcode == op.OpVariable]
-    types = {each.operands[0]: each for each in module.declarations if each.opcode in (op.OpTypePointer, *_ARRAYS)}
+    variables = [declaration.operands for declaration in module.declarations if declaration.opcode == op.OpVariable]
+    types = {
+        declaration.operands[0]: declaration
+        for declaration in module.declarations
+        if declaration.opcode in (op.OpTypePointer, *_ARRAYS)
+    }
     buffers = {variable: _block(types, pointer) for pointer, variable, storage, *_ in variables if storage in classes}
     decorated = {op.OpDecorate: frozenset(buffers), op.OpMemberDecorate: frozenset(buffers.values())}
     kept, declared = list[Instruction](), set[int]()
-    for each in module.annotations:
-        if each.operands[0] in decorated.get(each.opcode, ()):
-            decoration = each.operands[1 if each.opcode == op.OpDecorate else 2]
+    for annotation in module.annotations:
+        if annotation.operands[0] in decorated.get(annotation.opcode, ()):
+            decoration = annotation.operands[1 if annotation.opcode == op.OpDecorate else 2]
             if decoration == Decoration.NonWritable:
                 continue
             if decoration in (Decoration.Aliased, Decoration.Restrict):
-                declared.add(each.operands[0])
-        kept.append(each)
+                declared.add(annotation.operands[0])
+        kept.append(annotation)
     undeclared = [variable for variable, block in buffers.items() if declared.isdisjoint((variable, block))]
-    module.annotations = kept + [Instruction(op.OpDecorate, (each, Decoration.Aliased)) for each in undeclared]
+    module.annotations = kept + [Instruction(op.OpDecorate, (variable, Decoration.Aliased)) for variable in undeclared]
 
 
 def _block(types: Mapping[int, Instruction], pointer: int) -> int:
     """Returns the type of the block behind a pointer to it, or to an array of such blocks."""
-    found = types[pointer].operands[2]
-    while found in types:
-        found = types[found].operands[1]
-    return found
+    type_id = types[pointer].operands[2]
+    while type_id in types:
+        type_id = types[type_id].operands[1]
+    return type_id
 
 
 @lru_cache(maxsize=256)
@@ -131,7 +137,7 @@ def _built_in(name: str, entry_point: str | None, called: str) -> Program:
     try:
         spirv = path.read_bytes()
     except FileNotFoundError:
-        known = sorted(each.stem for each in BUILT_IN.glob("*.spv"))
+        known = sorted(file.stem for file in BUILT_IN.glob("*.spv"))
         if not known:
             raise SpirvError(
                 "the built-in kernels are not compiled in this checkout; run `python build_shaders.py`"

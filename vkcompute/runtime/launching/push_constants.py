@@ -113,7 +113,7 @@ def _array(where: str, field: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]
     kind = f"{base}, {limits.min} to {limits.max}" if limits else f"{base}"
     refusal = f"{where} is {kind}; got {value!r} ({type(value).__name__})"
     if given.dtype == object:
-        item = next((each for each in given.flat if not _fits(CODES.get(base.name, "I"), each)), None)
+        item = next((element for element in given.flat if not _fits(CODES.get(base.name, "I"), element)), None)
         raise error_for(base.name, item)(refusal)
     if limits and given.dtype.kind in "iu":
         if given.size and not limits.min <= int(given.min()) <= int(given.max()) <= limits.max:

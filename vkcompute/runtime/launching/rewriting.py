@@ -34,14 +34,14 @@ def rewritten(program: Program, physical: PhysicalDevice, values: Mapping[int, i
     """
     steps = _steps(program, physical, values)
     entry = _entry(program, steps) if steps else None
-    found = None if entry is None else disk.read_cached(entry)
-    if found is None:
-        found = program.spirv
+    binary = None if entry is None else disk.read_cached(entry)
+    if binary is None:
+        binary = program.spirv
         for function, args in steps:
-            found = function(found, *args)
+            binary = function(binary, *args)
         if entry is not None:
-            disk.keep_cached(entry, _UNCHANGED if found == program.spirv else found)
-    return program.spirv if found == _UNCHANGED else found
+            disk.keep_cached(entry, _UNCHANGED if binary == program.spirv else binary)
+    return program.spirv if binary == _UNCHANGED else binary
 
 
 def _steps(program: Program, physical: PhysicalDevice, values: Mapping[int, int]) -> list[Step]:

@@ -23,16 +23,16 @@ def specialize(
     """
     by_key: dict[int | str, SpecConstant] = {constant.spec_id: constant for constant in declared}
     by_key.update({constant.name: constant for constant in declared if constant.name})
-    found: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     for key, value in wanted.items():
         constant = by_key.get(key)
         if constant is None:
             known = ", ".join(f"{c.name or 'unnamed'} (id {c.spec_id})" for c in declared) or "none"
             raise ValueError(f"{kernel} has no specialization constant {key!r}; it has {known}")
-        if constant.spec_id in found:
+        if constant.spec_id in values:
             raise ValueError(f"{_label(constant)} of {kernel} is given twice, by name and by id")
-        found[constant.spec_id] = _spec_bytes(kernel, constant, value)
-    return tuple(sorted(found.items()))
+        values[constant.spec_id] = _spec_bytes(kernel, constant, value)
+    return tuple(sorted(values.items()))
 
 
 def _label(constant: SpecConstant) -> str:

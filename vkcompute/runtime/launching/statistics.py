@@ -78,8 +78,8 @@ def statistics_of(device: PhysicalDevice, executable: Executable) -> KernelStati
 
 
 def _sum(figures: Mapping[str, Figure], names: Sequence[str]) -> Figure | None:
-    found = [figures[name] for name in names if name in figures]
-    return sum(found) if found else None
+    values = [figures[name] for name in names if name in figures]
+    return sum(values) if values else None
 
 
 def assembly_of(device: PhysicalDevice, executable: Executable) -> str:
@@ -88,8 +88,8 @@ def assembly_of(device: PhysicalDevice, executable: Executable) -> str:
     Raises:
         MissingFeature: the driver shows none.
     """
-    found = [text for name, text in executable.texts.items() if "assembl" in name.lower()]
-    if not found:
+    listings = [text for name, text in executable.texts.items() if "assembl" in name.lower()]
+    if not listings:
         shown = ", ".join(executable.texts) or "nothing"
         raise MissingFeature(f"the driver of {device} shows no assembly of its kernels; it shows {shown}")
-    return found[-1]
+    return listings[-1]

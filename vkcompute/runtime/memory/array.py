@@ -169,8 +169,8 @@ class Array(StridedView, Mathematics):
         if copy is False:
             raise ValueError("a device array becomes a NumPy array by copying; use np.asarray(x), or np.from_dlpack")
         warn_of_numpy(sys._getframe(1))
-        found = self.numpy()
-        return found if dtype is None else found.astype(dtype, copy=False)
+        host = self.numpy()
+        return host if dtype is None else host.astype(dtype, copy=False)
 
     def __dlpack__(
         self,
@@ -193,7 +193,7 @@ class Array(StridedView, Mathematics):
         if memory is None:
             raise BufferError(f"the memory of {self.runtime.device} is not host-visible; use .numpy(), which copies")
         options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        given: Any = {name: each for name, each in options.items() if each is not None}
+        given: Any = {name: value for name, value in options.items() if value is not None}
         return self._strided(memory).__dlpack__(**given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -243,8 +243,8 @@ class Array(StridedView, Mathematics):
 
     def __getitem__(self, index: Any) -> Array:
         if not layout.is_basic(index):
-            found: Array = namespace().get_item(self, index)
-            return found
+            result: Array = namespace().get_item(self, index)
+            return result
         shape, strides, offset = layout.view(self.shape, self.strides, index)
         if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
             if isinstance(self._expression, Restored):
@@ -280,8 +280,8 @@ class Array(StridedView, Mathematics):
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
         if order != "C" or copy is not None:
-            found: Array = namespace().reshape(self, wanted, order, copy=copy)
-            return found
+            result: Array = namespace().reshape(self, wanted, order, copy=copy)
+            return result
         new = layout.reshaped(self.size, wanted)
         if self.contiguous:
             strides = layout.contiguous_strides(new, self.dtype.itemsize)
@@ -315,7 +315,7 @@ class Array(StridedView, Mathematics):
         """
         wanted: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         order = layout.permutation(self.ndim, wanted or None)
-        shape, strides = ([each[axis] for axis in order] for each in (self.shape, self.strides))
+        shape, strides = ([values[axis] for axis in order] for values in (self.shape, self.strides))
         return self.viewed(0, tuple(shape), tuple(strides))
 
     @property
@@ -325,8 +325,8 @@ class Array(StridedView, Mathematics):
 
     def to_device(self, device: Context, /, *, stream: None = None) -> Array:
         """Returns the array on another runtime; itself if it is there."""
-        found: Array = namespace().asarray(self, device=device)
-        return found
+        result: Array = namespace().asarray(self, device=device)
+        return result
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns the module with the functions of arrays.
@@ -334,10 +334,10 @@ class Array(StridedView, Mathematics):
         Raises:
             ValueError: it does not have this version of the Array API standard.
         """
-        found = namespace()
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", found.__array_api_version__):
-            raise ValueError(f"the version of the Array API is {found.__array_api_version__}; got {api_version!r}")
-        return found
+        module = namespace()
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", module.__array_api_version__):
+            raise ValueError(f"the version of the Array API is {module.__array_api_version__}; got {api_version!r}")
+        return module
 
     @property
     def flags(self) -> Flags:
@@ -361,8 +361,8 @@ class Array(StridedView, Mathematics):
     @property
     def mT(self) -> Array:  # noqa: N802
         """The view with the last two axes exchanged."""
-        found: Array = namespace().matrix_transpose(self)
-        return found
+        result: Array = namespace().matrix_transpose(self)
+        return result
 
     @property
     def real(self) -> Array:
@@ -396,11 +396,11 @@ class Array(StridedView, Mathematics):
         self, offset: int, shape: layout.Shape, strides: layout.Shape, dtype: np.dtype[Any] | None = None
     ) -> Array:
         """Returns a view from an offset in bytes. Internal: it checks nothing."""
-        found = Array(
+        view = Array(
             self.runtime, self.buffer, self.offset + offset, shape, strides, self.dtype if dtype is None else dtype
         )
-        found._base = self._base or weakref.ref(self)
-        return found
+        view._base = self._base or weakref.ref(self)
+        return view
 
     @property
     def base(self) -> Array | None:
@@ -480,10 +480,10 @@ class Array(StridedView, Mathematics):
             IndexError: there is no such element.
             ValueError: there is no index, and the array has no element, or several.
         """
-        found = self._element(at).numpy() if at else self.numpy()
-        if found.size != 1:
+        element = self._element(at).numpy() if at else self.numpy()
+        if element.size != 1:
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
-        return found.item()
+        return element.item()
 
     def _element(self, at: tuple[Any, ...]) -> Array:
         """Returns the view of one element; see `item`."""
@@ -499,18 +499,18 @@ class Array(StridedView, Mathematics):
 
     def compress(self, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
         """Returns `vkcompute.numpy.compress` of the array."""
-        found: Array = namespace().compress(condition, self, axis, out)
-        return found
+        result: Array = namespace().compress(condition, self, axis, out)
+        return result
 
     def choose(self, *choices: Any, out: Array | None = None, mode: str = "raise") -> Array:
         """Returns `vkcompute.numpy.choose` of the array and choices, given one by one or as a sequence."""
-        found: Array = namespace().choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
-        return found
+        result: Array = namespace().choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
+        return result
 
     def flatten(self, order: str = "C") -> Array:
         """Returns a copy of the elements along one axis; `order` is as of `vkcompute.numpy.ravel`."""
-        found: Array = namespace().ravel(self, order)
-        return found if found.buffer is not self.buffer else found.copy()
+        result: Array = namespace().ravel(self, order)
+        return result if result.buffer is not self.buffer else result.copy()
 
     def tobytes(self, order: str = "C") -> bytes:
         """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""
@@ -588,8 +588,8 @@ class Array(StridedView, Mathematics):
         return namespace().array_function(self, function, args, named)
 
     def __round__(self, decimals: int | None = None) -> Any:
-        found = namespace().round(self, decimals or 0)
-        return int(found) if decimals is None and not self.shape else found
+        result = namespace().round(self, decimals or 0)
+        return int(result) if decimals is None and not self.shape else result
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -689,10 +689,10 @@ class Restored:
 
     def compute(self, array: Array) -> Array:
         """Uploads the elements. Nothing else writes to their memory, so this waits for no downloads."""
-        found = empty(array.runtime, array.shape, array.dtype)
-        if found.size:
-            array.runtime.transfers.upload(bytes_of(np.ascontiguousarray(self.host)), found.buffer, 0)
-        return found
+        result = empty(array.runtime, array.shape, array.dtype)
+        if result.size:
+            array.runtime.transfers.upload(bytes_of(np.ascontiguousarray(self.host)), result.buffer, 0)
+        return result
 
 
 def restored(host: HostArray) -> Array:
@@ -715,22 +715,22 @@ def copy_elements(source: Array, target: Array) -> None:
 
 def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
     """Copies arrays side by side along an axis into another: small ones in one task."""
-    for each in sources:
-        each.compute()
-    if not any(_suits_kernel(each, each.strides, target.strides) for each in sources):
+    for source in sources:
+        source.compute()
+    if not any(_suits_kernel(source, source.strides, target.strides) for source in sources):
         join_views(sources, target, axis)
         return
     start = 0
-    for each in sources:
-        stop = start + each.shape[axis]
-        copy_elements(each, target[(slice(None),) * axis + (slice(start, stop),)])
+    for source in sources:
+        stop = start + source.shape[axis]
+        copy_elements(source, target[(slice(None),) * axis + (slice(start, stop),)])
         start = stop
 
 
 def _suits_kernel(array: Array, *strides: layout.Shape) -> bool:
     """True if a kernel copies elements of an array's shape, between memory with these strides, faster than regions."""
     physical, itemsize = array.runtime.device.physical, array.dtype.itemsize
-    n_runs = max(layout.n_runs(array.shape, each, itemsize) for each in strides)
+    n_runs = max(layout.n_runs(array.shape, steps, itemsize) for steps in strides)
     if n_runs <= tuning_of(physical).few_runs:
         return False
     return n_runs > _MOST_RUNS or array.size < n_runs * quirks_of(physical).region_elements

@@ -114,14 +114,14 @@ def cached(context: Context, key: Hashable, make: Callable[[], _T], release: Cal
         ClosedError: the runtime is closed.
     """
     cache = context._cache
-    found: _T | None = cache.get(key)
-    if found is None:
+    value: _T | None = cache.get(key)
+    if value is None:
         context.require_open()
         made = make()
-        found = cache.setdefault(key, made)
-        if release is not None and found is made:
+        value = cache.setdefault(key, made)
+        if release is not None and value is made:
             context.device.memory.release_callbacks.append(lambda: release(cache[key]) if key in cache else None)
-    return found
+    return value
 
 
 def kernel_of(context: Context, key: Hashable, make: Callable[[], _T]) -> _T:
@@ -130,11 +130,11 @@ def kernel_of(context: Context, key: Hashable, make: Callable[[], _T]) -> _T:
     Raises:
         ClosedError: the runtime is closed.
     """
-    found: _T | None = context._kernels.get(key)
-    if found is None:
+    kernel: _T | None = context._kernels.get(key)
+    if kernel is None:
         with context.scheduler.device.lock:
             context.require_open()
-            found = context._kernels.get(key)
-            if found is None:
-                found = context._kernels[key] = make()
-    return found
+            kernel = context._kernels.get(key)
+            if kernel is None:
+                kernel = context._kernels[key] = make()
+    return kernel

@@ -96,36 +96,38 @@ def settle_spans(spans: Spans) -> None:
 
 def _into(spans: Spans, number: float = math.inf) -> list[Download]:
     """The downloads before `number` into this memory, and those before them that they overlap; the oldest first."""
-    found: list[Download] = []
+    downloads: list[Download] = []
     touched = [spans]
-    pending = [each for reference in _pending.valuerefs() if (each := reference()) is not None]
-    for each in sorted(pending, key=lambda each: -each.number):
-        if each.number < number and any(each.spans is other or _overlap(each.spans, other) for other in touched):
-            found.append(each)
-            touched.append(each.spans)
-    return found[::-1]
+    pending = [download for reference in _pending.valuerefs() if (download := reference()) is not None]
+    for download in sorted(pending, key=lambda download: -download.number):
+        if download.number < number and any(
+            download.spans is other or _overlap(download.spans, other) for other in touched
+        ):
+            downloads.append(download)
+            touched.append(download.spans)
+    return downloads[::-1]
 
 
 def _finish(downloads: Sequence[Download], timeout_s: float | None = None) -> bool:
     end = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    for each in downloads:  # without the lock
-        if not each.ended(None if timeout_s is None else max(0.0, end - time.monotonic())):
+    for download in downloads:  # without the lock
+        if not download.ended(None if timeout_s is None else max(0.0, end - time.monotonic())):
             return False
     with _copying.lock:
-        for each in downloads:
-            each.land()
+        for download in downloads:
+            download.land()
     return True
 
 
 def spans_of(arrays: Iterable[HostArray]) -> Spans:
     """The host memory of arrays, without the gaps between them."""
-    found: Spans = []
+    spans: Spans = []
     for array in arrays:
         low, high = layout.extent(array.shape, array.strides, array.itemsize)
         at = layout.address(array)
-        found.append((at + low, at + high))
+        spans.append((at + low, at + high))
     merged: Spans = []
-    for start, stop in sorted(found):
+    for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
             start, stop = merged[-1][0], max(stop, merged.pop()[1])
         merged.append((start, stop))

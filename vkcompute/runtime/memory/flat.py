@@ -62,9 +62,9 @@ class Flags:
             np.zeros(1, array.dtype), array.shape, array.strides, writeable=writeable
         )
         names = ("c_contiguous", "f_contiguous", "contiguous", "forc", "fnc", "writeable", "aligned")
-        found = {name: getattr(like.flags, name) for name in names}
-        found["owndata"] = array.contiguous and array.nbytes == array.buffer.used_bytes
-        object.__setattr__(self, "_found", found)
+        flags = {name: getattr(like.flags, name) for name in names}
+        flags["owndata"] = array.contiguous and array.nbytes == array.buffer.used_bytes
+        object.__setattr__(self, "_found", flags)
 
     def __getattr__(self, name: str) -> bool:
         try:

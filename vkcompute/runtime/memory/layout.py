@@ -179,10 +179,10 @@ def permutation(n: int, axes: Sequence[int] | None) -> Shape:
         ValueError: they are not all of these axes, each once.
     """
     given = tuple(range(n))[::-1] if axes is None else tuple(to_int(axis) for axis in axes)
-    found = tuple(axis + n if -n <= axis < 0 else axis for axis in given)
-    if sorted(found) != list(range(n)):
+    order = tuple(axis + n if -n <= axis < 0 else axis for axis in given)
+    if sorted(order) != list(range(n)):
         raise ValueError(f"transpose takes each of the axes 0 to {n - 1} once; got {given}")
-    return found
+    return order
 
 
 def reshaped(size: int, shape: int | Sequence[int]) -> Shape:
@@ -210,12 +210,12 @@ def reshaped_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
             runs[-1] = runs[-1][0] * n, step
         elif n > 1:
             runs.append((n, step))
-    found, left, step = [], 1, strides[-1] if strides else 0
+    steps, left, step = [], 1, strides[-1] if strides else 0
     for n in reversed(new):
         if n > 1 and left == 1:
             left, step = runs.pop()
         if left % n:
             return None
-        found.append(step)
+        steps.append(step)
         left, step = left // n, step * n
-    return tuple(reversed(found))
+    return tuple(reversed(steps))

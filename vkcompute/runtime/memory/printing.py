@@ -59,11 +59,11 @@ def _formatted(array: Any, separator: str, prefix: str) -> str:
 def _edges(array: Any, edge: int, axis: int = 0) -> npt.NDArray[Any]:
     """Returns the first and last elements along each axis, and one between them, which is abbreviated."""
     if axis == array.ndim:
-        found: npt.NDArray[Any] = array.copy().numpy()
-        return found
+        host: npt.NDArray[Any] = array.copy().numpy()
+        return host
     n = array.shape[axis]
     whole = (slice(None),) * axis
     if n <= 2 * edge + 1:
         return _edges(array, edge, axis + 1)
-    parts = [array[whole + (each,)] for each in (slice(0, edge + 1), slice(n - edge, n))]  # noqa: RUF005
-    return np.concatenate([_edges(each, edge, axis + 1) for each in parts], axis)
+    parts = [array[whole + (end,)] for end in (slice(0, edge + 1), slice(n - edge, n))]  # noqa: RUF005
+    return np.concatenate([_edges(part, edge, axis + 1) for part in parts], axis)

@@ -179,8 +179,8 @@ class StridedView:
         elif name == "runtime":
             self.runtime = namespace().current_runtime()
             self.runtime.add_pending(self, recorded=False)
-        elif isinstance(found := getattr(type(self), name, None), property):
-            return found.__get__(self)  # raises its own AttributeError again, which led here
+        elif isinstance(attribute := getattr(type(self), name, None), property):
+            return attribute.__get__(self)  # raises its own AttributeError again, which led here
         else:
             remedy = f"; write {_REMEDIES[name]}" if name in _REMEDIES else ""
             text = f"{type(self).__name__!r} object has no attribute {name!r}{remedy}"
@@ -212,8 +212,8 @@ class StridedView:
             expression = self._expression
             if expression is None:  # another thread has computed it
                 return
-            found = self._computed(expression) if scheduler.recordings else expression.compute(self)
-            self._take(expression, found._buffer or found.buffer, found.launch_key, found.span)
+            result = self._computed(expression) if scheduler.recordings else expression.compute(self)
+            self._take(expression, result._buffer or result.buffer, result.launch_key, result.span)
         if deferred_calls.waiting or scheduler.is_ahead:
             scheduler.unlocked()
 
@@ -221,8 +221,8 @@ class StridedView:
         """Gives a lazy array a buffer without its elements, which nobody will need; does nothing for others."""
         with self.runtime.scheduler.device.lock:
             if self._expression is not None:
-                found = type(self).whole(self.runtime, buffer, self.shape, self.dtype, self.nbytes)
-                self._take(self._expression, buffer, found.launch_key, found.span)
+                view = type(self).whole(self.runtime, buffer, self.shape, self.dtype, self.nbytes)
+                self._take(self._expression, buffer, view.launch_key, view.span)
 
     def _take(self, expression: Expression, buffer: Buffer, launch_key: Any, span: Any) -> None:
         """Sets the memory of a lazy array, on which its readers depend from now on."""
@@ -298,8 +298,8 @@ class StridedView:
             return
         with self.runtime.scheduler.device.lock:  # another thread may be about to compute it
             expression = self._expression
-            for each in reversed([] if expression is None or self._is_left else expression.readers):
-                each.compute()
+            for reader in reversed([] if expression is None or self._is_left else expression.readers):
+                reader.compute()
             self._clear()
 
     @property
@@ -351,14 +351,14 @@ def join_views(sources: Sequence[StridedView], target: StridedView, axis: int) -
     """Copies views side by side along an axis into another, whose length along it is the sum of theirs."""
     scheduler, offset = target.runtime.scheduler, target.offset
     step = target.strides[axis]
-    for group in _groups([each for each in sources if each.size], _MOST_JOINED):
+    for group in _groups([source for source in sources if source.size], _MOST_JOINED):
         with scheduler.device.lock:
             target.buffer.compute_readers()  # before the places are read: it may move buffers
-            scheduler.restore([target.buffer, *[each.buffer for each in group]])
+            scheduler.restore([target.buffer, *[source.buffer for source in group]])
             parts = []
-            for each in group:
-                parts.append(_part(each, each.strides, target, each.shape, offset))
-                offset += each.shape[axis] * step
+            for source in group:
+                parts.append(_part(source, source.strides, target, source.shape, offset))
+                offset += source.shape[axis] * step
             scheduler.copy(parts, target.span)
         scheduler.unlocked()
 
@@ -419,7 +419,7 @@ def _part(
     one_run = layout.n_runs(shape, strides, itemsize) == 1 == layout.n_runs(shape, target.strides, itemsize)
     if one_run and (origin is not goal or abs(start - offset) >= nbytes):
         return CopyPart(source.span, copy_region(origin, start, goal, offset, nbytes), 1)
-    sides = [layout.runs(shape, each, itemsize) for each in (strides, target.strides)]
+    sides = [layout.runs(shape, steps, itemsize) for steps in (strides, target.strides)]
     run = min(length for _, length in sides)
     table = np.empty((nbytes // run, 3), np.int64)
     table[:, 2] = run

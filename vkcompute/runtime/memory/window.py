@@ -35,7 +35,7 @@ class Window(Array):
         super().__init__(first.runtime, first.buffer, start, (nbytes // itemsize,), (itemsize,), first.dtype)
         self.launch_key = (*self.launch_key, object())  # windows of the same bytes may have different arrays
         self.span = (first.buffer, start, first.span[2])
-        self.others: list[Range] = [*dict.fromkeys(each.span for each in members[1:] if each.size)]
+        self.others: list[Range] = [*dict.fromkeys(member.span for member in members[1:] if member.size)]
         self._pin = pin  # keeps the members at their places
 
 
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 def spans_of(arrays: Sequence[Array]) -> list[Range]:
     """Returns the ranges of arrays; in place of a window, those of its arrays."""
-    return [each for array in arrays for each in (array.span, *(array.others if isinstance(array, Window) else ()))]
+    return [span for array in arrays for span in (array.span, *(array.others if isinstance(array, Window) else ()))]
 
 
 def ranges_overlap(groups: Sequence[Sequence[Range]]) -> bool:

@@ -70,10 +70,10 @@ class AccessHistory:
     def write(self, start: int, stop: int, timeline: int, task: int, dependencies: Dependencies) -> None:
         """Registers a write of bytes [start, stop) by the task, and adds its dependencies to `dependencies`."""
         self.written = True
-        found = self._segments  # as in `read`
-        if len(found) != 1 or (segment := found[0]).start != start or segment.stop != stop:
-            found = self._tile(start, stop)
-        for segment in found:
+        segments = self._segments  # as in `read`
+        if len(segments) != 1 or (segment := segments[0]).start != start or segment.stop != stop:
+            segments = self._tile(start, stop)
+        for segment in segments:
             if written := segment.written:
                 writer = segment.writer
                 if written > dependencies.get(writer, 0) and (writer != timeline or written != task):
@@ -81,14 +81,14 @@ class AccessHistory:
             for reader, read in segment.reads.items() if segment.reads else ():
                 if read > dependencies.get(reader, 0) and (reader != timeline or read != task):
                     dependencies[reader] = read
-        if len(found) == 1:
-            segment = found[0]
+        if len(segments) == 1:
+            segment = segments[0]
             segment.writer, segment.written = timeline, task
             if segment.reads:
                 segment.reads = {}
-        elif found:
+        elif segments:
             first = bisect_right(self._segments, start, key=_start_of) - 1
-            self._segments[first : first + len(found)] = [_Segment(start, stop, timeline, task, {})]
+            self._segments[first : first + len(segments)] = [_Segment(start, stop, timeline, task, {})]
             self.needs_pruning = len(self._segments) > self._limit
 
     def last_writers(self, start: int, stop: int) -> Dependencies:
@@ -110,7 +110,10 @@ class AccessHistory:
     def last_uses(self) -> Dependencies:
         """The latest task on each timeline that accessed the buffer, or preceded an access by the host."""
         uses = self.last_accesses(0, sys.maxsize)
-        return {each: max(uses.get(each, 0), self.other_uses.get(each, 0)) for each in uses.keys() | self.other_uses}
+        return {
+            timeline: max(uses.get(timeline, 0), self.other_uses.get(timeline, 0))
+            for timeline in uses.keys() | self.other_uses
+        }
 
     def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that no task has written."""
@@ -150,7 +153,8 @@ class AccessHistory:
         """True if all accesses are on one timeline."""
         alone = {timeline}
         return all(
-            (each.writer == timeline or not each.written) and alone.issuperset(each.reads) for each in self._segments
+            (segment.writer == timeline or not segment.written) and alone.issuperset(segment.reads)
+            for segment in self._segments
         )
 
     def prune(self, finished: Mapping[int, int]) -> None:
@@ -176,14 +180,14 @@ class AccessHistory:
     def _overlapping(self, start: int, stop: int) -> list[_Segment]:
         segments = self._segments
         first = max(0, bisect_right(segments, start, key=_start_of) - 1) if len(segments) > 1 else 0
-        found = []
+        overlapping = []
         for position in range(first, len(segments)):  # a slice would copy all segments behind `first`
             segment = segments[position]
             if segment.start >= stop:
                 break
             if segment.stop > start < stop:  # an empty range overlaps nothing
-                found.append(segment)
-        return found
+                overlapping.append(segment)
+        return overlapping
 
     def _tile(self, start: int, stop: int) -> list[_Segment]:
         """Segments that cover [start, stop) exactly: splits existing ones at its ends, and fills gaps."""
@@ -193,7 +197,7 @@ class AccessHistory:
         self._split(start)
         self._split(stop)
         position = bisect_right(segments, start - 1, key=_start_of)
-        found: list[_Segment] = []
+        tiles: list[_Segment] = []
         at = start
         while at < stop:
             segment = segments[position] if position < len(segments) else None
@@ -201,11 +205,11 @@ class AccessHistory:
                 gap_stop = stop if segment is None else min(stop, segment.start)
                 segment = _Segment(at, gap_stop, 0, 0, {})
                 segments.insert(position, segment)
-            found.append(segment)
+            tiles.append(segment)
             at = segment.stop
             position += 1
         self.needs_pruning = len(segments) > self._limit
-        return found
+        return tiles
 
     def _split(self, at: int) -> None:
         segments = self._segments

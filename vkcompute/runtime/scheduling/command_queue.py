@@ -311,8 +311,8 @@ class CommandQueue(Timeline):
 
     def failure_of(self, task: int) -> Failure | None:
         """The failure of `task`, or None if it has not failed so far."""
-        found = self._failed[max(0, (at := bisect_right(self._failed, task, key=_first_of)) - 1) : at]
-        return found[0] if found and task <= found[0].last else None
+        failures = self._failed[max(0, (at := bisect_right(self._failed, task, key=_first_of)) - 1) : at]
+        return failures[0] if failures and task <= failures[0].last else None
 
     # -- finishing ----------------------------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ class CompletionCallbacks(list[CompletionCallback]):
         try:
             # Polls the newest launch first. A launch never finishes before those that it depends on, so these are then
             # found finished too, and callbacks run in the order of the launches.
-            finished = [each for each in reversed(list(self)) if each.launched and self._finished(each)]
+            finished = [entry for entry in reversed(list(self)) if entry.launched and self._finished(entry)]
             for entry in reversed(finished):
                 self._run(entry)
         finally:
@@ -123,7 +123,9 @@ class CompletionCallbacks(list[CompletionCallback]):
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
     """The last writers of these bytes, as (queue, task)."""
-    return [each for buffer, start, stop in ranges if buffer.history for each in buffer.history.writers(start, stop)]
+    return [
+        writer for buffer, start, stop in ranges if buffer.history for writer in buffer.history.writers(start, stop)
+    ]
 
 
 class CompletionTracker:

@@ -64,8 +64,8 @@ class Mix:
     def learn(self, n: float, least_s: float, most_s: float) -> None:
         """As `Cost.learn`. Each kind took at most the whole time, and its share of the least time by known loads."""
         self.update()
-        for cost, each in self._counts.items():
-            cost.learn(n * each, least_s * each * cost.load / self.load, most_s)
+        for cost, count in self._counts.items():
+            cost.learn(n * count, least_s * count * cost.load / self.load, most_s)
         self.update()
 
 
@@ -86,12 +86,12 @@ class Costs:
         if self._limit_s is None:
             return NOTHING
         n_bits = (grid[0] * grid[1] * grid[2]).bit_length()
-        found = self._known.get(n_bits)
-        if found is None:
+        result = self._known.get(n_bits)
+        if result is None:
             # Fewer workgroups take no longer than more.
             loads = [cost.load * max(1.0, 2.0 ** (n_bits - bits)) for bits, cost in self._known.items()]
-            found = self._known[n_bits] = Cost(self._limit_s, min(loads, default=_UNKNOWN), divisible=self._divisible)
-        return found
+            result = self._known[n_bits] = Cost(self._limit_s, min(loads, default=_UNKNOWN), divisible=self._divisible)
+        return result
 
 
 def split_grid(grid: Grid, n_parts: int) -> Iterator[tuple[Grid, Grid]]:
@@ -99,7 +99,7 @@ def split_grid(grid: Grid, n_parts: int) -> Iterator[tuple[Grid, Grid]]:
     axis = grid.index(max(grid))
     n_parts = max(1, min(n_parts, grid[axis]))
     for part in range(n_parts):
-        start, stop = (grid[axis] * each // n_parts for each in (part, part + 1))
+        start, stop = (grid[axis] * bound // n_parts for bound in (part, part + 1))
         base, size = [0, 0, 0], [*grid]
         base[axis], size[axis] = start, stop - start
         yield (base[0], base[1], base[2]), (size[0], size[1], size[2])

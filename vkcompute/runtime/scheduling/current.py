@@ -67,7 +67,7 @@ def innermost() -> Any:
 
 def _runtime_in(entry: tuple[weakref.ref[Any], weakref.ref[Any] | None]) -> Any:
     """Returns the runtime of an entry; None if its block has ended, or belongs to the parent of this process."""
-    runtime, recorder = [None if each is None else each() for each in entry]
+    runtime, recorder = [None if reference is None else reference() for reference in entry]
     if entry[1] is not None and (recorder is None or not recorder.recording):
         return None
     return None if runtime is None or runtime.closed or runtime.inherited else runtime

@@ -147,14 +147,14 @@ class Future(concurrent.futures.Future[None]):
 
     def _finish(self, error: Exception | None) -> None:
         try:
-            found = error or self.exception()
+            failure = error or self.exception()
         except BaseException as caught:  # e.g. Ctrl-C: whatever waits for this future must not hang
             super().set_exception(caught)
             raise
-        if found is None:
+        if failure is None:
             super().set_result(None)
         else:
-            super().set_exception(found)
+            super().set_exception(failure)
 
     def _invoke_callbacks(self) -> None:
         """Calls the done callbacks. The base class logs only an `Exception`; another one would end the watcher."""

@@ -166,7 +166,7 @@ class Residency:
         movable = [] if self._is_moving else self._movable()
         kind = self._pool.kinds["device"]
         unused = self._pool.allocated_bytes - self._pool.used_bytes
-        if not movable or sum(each.nbytes for each in movable) + unused + self._pool.free_bytes(kind) < nbytes:
+        if not movable or sum(buffer.nbytes for buffer in movable) + unused + self._pool.free_bytes(kind) < nbytes:
             return False
         self._warn()
         self._begin()
@@ -219,7 +219,7 @@ class Residency:
             )
 
     def _buffers(self) -> list[Buffer]:
-        return [buffer for each in list(self._pool.buffers.values()) if (buffer := each()) is not None]
+        return [buffer for reference in list(self._pool.buffers.values()) if (buffer := reference()) is not None]
 
     def _movable(self) -> list[Buffer]:
         """Returns the buffers in device memory that nothing keeps there.

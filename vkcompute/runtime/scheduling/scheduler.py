@@ -99,8 +99,10 @@ class Scheduler:
 
     def recorder_of(self, array: Any) -> current.TaskRecorder | None:
         """The graph being recorded, by any thread, that has made a lazy array; or None."""
-        found = [recorder for each in self.recordings if (recorder := each()) is not None and recorder.owns(array)]
-        return found[0] if found else None
+        recorders = [
+            recorder for reference in self.recordings if (recorder := reference()) is not None and recorder.owns(array)
+        ]
+        return recorders[0] if recorders else None
 
     def refuse_recording(self, what: str, remedy: str) -> None:
         """Raises ValueError while a graph records what is launched here."""
@@ -131,9 +133,9 @@ class Scheduler:
         if device.is_owned():  # does what `device.lock` does, but records no holder: see `Guarded.taker`
             device.refuse_interruption(_getframe())
         with device.unguarded_lock:
-            for each in writes:
-                if each[0].readers:
-                    each[0].compute_readers()
+            for span in writes:
+                if span[0].readers:
+                    span[0].compute_readers()
             if queue is not None:
                 self._require_compute(queue)
             if self.moves:
@@ -273,7 +275,7 @@ class Scheduler:
                 raise
         finally:
             new = self.failures[n_failures:]
-            failed = [each for each in new if each.queue == target.index and each.last >= first]
+            failed = [failure for failure in new if failure.queue == target.index and failure.last >= first]
             if failed:
                 self._add_task(target, writes, ())
                 target.fail(failed[0].error, target.task)

@@ -28,13 +28,13 @@ Bindings = dict[Any, tuple[DescriptorSets, list[Range], list[Range]]]
 
 def resolve(where: Range, buffer_map: BufferMap) -> Range:
     """Replaces a placeholder by its buffer; returns a range of any other buffer unchanged."""
-    place = buffer_map.get(where[0])
-    return where if place is None else (place[0], place[1] + where[1], place[1] + where[2])
+    target = buffer_map.get(where[0])
+    return where if target is None else (target[0], target[1] + where[1], target[1] + where[2])
 
 
 def with_values(given: Sequence[Any], values: Values) -> list[Any]:
     """Replaces parameters by their values; returns other values unchanged."""
-    return [values.get(id(each), each) if isinstance(each, Parameter) else each for each in given]
+    return [values.get(id(value), value) if isinstance(value, Parameter) else value for value in given]
 
 
 class Launched(Protocol):
@@ -76,15 +76,15 @@ def in_place(
     places = {at: buffer.place + start for at, (buffer, start) in bound.items()}
     if all(place == sets.ranges[at][0] for at, place in places.items()):
         return command, keep
-    found = sets.successor
-    if found is None or any(place != found.ranges[at][0] for at, place in places.items()):
+    successor = sets.successor
+    if successor is None or any(place != successor.ranges[at][0] for at, place in places.items()):
         anywhere = next(iter(bound.values()))[0]  # for bindings that the kernel does not access
         ranges = [
             (*bound[at], nbytes) if at in bound else (anywhere, 0, min(nbytes, anywhere.nbytes))
             for at, (_, nbytes) in enumerate(sets.ranges)
         ]
-        found = sets.successor = kernel.sets(ranges)
-    return (*command[:3], found.handles, *command[4:]), (kernel, found, cost, args)
+        successor = sets.successor = kernel.sets(ranges)
+    return (*command[:3], successor.handles, *command[4:]), (kernel, successor, cost, args)
 
 
 class Launcher(Protocol):

@@ -69,7 +69,7 @@ class _QueueWatcher:
     def _report(self) -> None:
         with self._changed:
             error, reached, watched = self._closed, self._queue.completed, self._watched
-            self._watched = [each for each in watched if each[0] > reached and error is None]
+            self._watched = [entry for entry in watched if entry[0] > reached and error is None]
         for value, done in watched:
             if value <= reached or error is not None:
                 _call(done, None if value <= reached else error)
