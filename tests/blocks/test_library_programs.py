@@ -82,7 +82,7 @@ def bad_multiple(x_ptr, n):
 
 @pytest.mark.pure
 def test_a_multiple_is_of_a_constant() -> None:
-    with pytest.raises(KernelError, match=r"tl\.multiple_of takes an int from 1 on, known at compile time"):
+    with pytest.raises(KernelError, match=r"tl\.multiple_of takes ints from 1 on, known at compile time"):
         build(bad_multiple.definition, {}, {0: FLOATS, 1: INT}, OPTIONS)
 
 

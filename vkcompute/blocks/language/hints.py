@@ -38,9 +38,10 @@ def multiple_of(c: BlockCompiler, input: Any, values: Any) -> Any:
 
     Rows of such a length begin at aligned elements, which are loaded four together. Interpreted launches check it.
     """
-    n = values[0] if isinstance(values, (tuple, list)) and len(values) == 1 else values
-    if type(n) is not int or n < 1:
-        raise UnsupportedError(f"tl.multiple_of takes an int from 1 on, known at compile time; got {describe(values)}")
+    given = values if isinstance(values, (tuple, list)) else [values]
+    if not given or any(type(number) is not int or number < 1 for number in given):
+        raise UnsupportedError(f"tl.multiple_of takes ints from 1 on, known at compile time; got {describe(values)}")
+    n = given[0]  # a number has one; the axes of a block have one each
     value = input.value if isinstance(input, Number) else None
     if isinstance(value, Push) and value.type is INT32:
         c.divisors[value] = max(c.divisors.get(value, 1), n & -n)

@@ -27,8 +27,9 @@ from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import compared_in_order, contains
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, kind_of, like
-from vkcompute.jit.library import standard
+from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.private import listed
+from vkcompute.operations import row_of
 
 _SWIZZLES = {letter: k for letters in ("xyzw", "rgba", "stpq") for k, letter in enumerate(letters)}
 _FUNCTIONS = {name: getattr(stdlib, name) for name in stdlib.__all__}
@@ -352,7 +353,7 @@ class ShaderLanguage:
         if function is pow:
             return self._elementwise(partial(self.binary, "**"), args)
         if function in (math.radians, math.degrees):
-            return self._elementwise(partial(self.kernels.call, getattr(standard, function.__name__)), args)
+            return self._elementwise(partial(in_floats, row_of(function.__name__).name, self.kernels), args)
 
         def inline(*numbers: Any) -> Any:
             return self.inline(function, list(map(self._concrete, numbers)), {}, node)
