@@ -172,7 +172,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
     signature = tuple([(np.dtype(name).char, 1) for name in dtypes])
     block = SINGLE if masks else wide([np.dtype(name).itemsize for name in dtypes])
     key = signature, masks or ((True,),) * len(dtypes), (), (), block, _OPTIONS
-    spirv = function._launch._programs.find(key).spirv
+    spirv = function._launch._programs.specialized(*key).spirv
     return Shader(f"elementwise: {expression}, {', '.join(dtypes)}{', broadcast' if masks else ''}", spirv)
 
 
@@ -180,7 +180,7 @@ def _reduction(expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
     form = Form("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
-    spirv = vc.reduce(expression, 0)._launch._first.find((*key, form, None, _OPTIONS)).spirv
+    spirv = vc.reduce(expression, 0)._launch._first.specialized(*key, form, None, _OPTIONS).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 
 

@@ -17,10 +17,15 @@ INTEGERS = "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint
 FLOATS = "float16", "float32", "float64"
 
 
+def needs_words(machine: vkcompute.Runtime, dtype: str) -> bool:
+    """True if the machine computes integers of 64 bits by words, which have no atomic operations."""
+    return dtype.endswith("int64") and "shaderInt64" not in machine.device.features
+
+
 @pytest.fixture(params=[*INTEGERS, *FLOATS])
 def dtype(request: pytest.FixtureRequest, machine: vkcompute.Runtime | None) -> str:
-    """A dtype that the machine has."""
-    if machine is not None and lacks(machine, request.param):
+    """A dtype that the machine has, with its atomic operations."""
+    if machine is not None and (lacks(machine, request.param) or needs_words(machine, request.param)):
         pytest.skip(f"the device lacks {request.param}")
     return str(request.param)
 

@@ -117,21 +117,28 @@ class _Splitting:
 
     def _call(self, op: Op) -> list[Pair]:
         """A call of a routine, which takes and returns vectors of two words in place of wide numbers."""
-        key = op.code, op.type
-        if (op.code, _WORDS) not in self._new.routines:
-            self._new.routines[op.code, _WORDS] = self._routine(self._old.routines[key])
+        self._declare_routine(op, _WORDS)
         call = Op(op.code, _WORDS, [self._vector(self._elements(arg)[0]) for arg in op.args], None, (), op.loc)
         return [self._pair(self._b.append(call))]
 
-    def _routine(self, routine: Routine) -> Routine:
-        params, body = tuple(Param(_WORDS) for _ in routine.params), Region()
+    def _declare_routine(self, op: Op, kind: Type) -> None:
+        """Builds the routine that an operation calls, if there is one, for another type of its numbers."""
+        routine = self._old.routines.get((op.code, op.type))
+        if routine is None or (op.code, kind) in self._new.routines:
+            return
+        params, body = tuple(Param(kind) for _ in routine.params), Region()
         with self._b.into(body):
             for old, new in zip(routine.params, params, strict=True):
-                self._pairs[old] = [self._pair(new)]
+                if self._is_wide(old.type):
+                    self._pairs[old] = [self._pair(new)]
+                else:
+                    self._values[old] = new
             *ops, end = routine.body.ops
             self._region(Region(ops))
-            self._b.yield_(self._vector(self._elements(end.args[0])[0]))
-        return Routine(params, body)
+            (result,) = end.args
+            wide = self._is_wide(result.type)
+            self._b.yield_(self._vector(self._elements(result)[0]) if wide else self._value(result))
+        self._new.routines[op.code, kind] = Routine(params, body)
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -199,6 +206,8 @@ class _Splitting:
         elif any(self._is_wide(value.type) for value in op.args):
             self._of_wide(op)
         else:
+            if op.operation.elementary:
+                self._declare_routine(op, op.type)
             self._b.copy(op, self._values)
 
     def _wide(self, op: Op) -> list[Pair]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from vkcompute.nn import activations as _activations
@@ -24,5 +25,6 @@ __all__ += [name for name in _activations.NAMES if name not in __all__]
 def __getattr__(name: str) -> Any:
     """Returns a further row of the registry as a function of arrays."""
     if name not in _activations.NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__])
     return getattr(_activations, name)

@@ -144,7 +144,7 @@ __all__ = [
     "expect_zero", "fdiv", "flip", "float16", "float32", "float64", "float8e4b15", "float8e4b8",
     "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram",
     "int1", "int16", "int32", "int64", "int8", "interleave", "join", "load",
-    "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "map_elementwise", "math",
+    "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "map_elementwise",
     "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pi32_t", "pointer_type", "program_id", "rand",
     "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape",

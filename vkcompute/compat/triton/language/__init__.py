@@ -8,10 +8,10 @@ from vkcompute.blocks.language import *  # noqa: F403
 from vkcompute.blocks.language import libdevice
 from vkcompute.blocks.language import math as mathematics
 from vkcompute.compat.triton import target_info
-from vkcompute.compat.triton.language import extra
+from vkcompute.compat.triton.language import extra, math
 from vkcompute.compat.triton.refused import atomic_poll, dot_scaled, inline_asm_elementwise
 
-__all__ = ["atomic_poll", "dot_scaled", "extra", "inline_asm_elementwise", "target_info"]
+__all__ = ["atomic_poll", "dot_scaled", "extra", "inline_asm_elementwise", "math", "target_info"]
 __all__ += language.__all__
 
 functions.PACKAGES.append("vkcompute.compat.triton")
