@@ -43,10 +43,10 @@ from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
-from vkcompute.nn.activations import ACTIVATIONS  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.nn.programs.convolution import convolution  # noqa: E402
 from vkcompute.nn.programs.linear import linear  # noqa: E402
+from vkcompute.operations.recording import recorded  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
@@ -202,8 +202,8 @@ def functions_of_networks() -> Iterator[Shader]:
     yield _library("nn: layer_norm", lines.layer_norm, block | normal)
     yield _library("nn: layer_norm alone", lines.layer_norm, block | normal | alone)
     yield _library("nn: rms_norm", lines.rms_norm, block | normal)
-    yield _library("nn: linear", linear, _TILE | {"ACTIVATION": ACTIVATIONS["gelu"], "SCALE": 1.0})
-    yield _library("nn: convolution", convolution, _TILE | {"ACTIVATION": ACTIVATIONS["relu"]})
+    yield _library("nn: linear", linear, _TILE | {"ACTIVATION": recorded("gelu"), "SCALE": 1.0})
+    yield _library("nn: convolution", convolution, _TILE | {"ACTIVATION": recorded("relu")})
     given: dict[str, Any] = {"mask_ptr": None, "SCALE": 0.125, "CAUSAL": False, "HALVES": False}
     given |= dict.fromkeys(("WHOLE_KEYS", "WHOLE_SIZE", "WHOLE_V_SIZE"), True)
     for size, (rows, keys) in block_attention.LENGTHS.items():

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
+from runtimes import lacks  # noqa: E402
+
 import vkcompute as vc  # noqa: E402
 import vkcompute.dask  # noqa: E402
 import vkcompute.numpy as vnp  # noqa: E402
