@@ -7,6 +7,8 @@ floating-point arithmetic, 1991; J. R. Hauser: Berkeley SoftFloat 3e.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Value
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
@@ -18,18 +20,25 @@ _EXTRA = 11  # bits of a significand here beyond the 53 of float64
 _INFINITY, _NAN = _MOST << 52, 0x7FF8 << 48
 
 
-class Unpacked:
+class Unpacked(NamedTuple):
     """A float64 in parts.
 
     Attributes:
         sign: the sign's bit, at the top of a word.
         exponent: biased; of a subnormal number, that of its significand with the first bit at the top, an int32.
         significand: with the first bit at the top; 0 for zeros. Undefined for infinities and NaN.
-        bits: of the whole number.
     """
 
-    def __init__(self, sign: Value, exponent: Value, significand: Pair, bits: Pair) -> None:
-        self.sign, self.exponent, self.significand, self.bits = sign, exponent, significand, bits
+    sign: Value
+    exponent: Value
+    significand: Pair
+
+
+class _Wide(NamedTuple):
+    """An integer of 128 bits."""
+
+    high: Pair
+    low: Pair
 
 
 class FloatPairBuilder:
@@ -132,14 +141,19 @@ class FloatPairBuilder:
     def unpacked(self, x: Pair) -> Unpacked:
         """The parts of a number."""
         b, pairs = self._b, self._pairs
-        field = self._biased(x)
-        is_normal = b.compute("ne", field, self._word(0))
-        first = b.select(is_normal, self._word(1 << 20), self._word(0))
-        fraction = Pair(x.low, b.compute("or", b.compute("and", x.high, self._word((1 << 20) - 1)), first))
+        field, is_normal, fraction = self._fields(x)
         zeros = b.select(is_normal, self._word(_EXTRA), self._leading_zeros(fraction))
         significand = pairs.shl(fraction, zeros)
         exponent = b.select(is_normal, field, b.compute("sub", self._word(_EXTRA + 1), zeros))
-        return Unpacked(self._sign(x), b.bitcast(exponent, INT32), significand, x)
+        return Unpacked(self._sign(x), b.bitcast(exponent, INT32), significand)
+
+    def _fields(self, x: Pair) -> tuple[Value, Value, Pair]:
+        """The exponent's field, True for a normal number, and the fraction, which has its first bit then."""
+        b, field = self._b, self._biased(x)
+        is_normal = b.compute("ne", field, self._word(0))
+        first = b.select(is_normal, self._word(1 << 20), self._word(0))
+        high = b.compute("or", b.compute("and", x.high, self._word((1 << 20) - 1)), first)
+        return field, is_normal, Pair(x.low, high)
 
     def _is_none(self, x: Unpacked) -> Value:
         """True for zeros, whose significand alone has no bit at the top."""
@@ -189,11 +203,8 @@ class FloatPairBuilder:
 
     def _fixed(self, x: Pair) -> tuple[Value, Pair]:
         """The exponent, at least 1, and the significand with the first bit of normal numbers below the top."""
-        b, field = self._b, self._biased(x)
-        is_normal = b.compute("ne", field, self._word(0))
-        first = b.select(is_normal, self._word(1 << 20), self._word(0))
-        fraction = Pair(x.low, b.compute("or", b.compute("and", x.high, self._word((1 << 20) - 1)), first))
-        exponent = b.compute("max", field, self._word(1))
+        field, _, fraction = self._fields(x)
+        exponent = self._b.compute("max", field, self._word(1))
         return exponent, self._pairs.shl(fraction, self._word(_EXTRA - 1))
 
     def sub(self, x: Pair, y: Pair) -> Pair:
@@ -556,10 +567,3 @@ class FloatPairBuilder:
         bits = b.select(pairs.is_nonzero(self._magnitude(x)), bits, self._word(0))
         bits = b.select(self.is_nan(x), self._word(0x7FC00000), bits)
         return b.bitcast(b.compute("or", bits, number.sign), FLOAT32)
-
-
-class _Wide:
-    """An integer of 128 bits."""
-
-    def __init__(self, high: Pair, low: Pair) -> None:
-        self.high, self.low = high, low

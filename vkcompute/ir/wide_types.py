@@ -86,8 +86,10 @@ class _Splitting:
         self._loops: dict[Op, Loop] = {}
         used = (*function.buffers, *function.shared_memory, *[op.memory for op in walk(function.body)])
         wide = dict.fromkeys(memory for memory in used if memory is not None and self._is_wide(memory.type))
-        self._memories: dict[Memory | None, Memory] = {each: _of_words(each) for each in wide if not each.private}
-        self._private = {each: _halves(each) for each in wide if each.private}
+        self._memories: dict[Memory | None, Memory] = {
+            memory: _of_words(memory) for memory in wide if not memory.private
+        }
+        self._private = {memory: _halves(memory) for memory in wide if memory.private}
 
     def run(self) -> Function:
         """Returns the new function."""
