@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkcompute.arrays import block_product, matrix_product
-from vkcompute.arrays.reductions import reduce
+from vkcompute.arrays.axis_reductions import reduce
 from vkcompute.arrays.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from vkcompute.arrays import lazy
-from vkcompute.arrays.reductions import LazyReduction
+from vkcompute.arrays.lazy_reduction import LazyReduction
 from vkcompute.runtime.memory.array import Array
 
 

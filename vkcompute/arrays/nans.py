@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import reductions
+from vkcompute.arrays.axis_reductions import reduce
+from vkcompute.arrays.lazy_reduction import neutral
 from vkcompute.arrays.lines import Axis, reduced_axes
 from vkcompute.arrays.promotion import Operand, part_of, wide_float
 from vkcompute.arrays.standard import cumprod, cumsum
@@ -26,7 +28,7 @@ def numbers_along(x: Array, axis: Axis, dtype: np.dtype[Any], keepdims: bool) ->
     """Returns how many elements along axes are not NaN, in a dtype."""
     axes = reduced_axes("count", x.ndim, axis)
     whole = np.dtype(np.int32)
-    return astype(reductions.reduce("add", astype(apply("equal", x, x), whole), axes, whole, keepdims), dtype)
+    return astype(reduce("add", astype(apply("equal", x, x), whole), axes, whole, keepdims), dtype)
 
 
 def nansum(
@@ -52,9 +54,9 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
     if initial is not None and reductions.all_axes_have_elements(x, range(x.ndim)) and np.isnan(initial):
-        initial = None if condition is True else reductions.neutral(row, x.dtype)
+        initial = None if condition is True else neutral(row, x.dtype)
     dtype = dtype_with_out(x.runtime, None, out, x.dtype)
-    others = without_nan(x, reductions.neutral(row, x.dtype))
+    others = without_nan(x, neutral(row, x.dtype))
     result = reductions.extreme(row, others, axis, dtype, None, keepdims, initial, condition)
     if initial is None:
         count = numbers_along(x, axis, np.dtype(np.int32), keepdims)
@@ -85,7 +87,7 @@ def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: b
         return written(index.reshape((1,) * x.ndim) if keepdims else index, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
-    others = without_nan(x, reductions.neutral(f"{name[-3:]}imum", x.dtype))
+    others = without_nan(x, neutral(f"{name[-3:]}imum", x.dtype))
     index = getattr(reductions, name[3:])(others, axis, None, keepdims)
     return written(index, out)
 

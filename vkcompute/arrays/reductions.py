@@ -13,168 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import gather, lazy
+from vkcompute.arrays import lazy
+from vkcompute.arrays.axis_reductions import counting, first_true, hits, reduce
 from vkcompute.arrays.creation import asarray
-from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, reduced_axes
+from vkcompute.arrays.lazy_reduction import neutral
+from vkcompute.arrays.lines import Axis, axes_of, axis_of, reduced_axes
 from vkcompute.arrays.promotion import (
     BOOL,
     accumulated,
     default_int,
     floating,
     kind_of,
-    part_of,
-    require_dtype,
     wide_float,
 )
-from vkcompute.arrays.ufunc import apply, assign, astype, dtype_with_out, joined, part, written
+from vkcompute.arrays.ufunc import apply, astype, dtype_with_out, written
 from vkcompute.arrays.ufunc import where as _where
-from vkcompute.jit.elementwise.expression import Expression, Step
-from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
-from vkcompute.jit.elementwise.stages import Stage
-from vkcompute.operations import FUNCTIONS
-from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.graph import memory_of, recording_graph, temporary
+from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
-from vkcompute.runtime.tuning import tuning_of
-
-_launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
-
-
-def neutral(row: str, dtype: np.dtype[Any]) -> Any:
-    """Returns the neutral element of a reduction, in a dtype."""
-    return FUNCTIONS[row].neutral(dtype)
-
-
-class LazyReduction:
-    """A reduction whose result is computed later.
-
-    Attributes:
-        row: the name of its function in the registry.
-        array: the array that is reduced.
-        axes: the axes that are reduced; a tuple.
-        dtype: the dtype in which elements are combined.
-        readers, depth: as of `Lazy`.
-    """
-
-    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row")
-
-    def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
-        self.readers: list[Any] = []
-        expression: Any = array._expression
-        self.depth: int = 1 if expression is None else 1 + expression.depth
-
-    def compute(self, array: Array) -> Array:
-        """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
-        out = memory_of(array)
-        if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
-            steps, args = tuple(flat.steps), flat.parameters
-        else:
-            steps, args = (), [self.array]
-            if (graph := recording_graph(array.runtime.scheduler)) is not None:
-                graph.require_unchanged(array, args)
-        kept = out.ndim == self.array.ndim and bool(self.axes)
-        launcher = _launcher(self.row, self.dtype, steps, len(args))
-        launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
-        return out
-
-    def stages(self) -> list[Stage]:
-        """Returns the stages in which the elements are computed."""
-        launcher = _launcher(self.row, self.dtype, (), 1)
-        return launcher.stages(self.array, frozenset(self.axes))
-
-
-def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
-    key = row, dtype, steps
-    launcher = _launchers.get(key)
-    if launcher is None:
-        combine = Expression(2, ((row, dtype.name, (0, 1)),))
-        transform = Expression(n, steps or (("astype", "", (0,)),))
-        launcher = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True)
-    return launcher
-
-
-def reduce(row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
-    """Returns the lazy reduction of an array along axes, given as by `axes_of`, in a dtype."""
-    dtype = require_dtype(array.runtime, dtype, row)
-    if dtype.kind == "c":
-        return _complex(row, astype(array, dtype) if array.dtype != dtype else array, axes, keepdims)
-    if array.dtype.kind in "bc":
-        array = astype(array, dtype)
-    else:
-        require_dtype(array.runtime, array.dtype, row)
-    shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
-    expression = LazyReduction(row, array, axes, dtype)
-    if expression.depth > lazy.MOST_DEPTH:
-        array.compute()
-        expression.depth = 1
-    return lazy.pending(array.runtime, shape, dtype, expression, (array,))
-
-
-def _complex(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """Returns the reduction of a complex array: of its parts, or for a product of both halves of an axis."""
-    if row == "add":
-        one, other = (reduce(row, part(name, array), axes, part_of(array.dtype), keepdims) for name in ("real", "imag"))
-        return joined(one, other)
-    if row != "multiply":
-        return _complex_extreme(row, array, axes, keepdims)
-    if builtins.all(array.shape[at] == 1 for at in axes):
-        array = array.copy()
-    for at in axes:
-        array = _product(array, at)
-    return array if keepdims else array[tuple([0 if at in axes else slice(None) for at in range(array.ndim)])]
-
-
-def _complex_extreme(row: str, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """Returns the first NaN, or else the first extreme, along axes of a complex array."""
-    rest = tuple([at for at in range(array.ndim) if at not in axes])
-    shape = tuple([1 if at in axes else n for at, n in enumerate(array.shape) if keepdims or at not in axes])
-    n = math.prod([array.shape[at] for at in axes])
-    if not n:
-        return temporary(array.runtime, shape, array.dtype).fill(neutral(row, array.dtype))
-    lines = array.transpose((*rest, *axes)).reshape((*[array.shape[at] for at in rest], n))
-    return gather.take_along_axis(lines, _first(_hits(row, lines, lines.ndim - 1), lines.ndim - 1, True), -1).reshape(
-        shape
-    )
-
-
-def _hits(row: str, array: Array, axis: int) -> Array:
-    """Returns True for elements that equal the extreme along an axis; for NaN alone if the axis has one."""
-    if array.dtype.kind != "c":
-        hit = apply("equal", array, reduce(row, array, (axis,), array.dtype, True))
-        return apply("logical_or", hit, apply("isnan", array)) if array.dtype.kind == "f" else hit
-    real, imag, is_nan = part("real", array), part("imag", array), apply("isnan", array)
-    worst = neutral(row, real.dtype)
-    hit = apply("equal", real, reduce(row, _where(is_nan, math.nan, real), (axis,), real.dtype, True))
-    imag = _where(hit, imag, worst)
-    hit = apply("logical_and", hit, apply("equal", imag, reduce(row, imag, (axis,), real.dtype, True)))
-    return apply("logical_or", hit, is_nan)
-
-
-def _first(hit: Array, axis: int, keepdims: bool) -> Array:
-    """Returns the place of the first True along an axis, in int32."""
-    n = hit.shape[axis]
-    indices = _where(hit, _counting(hit, axis, n), np.int32(n))
-    return reduce("minimum", indices, (axis,), np.dtype(np.int32), keepdims)
-
-
-def _product(array: Array, axis: int) -> Array:
-    """Returns the product along an axis, which is kept, as a tree."""
-    if not array.shape[axis]:
-        shape = (*array.shape[:axis], 1, *array.shape[axis + 1 :])
-        return temporary(array.runtime, shape, array.dtype).fill(array.dtype.type(1))
-    while (n := array.shape[axis]) > 1:
-        half, rest = n // 2, _slice(array, axis, n - n % 2, None)
-        array = apply("multiply", _slice(array, axis, 0, half), _slice(array, axis, half, 2 * half))
-        if n % 2:
-            first = _slice(array, axis, 0, 1)
-            assign(first, apply("multiply", first, rest), fresh=True)
-    return array
-
-
-def _slice(array: Array, axis: int, start: int, stop: int | None) -> Array:
-    return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
 def checked(name: str, array: Any) -> Array:
@@ -386,13 +241,13 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
     index = default_int(array.runtime)
     if index.itemsize == 8 and array.dtype.itemsize <= 4:
-        indices = _counting(array, at, n)
+        indices = counting(array, at, n)
         array = astype(array, _WORDS[array.dtype.kind])
         keys = lazy.make(f"first {extreme}", "", (array, indices), array.shape, np.dtype(np.uint64), array.runtime)
         result = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
     else:
         array = astype(array, np.int32) if array.dtype == BOOL else array
-        result = _first(_hits(_EXTREMES[extreme], array, at), at, keepdims)
+        result = first_true(hits(_EXTREMES[extreme], array, at), at, keepdims)
     result = astype(result, index)
     return result if kept is None else result.reshape(kept)
 
@@ -415,14 +270,6 @@ def place_among_repeats(place: Array, distinct: Array, array: Array) -> Array:
             result = apply("add", result, apply("multiply", index, step))
         step, distinct_step = step * n, distinct_step * n_distinct
     return result
-
-
-def _counting(array: Array, axis: int, n: int) -> Array:
-    """Returns 0 to n - 1 along an axis."""
-    runtime = runtime_of(array)
-    on_host = tuning_of(runtime.device.physical).counts_on_host
-    numbers = runtime.array(np.arange(n, dtype=np.int32)) if on_host else count_up(runtime, n)
-    return numbers.reshape((*(1,) * axis, n, *(1,) * (array.ndim - axis - 1)))
 
 
 def argmax(a: Array, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:

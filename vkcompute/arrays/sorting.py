@@ -13,8 +13,7 @@ import numpy as np
 
 from vkcompute.arrays.gather import gather
 from vkcompute.arrays.lines import Lines, axis_of, contiguous, copy_into, flat, launch
-from vkcompute.arrays.manipulation import concat
-from vkcompute.arrays.promotion import default_int
+from vkcompute.arrays.promotion import default_int, promoted
 from vkcompute.arrays.radix import Word, sort_rows, sort_values, words_of
 from vkcompute.arrays.scans import cumulative
 from vkcompute.arrays.selection import Selected
@@ -212,5 +211,8 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
 
 def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
     """Returns the ranks of the elements of two arrays: their indices in the sorted distinct elements of both."""
-    inverse = unique(concat([flat(x), flat(y)]), equal_nan=equal_nan).inverse
+    both = temporary(x.runtime, x.size + y.size, promoted(x.runtime, x.dtype, y.dtype))
+    copy_into(flat(x), both[: x.size])
+    copy_into(flat(y), both[x.size :])
+    inverse = unique(both, equal_nan=equal_nan).inverse
     return inverse[: x.size].reshape(x.shape), inverse[x.size :].reshape(y.shape)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays import gather, indexing, reductions, scans, scatter, sorting
+from vkcompute.arrays import axis_reductions, gather, indexing, reductions, scans, scatter, sorting
 from vkcompute.arrays.called_names import add_public, name_caller, named_methods
 from vkcompute.arrays.creation import Casting, asarray, in_order
 from vkcompute.arrays.lines import Axis, axis_of, count_up, flat, reduced_axes
@@ -231,7 +231,7 @@ class BinaryUfunc(Ufunc):
             neutral = np.array(self.identity).astype(array.dtype)[()]  # -1, of all bits, also of unsigned integers
             array = choose(reductions.mask_of(where, array), array, neutral)
         wide = astype(array, np.int32) if array.dtype.kind == "b" else array
-        result = reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
+        result = axis_reductions.reduce(self._row, wide, axes, wide.dtype, keepdims)
         result = astype(result, np.bool_) if array.dtype.kind == "b" else result
         if initial is None:
             return result

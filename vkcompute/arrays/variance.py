@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.axis_reductions import reduce
 from vkcompute.arrays.block_offsets import LARGEST, rounded
 from vkcompute.arrays.lines import Axis, axes_of, is_cpu
 from vkcompute.arrays.matrix_product import MOST_GROUPS
 from vkcompute.arrays.programs.moments import moments_of_parts
 from vkcompute.arrays.promotion import Operand, common, floating, kind_of, part_of, promoted, require_dtype, wide_float
-from vkcompute.arrays.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of, reduce
+from vkcompute.arrays.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of
 from vkcompute.arrays.reductions import mean as _mean
 from vkcompute.arrays.reductions import sum as _sum
 from vkcompute.arrays.ufunc import apply, astype, part, written
