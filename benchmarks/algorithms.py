@@ -16,7 +16,8 @@ from peers.work import Blocking
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import indexing, scans, selection, sorting
+from vkcompute.arrays.algorithms import scans, selection, sorting
+from vkcompute.arrays.functions import indexing
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 

@@ -29,8 +29,8 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.block_product import ON_GPU  # noqa: E402
-from vkcompute.arrays.programs.products import product  # noqa: E402
+from vkcompute.arrays.algorithms.block_product import ON_GPU  # noqa: E402
+from vkcompute.arrays.algorithms.programs.products import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
 from vkcompute.blocks.launching.program import JITFunction  # noqa: E402

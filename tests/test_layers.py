@@ -112,6 +112,16 @@ def test_no_circle_between_rooms(folder: str) -> None:
     assert circle(graph(rooms(folder))) == []
 
 
+ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace")}
+"""The rooms of packages, lowest first."""
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_import_from_lower_ones(folder: str) -> None:
+    order = ROOMS[folder]
+    assert [pair for pair in rooms(folder) if order.index(pair[0]) < order.index(pair[1])] == []
+
+
 _IMPORTERS = "import_module", "__import__"
 
 
@@ -133,8 +143,8 @@ def names_vulkan(node: ast.AST) -> bool:
 
 
 ASKS_FOR_CPU = {
-    "arrays.block_product": "limits of its blocks",
-    "arrays.lines": "for variance and nn.rows, whose figures are beside their programs",
+    "arrays.algorithms.block_product": "limits of its blocks",
+    "arrays.algorithms.lines": "for variance and nn.rows, whose figures are beside their programs",
     "compat.triton.runtime.driver": "the number of multiprocessors",
     "dask.cluster": "a choice of devices",
     "dask.worker": "whether the device's memory is that of the process",

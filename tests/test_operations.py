@@ -16,7 +16,7 @@ import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
 from vkcompute import ir, nn
-from vkcompute.arrays.dtype_rules import RULES
+from vkcompute.arrays.expressions.dtype_rules import RULES
 from vkcompute.operations import FUNCTIONS, Emitter
 from vkcompute.operations.recording import recorded
 

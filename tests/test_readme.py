@@ -199,7 +199,7 @@ FOLDERS = (
     ROOT / "vkcompute/jit/frontend",
     ROOT / "vkcompute/compiled",
     ROOT / "vkcompute/tile",
-    ROOT / "vkcompute/arrays",
+    *(ROOT / "vkcompute/arrays" / room for room in ("", "expressions", "algorithms", "functions")),
     ROOT / "vkcompute/nn",
 )  # that paths on these pages begin in
 ELSEWHERE = frozenset({"cc"})  # names on these pages that other projects define

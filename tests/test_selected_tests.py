@@ -28,9 +28,9 @@ def chosen(*changed: str) -> set[str]:
     ("changed", "needed", "left_out"),
     [
         ("vkcompute/nn/linear.py", "tests/nn/test_linear.py", "tests/cli/test_cli_info.py"),
-        ("vkcompute/arrays/sorting.py", "tests/arrays/test_sorting.py", "tests/core/test_vk.py"),
+        ("vkcompute/arrays/algorithms/sorting.py", "tests/arrays/test_sorting.py", "tests/core/test_vk.py"),
         (
-            "vkcompute/arrays/products.py",
+            "vkcompute/arrays/functions/products.py",
             "tests/nn/test_linear.py",
             "tests/spirv/test_spirv_module.py",
         ),  # nn imports it

@@ -10,7 +10,8 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import fft, gather, indexing, reductions, scans, segments, selection, sorting
+from vkcompute.arrays.algorithms import fft, gather, scans, segments, selection, sorting
+from vkcompute.arrays.functions import indexing, reductions
 
 LIMIT = 4096
 _X = np.random.default_rng(0).standard_normal(3000).astype(np.float32)

@@ -7,7 +7,7 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import block_offsets
+from vkcompute.arrays.algorithms import block_offsets
 from vkcompute.dtypes import lookup
 
 # Blocks of 16 x 64 or 8 x 128: whole ones, cut ones, overlapping ones, columns that are no multiple of four.

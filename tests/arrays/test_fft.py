@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays.fft import fft, irfft, rfft
+from vkcompute.arrays.algorithms.fft import fft, irfft, rfft
 
 _LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 30, 49, 64, 97, 105, 121, 210, 343, 509, 1000, 1024, 4099]
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays import indexing
-from vkcompute.arrays.gather import take, take_along_axis
-from vkcompute.arrays.scatter import put, put_along_axis
+from vkcompute.arrays.algorithms.gather import take, take_along_axis
+from vkcompute.arrays.algorithms.scatter import put, put_along_axis
+from vkcompute.arrays.functions import indexing
 
 
 def masks(gpu: vc.Runtime) -> bool:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import lazy
+from vkcompute.arrays.expressions import lazy
 
 N = 6
 pytestmark = pytest.mark.device_only

@@ -146,7 +146,7 @@ def test_indices_of_64_bits_are_taken_by_any_device(gpu: vc.Runtime) -> None:
 
 def test_arrays_beyond_indices_of_32_bits_are_refused(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     x, at = gpu.zeros(3000), gpu.array(np.array([2], np.int32))
-    monkeypatch.setattr("vkcompute.arrays.lines._MOST_ITEMS", 2000)
+    monkeypatch.setattr("vkcompute.arrays.algorithms.lines._MOST_ITEMS", 2000)
     for work in (
         lambda: vnp.take(x, at),
         lambda: x.__setitem__(at, 1.0),

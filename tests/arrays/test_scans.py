@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays import block_scan, scans
-from vkcompute.arrays.scans import OPERATIONS, cumulative
+from vkcompute.arrays.algorithms import block_scan, scans
+from vkcompute.arrays.algorithms.scans import OPERATIONS, cumulative
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
 _ACCUMULATE = {

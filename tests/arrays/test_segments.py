@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays import indexing, segments
-from vkcompute.arrays.segments import bincount
+from vkcompute.arrays.algorithms import segments
+from vkcompute.arrays.algorithms.segments import bincount
+from vkcompute.arrays.functions import indexing
 from vkcompute.runtime.tuning import ON_CPU
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.arrays.reductions import count_nonzero
-from vkcompute.arrays.search import searchsorted
-from vkcompute.arrays.selection import compress, flatnonzero, masked, nonzero, repeat
+from vkcompute.arrays.algorithms.search import searchsorted
+from vkcompute.arrays.algorithms.selection import compress, flatnonzero, masked, nonzero, repeat
+from vkcompute.arrays.functions.reductions import count_nonzero
 
 
 @given(data=st.data(), shape=shapes(), seed=seeds())

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays import block_sorting, radix
-from vkcompute.arrays.sorting import argsort, lexsort, sort, topk, unique
+from vkcompute.arrays.algorithms import block_sorting, radix
+from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
 _ALL = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"

@@ -10,8 +10,8 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.lines import contiguous
-from vkcompute.arrays.transposition import copy_transposed
+from vkcompute.arrays.algorithms.lines import contiguous
+from vkcompute.arrays.algorithms.transposition import copy_transposed
 
 SHAPES = [(64, 16), (16, 100), (20, 100), (3, 20, 24), (64, 1, 32), (17, 64)]
 

@@ -12,7 +12,7 @@ import pytest
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
-from vkcompute.arrays import variance
+from vkcompute.arrays.functions import variance
 from vkcompute.dtypes import lookup
 
 SHAPES = (5, 700), (2, 1500), (2, 3, 1024), (3, 2, 20, 30), (2, 1, 513, 1), (3, 4, 0)

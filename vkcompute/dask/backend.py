@@ -9,8 +9,8 @@ import numpy as np
 from dask import config
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 
-from vkcompute.arrays.promotion import default_float
-from vkcompute.arrays.random import Generator
+from vkcompute.arrays.expressions.promotion import default_float
+from vkcompute.arrays.functions.random import Generator
 from vkcompute.dask import dispatches, patches, results
 from vkcompute.runtime.memory.array import Array, restored
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, working
-from vkcompute.arrays.promotion import floating, require_dtype
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.expressions.promotion import floating, require_dtype
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, working
 from vkcompute.operations import FUNCTIONS, activations, public
 from vkcompute.runtime.memory.array import Array
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken, working
-from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.reductions import max as highest
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.expressions.promotion import floating
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, matmul, taken, working
+from vkcompute.arrays.functions.reductions import max as highest
 from vkcompute.nn.block_attention import fused_attention
 from vkcompute.nn.linear import wide
 from vkcompute.nn.normalization import softmax

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.block_offsets import is_too_large
-from vkcompute.arrays.block_product import multiplies_halves
-from vkcompute.arrays.manipulation import broadcast_to
-from vkcompute.arrays.matrix_product import MOST_GROUPS
+from vkcompute.arrays.algorithms.block_offsets import is_too_large
+from vkcompute.arrays.algorithms.block_product import multiplies_halves
+from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
+from vkcompute.arrays.functions.manipulation import broadcast_to
 from vkcompute.nn.programs.attention import attention
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from vkcompute.arrays.block_offsets import LARGEST, is_too_large, rounded
-from vkcompute.arrays.block_product import tile_shape
-from vkcompute.arrays.lines import contiguous
-from vkcompute.arrays.matrix_product import MOST_GROUPS
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken, working, zeros
-from vkcompute.arrays.programs.products import LONGEST
-from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import assign
+from vkcompute.arrays.algorithms.block_offsets import LARGEST, is_too_large, rounded
+from vkcompute.arrays.algorithms.block_product import tile_shape
+from vkcompute.arrays.algorithms.lines import contiguous
+from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
+from vkcompute.arrays.algorithms.programs.products import LONGEST
+from vkcompute.arrays.expressions.promotion import floating
+from vkcompute.arrays.expressions.ufunc import assign
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, matmul, taken, working, zeros
 from vkcompute.nn.linear import Activation, activated, known, wide
 from vkcompute.nn.programs.convolution import convolution
 from vkcompute.nn.rows import bindable

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.block_product import multiplies_halves, prepared
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken, working
-from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import apply
+from vkcompute.arrays.algorithms.block_product import multiplies_halves, prepared
+from vkcompute.arrays.expressions.promotion import floating
+from vkcompute.arrays.expressions.ufunc import apply
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, matmul, taken, working
 from vkcompute.errors import IrError
 from vkcompute.nn.activations import ACTIVATIONS, OF_ARRAYS, of_elements
 from vkcompute.nn.programs.linear import linear as linear_program

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.lines import axis_of, reduced_axes
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, working
-from vkcompute.arrays.promotion import floating, require_dtype
-from vkcompute.arrays.reductions import max as _max
-from vkcompute.arrays.reductions import mean as _mean
-from vkcompute.arrays.reductions import sum as _sum
-from vkcompute.arrays.ufunc import apply, where
-from vkcompute.arrays.variance import moments
+from vkcompute.arrays.algorithms.lines import axis_of, reduced_axes
+from vkcompute.arrays.expressions.promotion import floating, require_dtype
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, working
+from vkcompute.arrays.functions.reductions import max as _max
+from vkcompute.arrays.functions.reductions import mean as _mean
+from vkcompute.arrays.functions.reductions import sum as _sum
+from vkcompute.arrays.functions.variance import moments
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide

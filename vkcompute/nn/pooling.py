@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, taken
-from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.arrays.expressions.ufunc import apply, assign
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, taken
 from vkcompute.nn.convolution import Pair, pair
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary

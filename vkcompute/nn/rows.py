@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.arrays.block_offsets import LARGEST
-from vkcompute.arrays.lines import is_cpu, lines_along
-from vkcompute.arrays.matrix_product import MOST_GROUPS
-from vkcompute.arrays.ufunc import astype
+from vkcompute.arrays.algorithms.block_offsets import LARGEST
+from vkcompute.arrays.algorithms.lines import is_cpu, lines_along
+from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
+from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides

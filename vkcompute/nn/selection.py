@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vkcompute.arrays import sorting
-from vkcompute.arrays.operands import accept_host_data
+from vkcompute.arrays.algorithms import sorting
+from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.runtime.memory.array import Array
 
 

@@ -5,8 +5,8 @@ A polynomial, as `Polynomial([1, 2])`, that is called with a device array return
 
 from __future__ import annotations
 
-from vkcompute.arrays.host_polynomials import Polynomials as _Polynomials
-from vkcompute.arrays.host_polynomials import module as _module
+from vkcompute.arrays.functions.host_polynomials import Polynomials as _Polynomials
+from vkcompute.arrays.functions.host_polynomials import module as _module
 
 chebyshev: _Polynomials = _module("chebyshev")
 hermite: _Polynomials = _module("hermite")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.arrays.legacy_random import FUNCTIONS as _FUNCTIONS
-from vkcompute.arrays.legacy_random import RandomState as RandomState
-from vkcompute.arrays.random import Generator as Generator
-from vkcompute.arrays.random import default_rng as default_rng
+from vkcompute.arrays.functions.legacy_random import FUNCTIONS as _FUNCTIONS
+from vkcompute.arrays.functions.legacy_random import RandomState as RandomState
+from vkcompute.arrays.functions.random import Generator as Generator
+from vkcompute.arrays.functions.random import default_rng as default_rng
 
 
 def __getattr__(name: str) -> Any:

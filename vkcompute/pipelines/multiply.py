@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
-from vkcompute.arrays.operands import on_device
-from vkcompute.arrays.promotion import common, kind_of
-from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.arrays.expressions.promotion import common, kind_of
+from vkcompute.arrays.expressions.ufunc import apply, assign
+from vkcompute.arrays.functions.operands import on_device
 from vkcompute.compiled.blocks import block_of
 from vkcompute.core.buffer_view import TEXEL_BYTES
 from vkcompute.core.quirks import quirks_of

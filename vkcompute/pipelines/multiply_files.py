@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute import disk, dtypes
-from vkcompute.arrays.promotion import common, kind_of
+from vkcompute.arrays.expressions.promotion import common, kind_of
 from vkcompute.pipelines.multiply import HostArray, has_shader, operands, stream_product
 from vkcompute.pipelines.npy_file import NpyFile
 from vkcompute.pipelines.product_stream import Progress, product_shape, stream_broadcast

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.ufunc import apply, assign
+from vkcompute.arrays.expressions.ufunc import apply, assign
 from vkcompute.pipelines.npy_file import Block, BroadcastFile, NpyFile
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime

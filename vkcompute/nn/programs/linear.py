@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkcompute.arrays.programs.products import store_tile, sum_of_products, tile_of_result
+from vkcompute.arrays.algorithms.programs.products import store_tile, sum_of_products, tile_of_result
 from vkcompute.blocks import language as tl
 from vkcompute.blocks.language.elementwise import replayed
 from vkcompute.blocks.launching.program import block_program

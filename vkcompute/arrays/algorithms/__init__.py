@@ -1,0 +1,1 @@
+"""Algorithms on memory: sorts, scans, gathers, products and others, without NumPy's rules."""

@@ -1,0 +1,153 @@
+"""Products of stacked matrices by block programs: each computes a block of a result.
+
+Operands are read by whole texels or vectors of four elements, and without masks. So they are copied where their rows do
+not begin at a multiple of four elements, or the terms are no multiple of those of a step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
+from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
+from vkcompute.arrays.algorithms.programs.products import LONGEST, product
+from vkcompute.arrays.expressions.ufunc import assign
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+from vkcompute.tile.array_access import is_wide
+from vkcompute.tile.device import block_target
+from vkcompute.tile.registers import ADJACENT
+
+
+class _Limits(NamedTuple):
+    """The most sums and columns of a block, and the terms that are loaded together."""
+
+    sums: int
+    columns: int
+    step: int
+
+
+# A subgroup of a CPU holds the sums in its first cache. A product of 1024^3 takes 86 ms of CPU time on lavapipe; with
+# 128 columns and 8 terms, 117. Shuffles of 64 bits are slow from Mesa 25 on, and wider blocks need fewer of them: 97 ms
+# for 512^3, with 64 columns 153.
+_ON_CPU, _WIDE_ON_CPU = _Limits(1024, 64, 4), _Limits(1024, 128, 4)
+# For navi21, AMD's compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
+ON_GPU = _Limits(8192, 128, 8)
+# Of float16, by cooperative matrices: 8192^3 runs at 198 TFLOP/s on an H200, and with 64 x 128 sums at 121.
+_HALVES = _Limits(16384, 128, 32)
+_BUSY = 128  # blocks that keep a device busy
+_SHORTEST = 256  # terms of a part
+
+
+class Product(NamedTuple):
+    """A product of stacked matrices that one launch computes.
+
+    Attributes:
+        left, right: the operands, of which programs load four elements together.
+        out: the results, of shape (n, parts, rows, columns).
+        numbers: rows, columns, terms, and elements of a row on the right.
+        parts: elements of a matrix on the left and on the right, terms of a part, and number of parts.
+        tile: rows and columns of a block, terms of a step, and True if four divides the columns of the result.
+        grid: of programs, one per block, with the parts of all matrices along the last axis.
+    """
+
+    left: Array
+    right: Array
+    out: Array
+    numbers: tuple[int, int, int, int]
+    parts: tuple[int, int, int, int]
+    tile: tuple[int, int, int, bool]
+    grid: tuple[int, int, int]
+
+
+def _sums(dtype: str) -> str:
+    """Returns the dtype of the sums of products."""
+    return "float32" if dtype == "float16" else dtype
+
+
+def multiplies_halves(x: Array) -> bool:
+    """True if the device of an array multiplies float16 by cooperative matrices."""
+    return any(shape.operand == "float16" and shape.sums == "float32" for shape in block_target(runtime_of(x)).matrices)
+
+
+def _limits(x: Array) -> _Limits:
+    if x.dtype == np.float16:
+        return _HALVES
+    if x.runtime.device.physical.kind != "cpu":
+        return ON_GPU
+    return _WIDE_ON_CPU if x.dtype.itemsize == 8 else _ON_CPU
+
+
+def stacked_product(a: Array, b: Array) -> Array | None:
+    """Returns the products of matrices: parts of their sums, which the caller adds; None if one launch cannot do it.
+
+    Args:
+        a, b: as of `prepared`.
+
+    Returns:
+        An array of shape (n, parts, rows, columns). Long sums of few elements have several parts.
+    """
+    made = prepared(a, b)
+    if made is None:
+        return None
+    product[made.grid](made.left, made.right, made.out, *made.numbers, *made.parts, *made.tile)
+    return made.out
+
+
+def prepared(a: Array, b: Array, *, whole: bool = False) -> Product | None:
+    """Returns the operands of a product, as programs read them, and its launch; None if one launch cannot do it.
+
+    Args:
+        a, b: stacks of matrices, of shapes (n, rows, terms) and (n, terms, columns), of one 32- or 64-bit dtype, or
+            of float16, which is added in float32.
+        whole: True for sums of one part; None is returned for those of several.
+    """
+    (n, n_rows, n_terms), n_columns = a.shape, b.shape[2]
+    rows, columns, step = tile_shape(a, n_rows, n_columns, n_terms)
+    blocks = -(-n_rows // rows), -(-n_columns // columns)  # neighbours share columns, which stay in a cache
+    padded, width = rounded(n_terms, step), rounded(max(n_columns, columns), ADJACENT)
+    terms = _terms(n * blocks[0] * blocks[1], padded, step)
+    n_parts = -(-padded // terms)
+    sizes = n * n_rows * padded, n * padded * width, n * n_parts * n_rows * n_columns
+    if is_too_large(a, sizes) or max(*blocks, n * n_parts) > MOST_GROUPS or (whole and n_parts > 1):
+        return None
+    left, right = _packed(a, (n_rows, padded)), _packed(b, (padded, width))
+    out = temporary(a.runtime, (n, n_parts, n_rows, n_columns), np.dtype(_sums(a.dtype.name)))
+    stacks = [0 if len(x) < n else x.shape[1] * x.shape[2] for x in (left, right)]
+    tile = rows, columns, step, n_columns % ADJACENT == 0
+    numbers, parts = (n_rows, n_columns, padded, width), (stacks[0], stacks[1], terms, n_parts)
+    return Product(left, right, out, numbers, parts, tile, (*blocks, n * n_parts))
+
+
+def tile_shape(x: Array, n_rows: int, n_columns: int, n_terms: int) -> tuple[int, int, int]:
+    """Returns the rows and columns of a block, and the terms of a step; all are powers of two."""
+    limits = _limits(x)
+    columns = min(1 << rounded(n_columns, ADJACENT).bit_length() - 1, limits.columns)
+    rows = min(limits.sums // columns, 1 << (n_rows - 1).bit_length())
+    return rows, columns, limits.step if n_terms > ADJACENT or limits is _HALVES else ADJACENT
+
+
+def _terms(n_blocks: int, n_terms: int, step: int) -> int:
+    """Returns the terms of a part: fewer of them where blocks are few."""
+    parts = min(-(-_BUSY // n_blocks), -(-n_terms // _SHORTEST))
+    return min(rounded(-(-n_terms // parts), step), LONGEST)
+
+
+def _packed(x: Array, shape: tuple[int, int]) -> Array:
+    """Returns matrices of a shape with zeros beyond their elements, of which a program loads four together.
+
+    One matrix stands for a stack that repeats it.
+    """
+    if x.strides[0] == 0:
+        x = x[:1]
+    if x.shape[1:] == shape and is_wide(x):
+        return x
+    packed = temporary(x.runtime, (len(x), *shape), x.dtype)
+    if x.shape[1:] == shape:
+        return assign(packed, x)
+    packed.fill(x.dtype.type(0))
+    assign(packed[:, : x.shape[1], : x.shape[2]], x)
+    return packed

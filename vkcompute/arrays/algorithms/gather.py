@@ -1,0 +1,210 @@
+"""Gathering of elements by arrays of indices: `take`, `take_along_axis`.
+
+Elements are moved as bits: those of 8 or 16 bytes as several words, so that any device gathers them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, flat, launch, lines_along
+from vkcompute.compiled.completion import Words, expect
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library import atomic
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.runtime import runtime_of
+
+_FAULT_WORDS = 64
+_MOST = 2**31 - 1
+_EACH = 8
+"""Indices per invocation, so that few of the slow atomic operations are needed."""
+_MODES = {"raise": 0, "wrap": 1, "clip": 2}
+
+
+@kernel
+def _wrap_signed(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+    """Counts negative indices from 0, and combines them with those of the axes before.
+
+    The largest excess on each side goes to `faults`.
+    """
+    n_threads = (n_items + _EACH - 1) // _EACH
+    i = global_id(0)
+    if i < n_threads:
+        above, below = np.uint32(0), np.uint32(0)
+        for k in range(_EACH):
+            j = min(i + k * n_threads, n_items - 1)
+            index = indices[j]
+            if mode == 1:
+                index = index % n
+            elif mode == 2:
+                index = min(max(index, 0), n - 1)
+            above = max(above, np.uint32(min(index - (n - 1), _MOST) if index >= n else 0))
+            below = max(below, np.uint32(min(-n - index, _MOST) if index < -n else 0))
+            position = np.int32(index + n if index < 0 else index)
+            is_right = -n <= index < n
+            if i + k * n_threads < n_items:
+                before = at[j] if is_combined == 1 else 0
+                at[j] = before * n + position if is_right and before >= 0 else -1
+        if above > 0:
+            atomic.max(faults, 0, above)
+        if below > 0:
+            atomic.max(faults, 1, below)
+
+
+@kernel
+def _wrap_unsigned(indices: Any, at: Any, faults: Any, n_items: int, n: int, is_combined: int, mode: int) -> None:
+    """As for signed indices."""
+    i = global_id(0)
+    if i < n_items:
+        index = indices[i]
+        limit = np.uint32(n)
+        if mode == 1:
+            index = index % limit
+        elif mode == 2 and index >= limit:
+            index = limit - np.uint32(1)
+        if index >= limit:
+            atomic.max(faults, 0, np.uint32(min(index - limit, np.uint32(_MOST - 1))) + np.uint32(1))
+            at[i] = -1
+        elif is_combined == 0 or at[i] >= 0:
+            at[i] = is_combined * at[i] * n + np.int32(index)
+
+
+def wrapped(indices: Array, n: int, axis: int = 0, mode: str = "raise", before: Array | None = None) -> Array:
+    """Returns indices along an axis of length `n` as int32, counted from 0, along one axis.
+
+    An index out of range fails the launch: the error is raised where its results are read. The index is -1 then, at
+    which `gather` reads any element, and `scatter` stores none.
+
+    Args:
+        indices: of any integer dtype.
+        axis: for the error.
+        mode: "raise", or "wrap" and "clip" as in NumPy's take.
+        before: indices along the axes before, which are combined to indices along all of these axes.
+
+    Raises:
+        IndexError: there are indices, but no elements; or later, an index is out of range.
+        TypeError: the indices are no integers.
+        ValueError: there is no such mode.
+    """
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"arrays used as indices must be of integer (or boolean) type; got {indices.dtype}")
+    if mode not in _MODES:
+        raise ValueError(f"mode is one of {', '.join(_MODES)}; got {mode!r}")
+    if indices.size and not n:
+        raise IndexError(f"cannot do a non-empty take from an axis without elements: axis {axis} has size 0")
+    if indices.dtype.kind == "i" and indices.dtype.itemsize < 4:  # which need not hold the length of the axis
+        indices = converted(indices, np.int32)
+    chosen = _wrap_signed if indices.dtype.kind == "i" else _wrap_unsigned
+    result = temporary(indices.runtime, indices.size, np.int32) if before is None else before
+    indices = flat(indices)
+
+    def read(words: Words) -> Exception | None:
+        above, below = int(words[0]), int(words[1])
+        words[:2] = 0
+        worst = n - 1 + above if above else -n - below
+        return IndexError(f"index {worst} is out of bounds for axis {axis} with size {n}") if above or below else None
+
+    def run(faults: Array) -> Any:
+        n_items = -(-indices.size // _EACH) if chosen is _wrap_signed else indices.size
+        is_combined = int(before is not None)
+        return launch(chosen, n_items, indices, result, faults, indices.size, n, is_combined, _MODES[mode])
+
+    if indices.size:
+        expect(runtime_of(indices), _FAULT_WORDS, read, run)
+    return result
+
+
+@kernel
+def _gather(x: Any, at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        line = i // n_columns
+        row = line // n_indices
+        out[i] = x[(row * n + max(at[line - row * n_indices], 0)) * n_columns + i - line * n_columns]
+
+
+@kernel
+def _gather_elements(x: Any, at: Any, out: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        out[i] = x[max(at[i], 0)]
+
+
+@kernel
+def _along(at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
+    """Makes an index along an axis one of the whole array."""
+    i = global_id(0)
+    if i < n_items:
+        out[i] = (i // n_columns // n_indices * n + at[i]) * n_columns + i % n_columns if at[i] >= 0 else -1
+
+
+def words(x: Array) -> tuple[Array, int]:
+    """Returns contiguous elements along one axis, those of 4 bytes or more as words, and the number of words of one."""
+    flattened = x.reshape(-1)
+    return (flattened, 1) if x.dtype.itemsize < 4 else (flattened.view(np.uint32), x.dtype.itemsize // 4)
+
+
+def gather(x: Array, at: Array, lines: Lines, out: Array) -> Array:
+    """Stores the elements at indices along lines into `out`.
+
+    Args:
+        x: contiguous, of these lines.
+        at: int32, made by `wrapped`.
+        out: contiguous, of n_rows * indices * n_columns elements.
+    """
+    if not out.size:
+        return out
+    (source, n_words), (target, _) = words(x), words(out)
+    n_columns = lines.n_columns * n_words
+    if n_columns == 1 and lines.n_rows == 1:
+        launch(_gather_elements, target.size, source, at, target, target.size)
+    else:
+        launch(_gather, target.size, source, at, target, target.size, lines.n, at.size, n_columns)
+    return out
+
+
+def take(x: Array, indices: Array, axis: int | None = None, mode: str = "raise") -> Array:
+    """Returns the elements at these indices along an axis, as NumPy's take; without an axis, of the flattened array.
+
+    Raises:
+        IndexError, TypeError, ValueError: as `wrapped` and `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of("take", x.ndim, axis)
+    lines = lines_along(x.shape, axis)
+    at = wrapped(indices, lines.n, axis, mode)
+    out = empty_result(x.runtime, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+    return gather(contiguous(x), at, lines, out)
+
+
+def positions_along(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
+    """Returns indices along an axis as indices of the flattened array of this shape, which has the other lengths."""
+    lines = lines_along(shape, axis)
+    at = wrapped(indices, lines.n, axis)
+    positions = temporary(at.runtime, at.size, np.int32)
+    launch(_along, at.size, at, positions, at.size, lines.n, indices.shape[axis], lines.n_columns)
+    return positions
+
+
+def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
+    """Returns the elements at indices along an axis, one per line, as NumPy's take_along_axis.
+
+    Raises:
+        IndexError: an index is out of range, or no integer.
+        ValueError: the numbers of axes differ, or the other lengths do not broadcast.
+    """
+    axis = axis_of("take_along_axis", x.ndim, axis)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
+    others = [[1 if at == axis else n for at, n in enumerate(array.shape)] for array in (x, indices)]
+    common = np.broadcast_shapes(*map(tuple, others))
+    shapes = [(*common[:axis], array.shape[axis], *common[axis + 1 :]) for array in (x, indices)]
+    out = empty_result(x.runtime, shapes[1], x.dtype)
+    at = positions_along(shapes[0], indices.broadcast_to(shapes[1]), axis)
+    return gather(contiguous(x.broadcast_to(shapes[0])), at, Lines(1, prod(shapes[0]), 1), out)

@@ -1,0 +1,100 @@
+"""Scattering of elements by arrays of indices: assignment, and sums of elements with the same index.
+
+Of values with the same index the last one is assigned, as in NumPy. Results are the same in each run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.gather import positions_along, take, words, wrapped
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, converted, copy_into, count_up, flat, launch
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library import atomic
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+
+
+@kernel
+def _claim(at: Any, winners: Any, n_items: int) -> None:
+    """Leaves the number of the last value for each element, counted from 1."""
+    i = global_id(0)
+    if i < n_items and at[i] >= 0:
+        atomic.max(winners, at[i], i + 1)
+
+
+@kernel
+def _scatter(
+    values: Any, at: Any, winners: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int
+) -> None:
+    i = global_id(0)
+    if i < n_items:
+        line = i // n_columns
+        row = line // n_indices
+        which = line - row * n_indices
+        target = at[which]
+        if target >= 0 and winners[max(target, 0)] == which + 1:
+            out[(row * n + target) * n_columns + i - line * n_columns] = values[i]
+
+
+def scatter(x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Assigns values to the elements at indices along lines.
+
+    Args:
+        x: contiguous, of these lines.
+        at: int32, made by `wrapped`.
+        values: contiguous, of the dtype of `x`, of n_rows * indices * n_columns elements.
+    """
+    if not values.size:
+        return
+    winners = temporary(x.runtime, lines.n, np.int32).fill(0)
+    launch(_claim, at.size, at, winners, at.size)
+    (source, n_words), (target, _) = words(values), words(x)
+    args = source.size, lines.n, at.size, lines.n_columns * n_words
+    launch(_scatter, source.size, source, at, winners, target, *args)
+
+
+def prepared(values: Array, x: Array, shape: tuple[int, ...]) -> Array:
+    """Returns values as contiguous elements of this shape, of the dtype of `x` and apart from its memory.
+
+    Raises:
+        ValueError: they do not broadcast to the shape.
+    """
+    while values.ndim > len(shape) and values.shape[0] == 1:
+        values = values[0]
+    given = values.broadcast_to(shape)
+    if given.dtype != x.dtype or given.overlaps(x):
+        return converted(given, x.dtype)
+    return contiguous(given)
+
+
+def write_back(x: Array, changed: Array) -> None:
+    """Copies the changed elements of a view to it, unless they are its own."""
+    if changed is not x:
+        copy_into(changed, x)
+
+
+def put_along_axis(x: Array, indices: Array, values: Array, axis: int) -> None:
+    """Assigns values to the elements at indices along an axis, one per line, as NumPy's put_along_axis."""
+    axis = axis_of("put_along_axis", x.ndim, axis)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"indices and array have the same number of axes; got {indices.ndim} and {x.ndim}")
+    shape = (*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])
+    at = positions_along(x.shape, indices.broadcast_to(shape), axis)
+    target = contiguous(x)
+    scatter(target, at, Lines(1, x.size, 1), prepared(values, x, shape))
+    write_back(x, target)
+
+
+def put(x: Array, indices: Array, values: Array, mode: str = "raise") -> None:
+    """Assigns values to elements of the flattened array, as NumPy's put: values are repeated as needed."""
+    if not indices.size or not values.size:
+        return
+    at, target = wrapped(indices, x.size, 0, mode), contiguous(x)
+    if values.size not in (1, at.size):
+        values = take(values, count_up(x.runtime, at.size), None, "wrap")
+    scatter(target, at, Lines(1, x.size, 1), prepared(flat(values), x, (at.size,)))
+    write_back(x, target)

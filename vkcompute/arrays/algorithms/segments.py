@@ -1,0 +1,146 @@
+"""Sums of values with the same index: scatter-add, bincount.
+
+Integers of 32 bits are added by atomic operations. Other values are sorted by their indices, and runs of equal indices
+are summed in parts. A part adds the runs that begin and end in it; those at its ends are summed with those of other
+parts, in the same way. So the result is the same in each run, with the rounding error of blocked sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
+from vkcompute.arrays.algorithms.radix import Word, sort_rows
+from vkcompute.arrays.expressions.promotion import default_int
+from vkcompute.jit.elementwise.reduction import reduce
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library import atomic
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.tuning import tuning_of
+
+"""Values that an invocation sums."""
+
+_largest = reduce("max(a, b)", 0)
+_least = reduce("min(a, b)", 0)
+
+
+@kernel
+def _add(values: Any, at: Any, out: Any, n_items: int, n: int, n_indices: int, n_columns: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        column, line = i % n_columns, i // n_columns
+        target = at[line % n_indices]
+        if target >= 0:
+            atomic.add(out, (line // n_indices * n + target) * n_columns + column, values[i])
+
+
+@kernel
+def _count(at: Any, out: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        atomic.add(out, np.int32(at[i]), 1)
+
+
+@kernel
+def _sum_runs(
+    keys: Any, order: Any, values: Any, out: Any, end_keys: Any, end_sums: Any,
+    n_items: int, n: int, n_values: int, n_columns: int, n_parts: int, length: int, is_last: int,
+) -> None:  # fmt: skip
+    """Adds the sums of runs of equal keys in each part; those at its ends are left for the next stage."""
+    i = global_id(0)
+    if i < n_items:
+        column, line = i % n_columns, i // n_columns
+        row, part = line // n_parts, line % n_parts
+        first = part * length
+        key, total = keys[first], values[(row * n_values + order[first]) * n_columns + column]
+        begins, end = True, (row * 2 * n_parts + 2 * part) * n_columns + column
+        for k in range(1, min(length, n_values - first)):
+            new, value = keys[first + k], values[(row * n_values + order[first + k]) * n_columns + column]
+            if new == key:
+                total = total + value
+            else:
+                if begins and is_last == 0:
+                    end_keys[2 * part], end_sums[end] = key, total
+                elif key >= 0:
+                    out[(row * n + key) * n_columns + column] += total
+                begins, key, total = False, new, value
+        if is_last == 1:
+            if key >= 0:
+                out[(row * n + key) * n_columns + column] += total
+        else:
+            end_keys[2 * part + 1], end_sums[end + n_columns] = key, total
+            if begins:
+                end_keys[2 * part], end_sums[end] = key, total - total
+
+
+def scatter_add(x: Array, at: Array, lines: Lines, values: Array) -> None:
+    """Adds values to the elements at indices along lines.
+
+    Args:
+        x: contiguous, of these lines.
+        at: int32, made by `wrapped`.
+        values: contiguous, of the dtype of `x`, of n_rows * indices * n_columns elements.
+
+    Raises:
+        TypeError: the elements are bools.
+    """
+    if x.dtype == bool:
+        raise TypeError("bools are not summed; use integers")
+    if not values.size:
+        return
+    values, x = values.reshape(-1), x.reshape(-1)
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 4:
+        launch(_add, values.size, values, at, x, values.size, lines.n, at.size, lines.n_columns)
+        return
+    # Equal indices are to be adjacent, in any order. So the bits that differ suffice; those of -1 are all ones.
+    word = Word(flat(at).view(np.uint32), lines.n.bit_length())
+    order = sort_rows([word], 1, at.size)
+    keys = gather(at, order, Lines(1, at.size, 1), temporary(x.runtime, at.size, np.int32))
+    _add_sorted(x, keys, order, values, lines)
+
+
+def _add_sorted(x: Array, keys: Array, order: Array, values: Array, lines: Lines) -> None:
+    """Adds the values in this order, in which their keys are sorted."""
+    length = part_length(keys.size, tuning_of(x.runtime.device.physical).segment_part)
+    n_parts = -(-keys.size // length)
+    is_last = n_parts == 1
+    n_lines = lines.n_rows * lines.n_columns
+    end_keys = temporary(x.runtime, 2 * n_parts, np.int32)
+    end_sums = temporary(x.runtime, 2 * n_parts * n_lines, x.dtype)
+    sizes = n_parts * n_lines, lines.n, keys.size, lines.n_columns, n_parts, length, int(is_last)
+    launch(_sum_runs, sizes[0], keys, order, values, x, end_keys, end_sums, *sizes)
+    if not is_last:
+        _add_sorted(x, end_keys, count_up(x.runtime, 2 * n_parts), end_sums, lines)
+
+
+def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
+    """Returns the number of each value from 0 to the largest, or the sum of the weights, as NumPy's bincount.
+
+    It waits for the largest value. Weights are summed as float64, or float32 on a device without it.
+
+    Raises:
+        TypeError: the values are no integers.
+        ValueError: they have several axes, one is negative, or the weights have another shape.
+    """
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"bincount takes integers; got {x.dtype}")
+    if x.ndim != 1 or (weights is not None and weights.shape != x.shape):
+        raise ValueError(f"bincount takes one axis, and a weight per value; got {x.shape} and {weights}")
+    if x.dtype.kind == "i" and int(_least(x)) < 0:
+        raise ValueError("bincount takes no negative values")
+    n = max(int(_largest(x)) + 1 if x.size else 0, minlength)
+    if weights is None:
+        counts = temporary(x.runtime, n, np.int32).fill(0)
+        launch(_count, x.size, flat(x), counts, x.size)
+        out = empty_result(x.runtime, n, default_int(x.runtime))
+        copy_into(counts, out)
+        return out
+    wide = np.float64 if "shaderFloat64" in x.runtime.device.features else np.float32
+    out = empty_result(x.runtime, n, wide).fill(0)
+    scatter_add(out, converted(x, np.int32), Lines(1, n, 1), flat(converted(weights, wide)))
+    return out

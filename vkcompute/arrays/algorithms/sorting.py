@@ -1,0 +1,218 @@
+"""Sorting along an axis: sort, argsort, lexsort, topk, partition, and the family of unique.
+
+All sorts are stable. In ascending order NaN is last, as in NumPy, and in descending order first. Indices of zeros of
+both signs keep their order; sorted values have -0.0 before 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.gather import gather
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_into, flat, launch
+from vkcompute.arrays.algorithms.radix import Word, sort_rows, sort_values, words_of
+from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.selection import Selected
+from vkcompute.arrays.expressions.promotion import default_int, promoted
+from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty_result
+
+_in_row = Elementwise("at % n", "at, n")
+_either = Elementwise("a | b", "a, b")
+_nan_of_both = Elementwise("other if isnan(other) else part", "part, other")
+
+
+def _last(x: Array, axis: int) -> Array:
+    """Returns the view with an axis moved to the end."""
+    return x.transpose((*[at for at in range(x.ndim) if at != axis], axis))
+
+
+def _back(x: Array, axis: int) -> Array:
+    """Returns the array with the last axis moved to this place, contiguous."""
+    return contiguous(x.transpose((*range(axis), x.ndim - 1, *range(axis, x.ndim - 1))))
+
+
+def _order(x: Array, *, descending: bool) -> Array:
+    """Returns the order of each row along the last axis, as indices of all elements."""
+    n = x.shape[-1]
+    return sort_rows(words_of(x, descending=descending), x.size // n, n)
+
+
+def argsort(x: Array, axis: int = -1, *, descending: bool = False) -> Array:
+    """Returns the indices that sort an array along an axis; equal elements keep their order, in either direction.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    return _indices(x, axis, x.shape[axis_of("argsort", x.ndim, axis)], descending=descending)
+
+
+def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
+    """Returns the first k of the indices that sort an array along an axis."""
+    axis = axis_of("argsort", x.ndim, axis)
+    moved = _last(x, axis)
+    if not x.size:
+        return _back(empty_result(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
+    order = _order(moved, descending=descending).reshape(moved.shape)[..., :k]
+    out = empty_result(x.runtime, order.shape, default_int(x.runtime))
+    if out.size:
+        _in_row(order, moved.shape[-1], out=out)
+    return _back(out, axis)
+
+
+def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
+    """Returns a sorted copy along an axis; without an axis, of the flattened array.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of("sort", x.ndim, axis)
+    moved = contiguous(_last(x, axis))
+    out = empty_result(x.runtime, moved.shape, x.dtype)
+    n = moved.shape[-1]
+    if x.size and not sort_values(moved, x.size // n, n, out, descending=descending):
+        gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
+    return _back(out, axis)
+
+
+def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
+    """Returns the k largest or smallest elements along an axis in order, and their indices; of equal ones the first.
+
+    NaN counts as the largest number.
+
+    Raises:
+        ValueError: there are fewer than k elements along the axis.
+    """
+    axis = axis_of("topk", x.ndim, axis)
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
+    moved = contiguous(_last(x, axis))
+    values = empty_result(x.runtime, (*moved.shape[:-1], k), x.dtype)
+    indices = empty_result(x.runtime, values.shape, default_int(x.runtime))
+    if values.size:
+        order = contiguous(_order(moved, descending=largest).reshape(moved.shape)[..., :k])
+        gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
+        _in_row(order, moved.shape[-1], out=indices)
+    return _back(values, axis), _back(indices, axis)
+
+
+def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
+    """Returns the indices that sort by several keys of one shape along an axis; the last key is the first criterion.
+
+    Raises:
+        ValueError: there are no keys, or their shapes differ.
+    """
+    if not keys or any(key.shape != keys[0].shape for key in keys):
+        raise ValueError(f"lexsort takes keys of one shape; got {[key.shape for key in keys]}")
+    axis = axis_of("lexsort", keys[0].ndim, axis)
+    moved = [_last(key, axis) for key in keys]
+    out = empty_result(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
+    if out.size:
+        n = out.shape[-1]
+        words: list[Word] = [word for key in moved for word in words_of(key)]
+        order = sort_rows(words, out.size // n, n)
+        _in_row(order.reshape(out.shape), n, out=out)
+    return _back(out, axis)
+
+
+class Unique(NamedTuple):
+    """The distinct elements in order, and for each its first index and its number; `inverse` rebuilds the array."""
+
+    values: Array
+    indices: Array
+    inverse: Array
+    counts: Array
+
+
+@kernel
+def _mark_first(x: Any, marks: Any, n_items: int, equal_nan: int) -> None:
+    """Marks the first of equal elements, which follow each other."""
+    i = global_id(0)
+    if i < n_items:
+        here, before = x[i], x[max(i - 1, 0)]
+        is_same = here == before or (equal_nan == 1 and here != here and before != before)
+        marks[i] = 1 if i == 0 or not is_same else 0
+
+
+@kernel
+def _number(order: Any, ranks: Any, inverse: Any, n_items: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        inverse[order[i]] = ranks[i] - 1
+
+
+@kernel
+def _count_runs(starts: Any, counts: Any, n_items: int, n: int) -> None:
+    i = global_id(0)
+    if i < n_items:
+        counts[i] = (starts[min(i + 1, n_items - 1)] if i + 1 < n_items else n) - starts[i]
+
+
+def _firsts(ordered: Array, *, equal_nan: bool) -> Array:
+    """Returns 1 for the first of equal elements, which follow each other, and 0 for the others."""
+    n = ordered.size
+    marks = temporary(ordered.runtime, n, np.int32)
+    if ordered.dtype.kind == "c":
+        others = temporary(ordered.runtime, n, np.int32)
+        real, imag = flat(ordered.real), flat(ordered.imag)
+        if equal_nan:  # NaN in one part is NaN in both
+            real, imag = _nan_of_both(real, imag), _nan_of_both(imag, real)
+        launch(_mark_first, n, real, marks, n, int(equal_nan))
+        launch(_mark_first, n, imag, others, n, int(equal_nan))
+        _either(marks, others, out=marks)
+    else:
+        launch(_mark_first, n, ordered, marks, n, int(equal_nan))
+    return marks
+
+
+def distinct(x: Array, *, equal_nan: bool = True) -> Array:
+    """Returns the distinct elements of the flattened array in ascending order; see `unique`."""
+    ordered = sort(x, None)
+    return Selected(_firsts(ordered, equal_nan=equal_nan)).elements(ordered)
+
+
+def unique(x: Array, *, equal_nan: bool = True) -> Unique:
+    """Returns the distinct elements of the flattened array in ascending order, as the standard's unique_all.
+
+    It waits for their number.
+
+    Args:
+        equal_nan: True to count all NaN as one, as NumPy; False to count each on its own, as the standard.
+    """
+    n, dtype = x.size, default_int(x.runtime)
+    if not n:
+        shapes = (0,), (0,), x.shape, (0,)
+        dtypes = x.dtype, dtype, dtype, dtype
+        return Unique(
+            *[empty_result(x.runtime, shape, of_dtype) for shape, of_dtype in zip(shapes, dtypes, strict=True)]
+        )
+    elements = flat(x)
+    order = sort_rows(words_of(elements), 1, n)
+    ordered = temporary(x.runtime, n, x.dtype)
+    gather(elements, order, Lines(1, n, 1), ordered)
+    marks = _firsts(ordered, equal_nan=equal_nan)
+    inverse = empty_result(x.runtime, x.shape, dtype)
+    launch(_number, n, order, cumulative(marks, "sum", 0, np.int32), inverse.reshape(-1), n)
+    chosen = Selected(marks)
+    starts = chosen.indices()
+    indices, counts = [empty_result(x.runtime, chosen.count, dtype) for _ in range(2)]
+    copy_into(chosen.elements(order), indices)
+    launch(_count_runs, chosen.count, starts, counts, chosen.count, n)
+    return Unique(chosen.elements(ordered), indices, inverse, counts)
+
+
+def ranks(x: Array, y: Array, *, equal_nan: bool = True) -> tuple[Array, Array]:
+    """Returns the ranks of the elements of two arrays: their indices in the sorted distinct elements of both."""
+    both = temporary(x.runtime, x.size + y.size, promoted(x.runtime, x.dtype, y.dtype))
+    copy_into(flat(x), both[: x.size])
+    copy_into(flat(y), both[x.size :])
+    inverse = unique(both, equal_nan=equal_nan).inverse
+    return inverse[: x.size].reshape(x.shape), inverse[x.size :].reshape(y.shape)

@@ -1,0 +1,1 @@
+"""Lazy arrays: expressions, their dtypes by NumPy's rules, and what fuses them."""

@@ -1,0 +1,72 @@
+"""Lazy reductions: expressions whose elements are combined along axes by the kernel that computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.expressions import lazy
+from vkcompute.jit.elementwise.expression import Expression, Step
+from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
+from vkcompute.jit.elementwise.stages import Stage
+from vkcompute.operations import FUNCTIONS
+from vkcompute.runtime.bounded_cache import BoundedCache
+from vkcompute.runtime.graphs.graph import memory_of, recording_graph
+from vkcompute.runtime.memory.array import Array
+
+_launchers: BoundedCache[tuple[Any, ...], ReduceLauncher] = BoundedCache(1024)
+
+
+def neutral(row: str, dtype: np.dtype[Any]) -> Any:
+    """Returns the neutral element of a reduction, in a dtype."""
+    return FUNCTIONS[row].neutral(dtype)
+
+
+class LazyReduction:
+    """A reduction whose result is computed later.
+
+    Attributes:
+        row: the name of its function in the registry.
+        array: the array that is reduced.
+        axes: the axes that are reduced; a tuple.
+        dtype: the dtype in which elements are combined.
+        readers, depth: as of `Lazy`.
+    """
+
+    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row")
+
+    def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
+        self.readers: list[Any] = []
+        expression: Any = array._expression
+        self.depth: int = 1 if expression is None else 1 + expression.depth
+
+    def compute(self, array: Array) -> Array:
+        """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
+        out = memory_of(array)
+        if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
+            steps, args = tuple(flat.steps), flat.parameters
+        else:
+            steps, args = (), [self.array]
+            if (graph := recording_graph(array.runtime.scheduler)) is not None:
+                graph.require_unchanged(array, args)
+        kept = out.ndim == self.array.ndim and bool(self.axes)
+        launcher = _launcher(self.row, self.dtype, steps, len(args))
+        launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
+        return out
+
+    def stages(self) -> list[Stage]:
+        """Returns the stages in which the elements are computed."""
+        launcher = _launcher(self.row, self.dtype, (), 1)
+        return launcher.stages(self.array, frozenset(self.axes))
+
+
+def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
+    key = row, dtype, steps
+    launcher = _launchers.get(key)
+    if launcher is None:
+        combine = Expression(2, ((row, dtype.name, (0, 1)),))
+        transform = Expression(n, steps or (("astype", "", (0,)),))
+        launcher = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True)
+    return launcher

@@ -1,0 +1,1 @@
+"""The functions of `vkcompute.numpy`, with NumPy's rules."""

@@ -1,0 +1,109 @@
+"""Sets: the distinct elements of arrays, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms import gather, search, selection, sorting
+from vkcompute.arrays.expressions.promotion import BOOL, Operand
+from vkcompute.arrays.expressions.ufunc import apply, astype, holds
+from vkcompute.arrays.functions.creation import asarray, beside
+from vkcompute.arrays.functions.manipulation import concat, ravel
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import runtime_of
+
+
+def isin(
+    element: Operand, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Array:
+    """Returns True for each element that is among others; a Python int adapts to their dtype, as an operand does.
+
+    Args:
+        invert: True to return the opposite.
+        assume_unique, kind: have no effect.
+    """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"isin has the kinds None, 'sort' and 'table'; got {kind!r}")
+    if type(element) is not Array:
+        element = _adapted(element, test_elements)
+    others = ravel(_adapted(_within(test_elements, element.dtype), element))
+    dtype = np.promote_types(element.dtype, others.dtype)
+    if dtype.kind == "f" and {element.dtype.kind, others.dtype.kind} == {"i", "u"}:  # floats would be rounded
+        return _among_integers(element, others, invert=invert)
+    wanted = astype(element, dtype)
+    if not others.size or not element.size:
+        return runtime_of(element).full(element.shape, np.bool_(invert), BOOL)
+    others = astype(others, dtype)
+    if dtype.kind == "c":
+        others, wanted = sorting.ranks(others, wanted, equal_nan=False)
+    return search.contain(sorting.sort(others), wanted, opposite=invert)
+
+
+def _among_integers(element: Array, others: Array, *, invert: bool) -> Array:
+    """Returns what `isin` does, of int64 beside uint64: no negative integer is an unsigned one."""
+    is_signed = element.dtype.kind == "i"
+    others = others if is_signed else selection.masked(others, apply("greater_equal", others, 0))
+    result = isin(astype(element, np.uint64), astype(others, np.uint64))
+    result = apply("logical_and", result, apply("greater_equal", element, 0)) if is_signed else result
+    return apply("logical_not", result) if invert else result
+
+
+def _within(data: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns integers of the host in this dtype of integers, without those that it does not hold; else the data."""
+    if isinstance(data, Array) or dtype.kind not in "iu" or (host := np.asarray(data)).dtype.kind not in "iu":
+        return data
+    limits = np.iinfo(dtype)
+    return host[(host >= limits.min) & (host <= limits.max)].astype(dtype)
+
+
+def _adapted(data: Any, other: Array) -> Array:
+    """Returns data beside an array: a Python int in its dtype, if it is one of integers that hold it."""
+    if type(data) is int and other.dtype.kind in "iu" and holds(other.dtype, data):
+        return asarray(data, other.dtype, device=other.runtime)
+    return beside(data, [other], other.runtime)
+
+
+def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Array:
+    """Returns True for each element of the flattened array that is among others."""
+    return isin(ravel(ar1), ar2, invert=invert)
+
+
+def union1d(ar1: Array, ar2: Array) -> Array:
+    """Returns the distinct elements of both arrays, in order."""
+    exact = np.promote_types(ar1.dtype, ar2.dtype)
+    return sorting.distinct(concat([ar1, ar2], None, dtype=exact))
+
+
+def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Returns the distinct elements that both arrays have, in order.
+
+    Args:
+        return_indices: True to return the first indices of these in both flattened arrays, too.
+    """
+    one, other = sorting.unique(ar1), sorting.unique(ar2)
+    is_common = isin(one.values, other.values)
+    dtype = np.promote_types(ar1.dtype, ar2.dtype)
+    shared = astype(selection.masked(one.values, is_common), dtype)
+    if not return_indices:
+        return shared
+    indices = search.searchsorted(astype(other.values, dtype), shared)
+    return shared, selection.masked(one.indices, is_common), gather.take(other.indices, indices)
+
+
+def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """Returns the distinct elements of the first array that the second lacks, in order.
+
+    Args:
+        assume_unique: True to keep the elements of the first array as they are.
+    """
+    mine = ravel(ar1) if assume_unique else sorting.distinct(ar1)
+    return selection.masked(mine, isin(mine, ar2, invert=True))
+
+
+def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """Returns the distinct elements that one of the arrays has, and the other lacks, in order."""
+    one, other = sorting.distinct(ar1), sorting.distinct(ar2)
+    parts = [selection.masked(a, isin(a, b, invert=True)) for a, b in ((one, other), (other, one))]
+    return sorting.sort(concat(parts))
