@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hang_limit import hang_limit_s
 
+pytestmark = pytest.mark.pure  # what the programs call is tested on each driver
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Output of each example that depends on correct results.
@@ -69,14 +71,12 @@ def run(name: str, folder: Path, *options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("name", ["heat", "image_filter", "game_of_life", "kmeans", *PROGRAMS])
 def test_help(name: str, tmp_path: Path) -> None:
     assert f"{name}.py [-h] [{'folder' if name in PROGRAMS else '--'}" in run(name, tmp_path, "--help")
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize(
     ("name", "module", "command"),
     [
@@ -97,10 +97,7 @@ def test_every_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(FACTS)
 
 
-TRAINING = "dask_training", "logreg_breast_cancer", "pca"  # their imports take longer than all that a driver does
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.pure] * (name in TRAINING)) for name in FACTS])
+@pytest.mark.parametrize("name", FACTS)
 def test_example(name: str, tmp_path: Path) -> None:
     said = run(name, tmp_path)
     for fact in FACTS[name]:

@@ -21,6 +21,8 @@ from hang_limit import hang_limit_s
 import vkcompute as vc
 from vkcompute.cli import COMMANDS, main
 
+pytestmark = pytest.mark.pure  # what the programs call is tested on each driver
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TUTORIALS = sorted(f"tutorials/{path.name}" for path in (ROOT / "docs/tutorials").glob("*.md"))
@@ -83,7 +85,6 @@ def test_each_recipe_runs_alone_after_the_setup(number: int, tmp_path: Path, mon
 
 @pytest.mark.parametrize("page", ["index.md", "quickstart.md", "coming_from.md", *TUTORIALS])
 def test_pages_and_tutorials_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The build of the site executes the tutorials, too, on one driver; here each cell runs on all of them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     names: dict[str, Any] = {"__name__": page}
@@ -125,7 +126,7 @@ def test_the_page_on_dask() -> None:
     names.clear()
 
 
-@pytest.mark.parametrize("simulate", ["0", pytest.param("1", marks=pytest.mark.pure)], ids=["device", "simulated"])
+@pytest.mark.parametrize("simulate", ["0", "1"], ids=["device", "simulated"])
 def test_the_page_on_the_language_of_kernels(
     clean_handles: None, monkeypatch: pytest.MonkeyPatch, simulate: str
 ) -> None:
@@ -162,7 +163,6 @@ def test_the_page_on_arrays() -> None:
     names.clear()
 
 
-@pytest.mark.pure
 def test_the_table_of_numpys_functions_is_current() -> None:
     """NumPy's later versions have more functions, and 1.x other ones: the table is that of the newest."""
     np2 = pytest.importorskip("numpy", "2.3")
@@ -170,7 +170,6 @@ def test_the_table_of_numpys_functions_is_current() -> None:
     assert done.stdout.strip() in (ROOT / "docs/arrays.md").read_text(encoding="utf-8"), np2.__version__
 
 
-@pytest.mark.pure
 def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
     """Each example follows at most three sentences of at most 30 words; a table may add a paragraph."""
     page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
@@ -183,7 +182,6 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
             assert max(len(sentence.split()) for sentence in sentences) <= 30, statement
 
 
-@pytest.mark.pure
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
@@ -227,7 +225,6 @@ def defined_names() -> set[str]:
     return names
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("page", CONTRIBUTOR_PAGES)
 def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
     paths = [span for span in code_spans(page) if re.fullmatch(r"[\w./-]+(\.(py|c|comp|md|json|sh)|/)", span)]
@@ -236,7 +233,6 @@ def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
     assert [path for path in named if not any((folder / path).exists() for folder in FOLDERS)] == []
 
 
-@pytest.mark.pure
 @pytest.mark.parametrize("page", CONTRIBUTOR_PAGES)
 def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
     called = [re.match(r"([A-Za-z_][\w.]*)(\(.*\))?$", span) for span in code_spans(page)]
@@ -244,7 +240,6 @@ def test_pages_for_contributors_use_names_that_exist(page: str) -> None:
     assert sorted(names - defined_names() - ELSEWHERE) == []
 
 
-@pytest.mark.pure
 def test_links_of_the_readme_are_absolute_and_lead_to_files() -> None:
     """PyPI shows the page without the repository."""
     targets = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", README, flags=re.DOTALL))
@@ -255,7 +250,6 @@ def test_links_of_the_readme_are_absolute_and_lead_to_files() -> None:
         assert (ROOT / found[1]).exists(), target
 
 
-@pytest.mark.pure
 def test_links_within_the_documentation_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -263,7 +257,6 @@ def test_links_within_the_documentation_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-@pytest.mark.pure
 def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     command = [sys.executable, str(ROOT / "docs/trace.py"), str(tmp_path / "trace.png")]
@@ -274,7 +267,6 @@ def test_the_picture_of_a_trace_is_drawn_anew(tmp_path: Path) -> None:
     assert (ROOT / "docs/scheduling.png").stat().st_size < 100_000
 
 
-@pytest.mark.pure
 def test_every_command_of_the_shell_block_exists(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs/command_line.md").read_text(encoding="utf-8")
     shell = "".join(re.findall(r"```sh\n(.*?)```", README + page, re.DOTALL))
