@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import checked_locks
 import pytest
+import validator
 from hang_limit import hang_limit_s
 from hypothesis import HealthCheck, settings
-from validator import objection
 
 if TYPE_CHECKING:
     import vkcompute
@@ -100,13 +100,15 @@ def _silence_at_the_end() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _valid_modules(_silence_at_the_end: None) -> Iterator[None]:
-    """Fail the last test for a kernel in the cache that spirv-val rejects: examples and pages leave theirs there."""
-    yield
+    """Fail the last test for a kernel that spirv-val rejects, of jit's tests or left in the cache by programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        validator.watch_devices(patch)
+        yield
     entries = Path(os.environ["VKCOMPUTE_CACHE_DIR"]).glob("vkcompute/python/*")
     for entry in filter(None, map(_cached, entries)):
-        described, _, spirv = entry.partition(b"\n")
-        if said := objection(spirv):
-            pytest.fail(f"{described!r}: {said}", pytrace=False)
+        validator.expect(entry.partition(b"\n")[2])
+    if objections := validator.objections():
+        pytest.fail("\n".join(objections), pytrace=False)
 
 
 def _cached(entry: Path) -> bytes | None:
