@@ -112,7 +112,7 @@ def test_no_circle_between_rooms(folder: str) -> None:
     assert circle(graph(rooms(folder))) == []
 
 
-ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace")}
+ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace", "methods")}
 """The rooms of packages, lowest first."""
 
 
