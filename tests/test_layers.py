@@ -143,8 +143,6 @@ def names_vulkan(node: ast.AST) -> bool:
 
 
 ASKS_FOR_CPU = {
-    "arrays.algorithms.block_product": "limits of its blocks",
-    "arrays.algorithms.lines": "for variance and nn.rows, whose figures are beside their programs",
     "compat.triton.runtime.driver": "the number of multiprocessors",
     "dask.cluster": "a choice of devices",
     "dask.worker": "whether the device's memory is that of the process",

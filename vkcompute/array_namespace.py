@@ -1,4 +1,4 @@
-"""What arrays take from a higher floor: the module with their functions, and the methods that these compute."""
+"""The functions of arrays, and the methods that these compute, which are on a higher floor than arrays."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_the_first_use_of_a_method_sets_those_of_higher_floors(
 
 def test_methods_of_higher_floors_are_those_that_arrays_defer() -> None:
     class Empty(Array):
-        """What any class has."""
+        """A class with the attributes of any class."""
 
         __slots__ = ()
 

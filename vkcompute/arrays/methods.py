@@ -208,7 +208,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 METHODS: dict[str, Any] = {name: value for name, value in vars(_Methods).items() if name in DEFERRED}
-"""What arrays get, by name."""
+"""The attributes that arrays get, by name."""
 for _name, _meant in _OPERATORS.items():
     METHODS[f"__{_name}__"] = _operator(_meant)
     METHODS[f"__r{_name}__"] = _operator(_meant, reflected=True)
