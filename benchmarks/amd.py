@@ -29,7 +29,7 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.algorithms.programs.products import product  # noqa: E402
+from vkcompute.arrays.algorithms.programs.matrices import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
 from vkcompute.blocks.launching.program import JITFunction  # noqa: E402
@@ -43,8 +43,7 @@ from vkcompute.jit.compilation.build import specialize as specialize_kernel  # n
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
-from vkcompute.nn.programs.convolution import convolution  # noqa: E402
-from vkcompute.nn.programs.linear import linear  # noqa: E402
+from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
 from vkcompute.operations.recording import recorded  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
 from vkcompute.runtime.tuning import ON_GPU  # noqa: E402

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.products import LONGEST, product
+from vkcompute.arrays.algorithms.programs.matrices import LONGEST, product
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array

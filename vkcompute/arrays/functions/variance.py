@@ -17,7 +17,7 @@ from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.block_offsets import LARGEST, rounded
 from vkcompute.arrays.algorithms.lines import Axis, axes_of
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.moments import moments_of_parts
+from vkcompute.arrays.algorithms.programs.parts import moments_of_parts
 from vkcompute.arrays.expressions.promotion import (
     Operand,
     common,
