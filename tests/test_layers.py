@@ -144,11 +144,9 @@ def names_vulkan(node: ast.AST) -> bool:
 
 ASKS_FOR_CPU = {
     "compat.triton.runtime.driver": "the number of multiprocessors",
-    "dask.cluster": "a choice of devices",
     "dask.worker": "whether the device's memory is that of the process",
     "gpu_report.checks.scheduling": "the size of the work",
     "gpu_report.figures.rates": "the size of the work",
-    "runtime.groups.group": "a choice of devices",
     "runtime.tuning": "the table of what is faster",
 }
 """Modules above core/ that test whether a device is a CPU, and for what."""
