@@ -29,8 +29,7 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
-from vkcompute.arrays.algorithms.block_product import ON_GPU  # noqa: E402
-from vkcompute.arrays.algorithms.programs.products import product  # noqa: E402
+from vkcompute.arrays.algorithms.programs.matrices import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
 from vkcompute.blocks.launching.program import JITFunction  # noqa: E402
@@ -44,14 +43,15 @@ from vkcompute.jit.compilation.build import specialize as specialize_kernel  # n
 from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
-from vkcompute.nn.programs.convolution import convolution  # noqa: E402
-from vkcompute.nn.programs.linear import linear  # noqa: E402
+from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
 from vkcompute.operations.recording import recorded  # noqa: E402
 from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
+from vkcompute.runtime.tuning import ON_GPU  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
-_TILE = {"ROWS": ON_GPU.sums // ON_GPU.columns, "COLUMNS": ON_GPU.columns, "STEP": ON_GPU.step, "ALIGNED": True}
+_COLUMNS = ON_GPU.product_columns
+_TILE = {"ROWS": ON_GPU.product_sums // _COLUMNS, "COLUMNS": _COLUMNS, "STEP": ON_GPU.product_terms, "ALIGNED": True}
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (

@@ -112,7 +112,7 @@ def test_no_circle_between_rooms(folder: str) -> None:
     assert circle(graph(rooms(folder))) == []
 
 
-ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace")}
+ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace", "methods")}
 """The rooms of packages, lowest first."""
 
 
@@ -143,14 +143,10 @@ def names_vulkan(node: ast.AST) -> bool:
 
 
 ASKS_FOR_CPU = {
-    "arrays.algorithms.block_product": "limits of its blocks",
-    "arrays.algorithms.lines": "for variance and nn.rows, whose figures are beside their programs",
     "compat.triton.runtime.driver": "the number of multiprocessors",
-    "dask.cluster": "a choice of devices",
     "dask.worker": "whether the device's memory is that of the process",
     "gpu_report.checks.scheduling": "the size of the work",
     "gpu_report.figures.rates": "the size of the work",
-    "runtime.groups.group": "a choice of devices",
     "runtime.tuning": "the table of what is faster",
 }
 """Modules above core/ that test whether a device is a CPU, and for what."""

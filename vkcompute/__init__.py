@@ -66,7 +66,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from vkcompute import array_namespace
@@ -184,7 +184,7 @@ _LAZY = {  # module -> its names, imported on first use
     "pipelines.multiply": "multiply",
     "pipelines.multiply_files": "multiply_files",
 }
-array_namespace.register(partial(importlib.import_module, "vkcompute.numpy"))
+array_namespace.register(namespace="vkcompute.numpy", methods="vkcompute.arrays.methods")
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
 _NAMESPACES = ("atomic", "random", "subgroup", "vector")
 _MODULES = ("nn", "numpy")

@@ -1,21 +1,28 @@
-"""The namespace of arrays: the module with their functions, which is on a higher floor than the arrays."""
+"""The functions of arrays, and the methods that these compute, which are on a higher floor than arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Mapping
+from functools import cache
 from types import ModuleType
+from typing import Any
 
-_providers: list[Callable[[], ModuleType]] = []
-_found: list[ModuleType] = []
-
-
-def register(provider: Callable[[], ModuleType]) -> None:
-    """Sets the function that imports the namespace."""
-    _providers[:] = [provider]
+_modules: dict[str, str] = {}
 
 
+def register(*, namespace: str, methods: str) -> None:
+    """Sets the names of the modules with the functions, and with `METHODS`."""
+    _modules.update(namespace=namespace, methods=methods)
+
+
+@cache
 def namespace() -> ModuleType:
-    """Returns the namespace of arrays, imported on first use."""
-    if not _found:
-        _found.append(_providers[0]())
-    return _found[0]
+    """Returns the namespace of arrays, imported on first use: it loads the compiler and the driver."""
+    return importlib.import_module(_modules["namespace"])
+
+
+def methods() -> Mapping[str, Any]:
+    """Returns the methods that arrays get on first use of one."""
+    table: Mapping[str, Any] = importlib.import_module(_modules["methods"]).METHODS
+    return table

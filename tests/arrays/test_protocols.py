@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.runtime.memory.array import Array
+from vkcompute.arrays import methods
+from vkcompute.runtime.memory import array
+from vkcompute.runtime.memory.array import DEFERRED, Array
 
 HOST = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
 
@@ -193,3 +196,32 @@ def test_a_number_of_a_lazy_array_is_lazy(gpu: vc.Runtime) -> None:
     assert total.is_pending
     total[()] = 3
     assert (found.item(), total.item()) == (8, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("__add__", lambda x: x + x),
+        ("__rmul__", lambda x: 2 * x),
+        ("mT", lambda x: x.mT * 2),
+        ("__array_ufunc__", lambda x: np.add(x, x)),
+        ("_selected", lambda x: x[[0, 1]] + 1),
+    ],
+)
+def test_the_first_use_of_a_method_sets_those_of_higher_floors(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, name: str, use: Callable[[vc.Array], vc.Array]
+) -> None:
+    x = gpu.full((2, 2), 1, np.float32)
+    for deferred in DEFERRED:
+        monkeypatch.setattr(vc.Array, deferred, array._Deferred(deferred))
+    np.testing.assert_array_equal(use(x).numpy(), np.full((2, 2), 2, np.float32))
+    assert not any(type(vars(vc.Array)[deferred]) is array._Deferred for deferred in DEFERRED)
+
+
+def test_methods_of_higher_floors_are_those_that_arrays_defer() -> None:
+    class Empty(Array):
+        """A class with the attributes of any class."""
+
+        __slots__ = ()
+
+    assert methods.METHODS.keys() == set(DEFERRED) >= vars(methods._Methods).keys() - vars(Empty).keys()

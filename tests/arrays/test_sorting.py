@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import block_sorting, radix
+from vkcompute.arrays.algorithms import radix
 from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
@@ -72,7 +72,7 @@ def test_many_short_rows(
 
     Where the grid is too small for all rows, programs sort more of them.
     """
-    monkeypatch.setattr(block_sorting, "MOST_GROUPS", most_groups)
+    monkeypatch.setattr(radix, "MOST_GROUPS", most_groups)
     monkeypatch.setattr(radix, "_MOST_MERGED", 0)
     x = np.random.default_rng(n).choice([3, -np.inf, 1, 0, -0.0, np.nan], (70, n)).astype(dtype)
     array = gpu.array(x)

@@ -14,6 +14,7 @@ import vkcompute.numpy as vnp
 from vkcompute import nn
 from vkcompute.arrays.functions import variance
 from vkcompute.dtypes import lookup
+from vkcompute.runtime.tuning import ON_GPU
 
 SHAPES = (5, 700), (2, 1500), (2, 3, 1024), (3, 2, 20, 30), (2, 1, 513, 1), (3, 4, 0)
 TOLERANCES = {"float16": 1e-3, "float32": 1e-5, "float64": 1e-13, "int32": 1e-5, "uint8": 1e-5}
@@ -22,8 +23,7 @@ TOLERANCES = {"float16": 1e-3, "float32": 1e-5, "float64": 1e-13, "int32": 1e-5,
 @pytest.fixture
 def by_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets small arrays of any device be read once."""
-    monkeypatch.setattr(variance, "is_cpu", lambda _: False)
-    monkeypatch.setattr(variance, "_FEWEST_ON_GPU", 1)
+    monkeypatch.setattr(variance, "tuning_of", lambda _: ON_GPU._replace(fewest_moments=1))
 
 
 def numbers(shape: tuple[int, ...], dtype: Any = np.float32, mean: float = 100) -> np.ndarray:
@@ -36,7 +36,6 @@ def require_type(gpu: vc.Runtime, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("lengths", [(1024, 512), (4096, 2048, 1024, 512)], ids=["short parts", "long parts"])
-@pytest.mark.usefixtures("by_one_read")
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(
     "shape", [(5, 700), (2, 1500), (2, 3, 1024), (3, 2, 20, 30), (2, 1, 513, 1), (3, 4, 0)], ids=str
@@ -45,7 +44,8 @@ def test_axes_and_dtypes(
     gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, lengths: tuple[int, ...]
 ) -> None:
     require_type(gpu, dtype)
-    monkeypatch.setattr(variance, "_LENGTHS_ON_GPU", lengths)
+    tuning = ON_GPU._replace(fewest_moments=1, moment_lengths=lengths)
+    monkeypatch.setattr(variance, "tuning_of", lambda _: tuning)
     host = numbers(shape, dtype)
     x = gpu.array(host)
     for n_axes in range(len(shape) + 1):

@@ -6,7 +6,6 @@ import math
 
 import numpy as _np
 
-from vkcompute.arrays.algorithms.lines import copy_into as copy_into
 from vkcompute.arrays.expressions.launches import info as info
 from vkcompute.arrays.expressions.promotion import set_default_dtype as set_default_dtype
 from vkcompute.arrays.expressions.ufunc import clip as clip
@@ -18,7 +17,6 @@ from vkcompute.arrays.functions import histograms as _histograms
 from vkcompute.arrays.functions import logic as _logic
 from vkcompute.arrays.functions import nans as _nans
 from vkcompute.arrays.functions import number_parts as _number_parts
-from vkcompute.arrays.functions import operators as _operators
 from vkcompute.arrays.functions import placement as _placement
 from vkcompute.arrays.functions import polynomials as _polynomials
 from vkcompute.arrays.functions import reductions as _reductions
@@ -27,7 +25,6 @@ from vkcompute.arrays.functions import sets as _sets
 from vkcompute.arrays.functions import standard as _standard
 from vkcompute.arrays.functions import statistics as _statistics
 from vkcompute.arrays.functions import variance as _variance
-from vkcompute.arrays.functions.bits import byteswapped as _byteswapped
 from vkcompute.arrays.functions.bits import packbits as packbits
 from vkcompute.arrays.functions.bits import unpackbits as unpackbits
 from vkcompute.arrays.functions.creation import arange as arange
@@ -101,8 +98,6 @@ from vkcompute.arrays.functions.products import trace as trace
 from vkcompute.arrays.functions.products import vdot as vdot
 from vkcompute.arrays.functions.products import vecdot as vecdot
 from vkcompute.arrays.functions.products import vecmat as vecmat
-from vkcompute.arrays.functions.protocols import array_function as array_function
-from vkcompute.arrays.functions.protocols import array_ufunc as array_ufunc
 from vkcompute.arrays.functions.standard import argsort as argsort
 from vkcompute.arrays.functions.standard import argwhere as argwhere
 from vkcompute.arrays.functions.standard import cumprod as cumprod
@@ -192,5 +187,3 @@ e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 euler_gamma, True_, False_ = _np.euler_gamma, _np.True_, _np.False_
 __array_api_version__, __array_namespace_info__ = "2025.12", namespace_info
 _accept_host_data(globals())
-get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item
-byteswapped = _byteswapped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -294,6 +294,11 @@ def _family(index: int, entry: Any) -> QueueFamily:
 def enumerate_devices(instance: Instance) -> list[PhysicalDevice]:
     """Returns every physical device of the instance, usable or not, in the loader's order."""
     return [PhysicalDevice.read(instance, handle, i) for i, handle in enumerate(instance.physical_handles())]
+
+
+def gpus(devices: Iterable[PhysicalDevice]) -> list[PhysicalDevice]:
+    """Returns the devices that are not CPUs."""
+    return [device for device in devices if device.kind != "cpu"]
 
 
 def choose(

@@ -16,7 +16,7 @@ from distributed.worker_memory import parse_memory_limit
 
 from vkcompute.core.features import DISABLED
 from vkcompute.core.instance import Instance
-from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
+from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices, gpus
 from vkcompute.dask.worker import LIMIT
 from vkcompute.dtypes import TABLE
 from vkcompute.errors import UnlikeDevicesWarning, warn_caller
@@ -39,7 +39,7 @@ def chosen(devices: int | str | Sequence[int | str] | None) -> list[PhysicalDevi
         if devices is not None:
             return [choose(physical_devices, device) for device in devices]
         usable = [physical for physical in physical_devices if not physical.unfit()]
-        return [physical for physical in usable if physical.kind != "cpu"] or usable or [choose(physical_devices)]
+        return gpus(usable) or usable or [choose(physical_devices)]
 
 
 def disabled_features(devices: Sequence[PhysicalDevice]) -> list[str]:

@@ -16,13 +16,13 @@ from vkcompute.arrays.algorithms.block_offsets import LARGEST, is_too_large, rou
 from vkcompute.arrays.algorithms.block_product import tile_shape
 from vkcompute.arrays.algorithms.lines import contiguous
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.products import LONGEST
+from vkcompute.arrays.algorithms.programs.matrices import LONGEST
 from vkcompute.arrays.expressions.promotion import floating
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, matmul, taken, working, zeros
 from vkcompute.nn.linear import Activation, activated, known, wide
-from vkcompute.nn.programs.convolution import convolution
+from vkcompute.nn.programs.products import convolution
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording
 from vkcompute.runtime.graphs.graph import temporary

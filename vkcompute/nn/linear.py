@@ -16,7 +16,7 @@ from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, matmul, taken, working
 from vkcompute.errors import IrError
 from vkcompute.nn.activations import ACTIVATIONS, OF_ARRAYS, of_elements
-from vkcompute.nn.programs.linear import linear as linear_program
+from vkcompute.nn.programs.products import linear as linear_program
 from vkcompute.nn.rows import bindable
 from vkcompute.operations.recording import Recording, recorded, replayed
 from vkcompute.runtime.memory.array import Array

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkcompute.arrays.algorithms.block_offsets import LARGEST
-from vkcompute.arrays.algorithms.lines import is_cpu, lines_along
+from vkcompute.arrays.algorithms.lines import lines_along
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.registers import ADJACENT
 
 LONGEST = 4096  # elements of a line that fit in the registers of a workgroup
 _BLOCK = 1024  # elements of a block of short lines
 _ALIGNED = 256  # lines, of which parts of an array have multiples: any device binds them
 _WIDTH = 64  # columns of a block, at most
-_REPEATS = 16  # blocks of a program on a CPU, which loads weights once: 8.9 ms of CPU time on lavapipe, 10.4 with one
-_BUSY = 16  # programs that keep a CPU busy
+_BUSY = 16  # programs that keep a device busy whose programs have several blocks
 
 
 def over_lines(
@@ -51,8 +51,9 @@ def over_lines(
     step = min(most, MOST_GROUPS * height) // _ALIGNED * _ALIGNED or rows
     repeats = 1
     if "REPEATS" in program.arg_names:
-        many = any(other is not None for other in others) and is_cpu(x.runtime) and rows >= _BUSY * _REPEATS * height
-        constants["REPEATS"] = repeats = _REPEATS if many else 1
+        many = tuning_of(x.runtime.device.physical).weight_blocks
+        loads_weights = any(other is not None for other in others)
+        constants["REPEATS"] = repeats = many if loads_weights and rows >= _BUSY * many * height else 1
     aligned = (length if columns == 1 else columns) % ADJACENT == 0
     for start in range(0, rows, step):
         one, result = [whole if rows <= step else whole[start : start + step] for whole in (given, out)]

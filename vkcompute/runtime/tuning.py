@@ -1,6 +1,7 @@
 """Tuning: what is only faster on a kind of device, in one table with the measurements.
 
-Results are the same with the figures of any other kind. What a driver does wrongly, or lacks, is in `core/quirks.py`.
+Results are the same with the figures of any other kind, but for the rounding of sums in another order. What a driver
+does wrongly, or lacks, is in `core/quirks.py`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,18 @@ class Tuning(NamedTuple):
         sums: sums of a product that an invocation holds. A product of 1024^3 takes 100 ms of CPU time on lavapipe with
             128, and 150 ms with 64.
         stages: operands of products pass through workgroup memory, which is no faster than the caches of a CPU.
+        product_sums, product_columns, product_terms: the most sums and columns of a block of a product by a block
+            program, and the terms that are loaded together. On a CPU, a subgroup holds the sums in its first cache. A
+            product of 1024^3 takes 86 ms of CPU time on lavapipe; with 128 columns and 8 terms, 117. For navi21, AMD's
+            compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
+        moment_lengths: elements of a part of a line whose moments a block program computes, the best first if as few
+            elements are left over.
+        fewest_moments: the fewest elements of an array whose lines have several such parts. To combine them takes four
+            launches. These cost the host a millisecond beside an H200, which reads 2**30 elements in that time.
+        moments_need_texels: float16, and elements that are not loaded as texels, are read twice for a variance. The
+            block program takes up to twice as long, for float16 on lavapipe, for others on SwiftShader.
+        weight_blocks: blocks of lines of a program that loads weights once. Layer norm takes 8.9 ms of CPU time on
+            lavapipe with 16, and 10.4 with one.
         takes_matrices: products use cooperative matrices.
         row_lanes: local size of the shaders that reduce over rows (shaders/include/logistic_columns.glsl).
         busy_groups: workgroups that keep the whole device busy. A CPU runs one per core at a time; several per core
@@ -56,6 +69,13 @@ class Tuning(NamedTuple):
     own_elements: int = 1
     sums: int = 64
     stages: bool = True
+    product_sums: int = 8192
+    product_columns: int = 128
+    product_terms: int = 8
+    moment_lengths: tuple[int, ...] = (4096, 2048, 1024, 512)
+    fewest_moments: int = 1 << 28
+    moments_need_texels: bool = False
+    weight_blocks: int = 1
     takes_matrices: bool = True
     row_lanes: int = 64
     busy_groups: int = 1024
@@ -81,6 +101,13 @@ ON_CPU = Tuning(
     own_elements=128,
     sums=128,
     stages=False,
+    product_sums=1024,
+    product_columns=64,
+    product_terms=4,
+    moment_lengths=(1024, 512),
+    fewest_moments=1 << 23,
+    moments_need_texels=True,
+    weight_blocks=16,
     takes_matrices=False,
     row_lanes=8,
     busy_groups=8 * (os.cpu_count() or 1),

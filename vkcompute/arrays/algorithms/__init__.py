@@ -1,1 +1,1 @@
-"""Algorithms on memory: sorts, scans, gathers, products and others, without NumPy's rules."""
+"""Algorithms on memory, below NumPy's functions: sorts, scans, gathers, products and others."""

@@ -12,11 +12,12 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.products import LONGEST, product
+from vkcompute.arrays.algorithms.programs.matrices import LONGEST, product
 from vkcompute.arrays.expressions.ufunc import assign
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
 from vkcompute.tile.registers import ADJACENT
@@ -30,12 +31,11 @@ class _Limits(NamedTuple):
     step: int
 
 
-# A subgroup of a CPU holds the sums in its first cache. A product of 1024^3 takes 86 ms of CPU time on lavapipe; with
-# 128 columns and 8 terms, 117. Shuffles of 64 bits are slow from Mesa 25 on, and wider blocks need fewer of them: 97 ms
-# for 512^3, with 64 columns 153.
-_ON_CPU, _WIDE_ON_CPU = _Limits(1024, 64, 4), _Limits(1024, 128, 4)
-# For navi21, AMD's compiler spills nothing, and 87 % of the instructions of the loop are fused multiply-adds.
-ON_GPU = _Limits(8192, 128, 8)
+_COLUMNS_OF_64_BITS = 128
+"""Of elements of 64 bits: shuffles of these are slow on lavapipe from Mesa 25 on, and wide blocks need fewer of them.
+
+A product of 512^3 takes 97 ms of CPU time, and with 64 columns 153.
+"""
 # Of float16, by cooperative matrices: 8192^3 runs at 198 TFLOP/s on an H200, and with 64 x 128 sums at 121.
 _HALVES = _Limits(16384, 128, 32)
 _BUSY = 128  # blocks that keep a device busy
@@ -76,9 +76,9 @@ def multiplies_halves(x: Array) -> bool:
 def _limits(x: Array) -> _Limits:
     if x.dtype == np.float16:
         return _HALVES
-    if x.runtime.device.physical.kind != "cpu":
-        return ON_GPU
-    return _WIDE_ON_CPU if x.dtype.itemsize == 8 else _ON_CPU
+    tuning = tuning_of(x.runtime.device.physical)
+    columns = _COLUMNS_OF_64_BITS if x.dtype.itemsize == 8 else tuning.product_columns
+    return _Limits(tuning.product_sums, columns, tuning.product_terms)
 
 
 def stacked_product(a: Array, b: Array) -> Array | None:

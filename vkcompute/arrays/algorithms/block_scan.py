@@ -11,7 +11,7 @@ from typing import NamedTuple
 from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.lines import Lines
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.scans import add, multiply, reduce_parts, scan_parts
+from vkcompute.arrays.algorithms.programs.parts import add, multiply, reduce_parts, scan_parts
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of

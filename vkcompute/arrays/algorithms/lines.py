@@ -145,11 +145,6 @@ def count_up(runtime: Context, n: int) -> Array:
     return out
 
 
-def is_cpu(runtime: Context) -> bool:
-    """True if the device is a CPU: few invocations, each with much work, are fastest there."""
-    return runtime.device.physical.kind == "cpu"
-
-
 def part_length(n: int, longest: int) -> int:
     """Returns the number of elements that an invocation takes of `n`: few enough that all lanes of a CPU have work."""
     return min(longest, max(_SHORTEST_PART, n // _CPU_PARTS))

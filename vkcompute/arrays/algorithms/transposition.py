@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.transposition import transpose
+from vkcompute.arrays.algorithms.programs.matrices import transpose
 from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.registers import ADJACENT

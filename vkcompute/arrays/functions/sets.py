@@ -1,4 +1,4 @@
-"""Sets: the distinct elements of arrays, in order."""
+"""Sets: the distinct elements of arrays, or rows of a matrix, in order."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.algorithms import gather, search, selection, sorting
-from vkcompute.arrays.expressions.promotion import BOOL, Operand
+from vkcompute.arrays.algorithms import gather, scans, scatter, search, selection, sorting
+from vkcompute.arrays.expressions.promotion import BOOL, Operand, default_int
 from vkcompute.arrays.expressions.ufunc import apply, astype, holds
+from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, ravel
-from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.runtime import runtime_of
 
 
@@ -107,3 +108,25 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     one, other = sorting.distinct(ar1), sorting.distinct(ar2)
     parts = [selection.masked(a, isin(a, b, invert=True)) for a, b in ((one, other), (other, one))]
     return sorting.sort(concat(parts))
+
+
+def unique_rows(x: Array) -> sorting.Unique:
+    """Returns the distinct rows in the order of their elements, the first of which counts most; waits for their number.
+
+    NaN differs from NaN, as in NumPy's `unique` along an axis.
+    """
+    runtime, (n, width), dtype = runtime_of(x), x.shape, default_int(x.runtime)
+    if not n:
+        return sorting.Unique(x, *[runtime.zeros(0, dtype) for _ in range(3)])
+    keys = [x[:, k] for k in reversed(range(width))]
+    order = sorting.lexsort(keys) if keys else runtime.array(np.arange(n, dtype=dtype))
+    ordered = gather.take(x, order, 0)
+    differs = reductions.any(apply("not_equal", ordered[1:], ordered[:-1]), 1)
+    marks = concat([runtime.full(1, True, BOOL), differs])
+    (starts,) = selection.nonzero(marks)
+    inverse = empty_result(runtime, (n,), dtype)
+    scatter.put(inverse, order, apply("subtract", scans.cumulative(astype(marks, dtype), "sum", 0), 1))
+    ends = concat([starts[1:], runtime.array(np.full(1, n, dtype))])
+    return sorting.Unique(
+        gather.take(ordered, starts, 0), gather.take(order, starts), inverse, apply("subtract", ends, starts)
+    )

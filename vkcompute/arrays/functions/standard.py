@@ -16,7 +16,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, astype, dtype_with
 from vkcompute.arrays.expressions.ufunc import where as chosen
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, moveaxis, ravel, reshape, stack
-from vkcompute.arrays.functions.unique_rows import unique_rows
+from vkcompute.arrays.functions.sets import unique_rows
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.block_offsets import LARGEST, rounded
-from vkcompute.arrays.algorithms.lines import Axis, axes_of, is_cpu
+from vkcompute.arrays.algorithms.lines import Axis, axes_of
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
-from vkcompute.arrays.algorithms.programs.moments import moments_of_parts
+from vkcompute.arrays.algorithms.programs.parts import moments_of_parts
 from vkcompute.arrays.expressions.promotion import (
     Operand,
     common,
@@ -37,19 +37,14 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
+from vkcompute.runtime.tuning import tuning_of
 from vkcompute.tile.array_access import is_wide
 from vkcompute.tile.device import block_target
 from vkcompute.tile.registers import ADJACENT
 
-_LENGTHS_ON_CPU, _LENGTHS_ON_GPU = (1024, 512), (4096, 2048, 1024, 512)
-"""Elements of a part, the best first if as few are left over."""
+_BLOCK = 1024  # elements of a block, at least
 _SHORTEST = 257
 """The fewest elements of a line: for 256, two reads take 8.0 ms of CPU time on lavapipe, and the program 10.6."""
-_FEWEST_ON_CPU, _FEWEST_ON_GPU = 1 << 23, 1 << 28
-"""The fewest elements of an array whose lines have several parts. To combine them takes four launches.
-
-These cost the host a millisecond beside an H200, which reads 2**30 elements in that time.
-"""
 _ALIGNED = 256
 """Pieces of an array have a multiple of so many lines, so that any device can bind them."""
 _LONG, _PIECES = 1 << 24, 1024
@@ -77,13 +72,13 @@ class _Matrix(NamedTuple):
 def _matrix_of(x: Array, axes: tuple[int, ...]) -> _Matrix | None:
     """Returns an array as a matrix that a program reads faster than reductions read it twice; None for others.
 
-    On CPUs without texel loads, the program takes up to twice as long as reductions (SwiftShader). So it does on
-    lavapipe for float16, and along an axis before the last.
+    Along an axis before the last, the program takes up to twice as long as reductions on lavapipe.
     """
     runtime = runtime_of(x)
+    tuning = tuning_of(runtime.device.physical)
     if x._expression is not None or x.dtype.kind not in "iuf" or needs_strides(x):
         return None  # an expression is computed twice, in registers, rather than stored
-    if is_cpu(runtime) and (x.dtype == np.float16 or not block_target(runtime).texels):
+    if tuning.moments_need_texels and (x.dtype == np.float16 or not block_target(runtime).texels):
         return None
     first = x.ndim
     while first and (first - 1 in axes or x.shape[first - 1] == 1):
@@ -92,10 +87,9 @@ def _matrix_of(x: Array, axes: tuple[int, ...]) -> _Matrix | None:
     shape = x.shape[:first]
     if n > _LONG and n % _PIECES == 0:
         shape, others, n = (*shape, _PIECES), (*others, first), n // _PIECES
-    lengths, fewest = (_LENGTHS_ON_CPU, _FEWEST_ON_CPU) if is_cpu(runtime) else (_LENGTHS_ON_GPU, _FEWEST_ON_GPU)
-    length = min(lengths, key=lambda length: rounded(n, length))
+    length = min(tuning.moment_lengths, key=lambda length: rounded(n, length))
     n_parts = -(-n // length)
-    if n < _SHORTEST or n_parts > MOST_GROUPS or (x.size < fewest and (n_parts > 1 or others)):
+    if n < _SHORTEST or n_parts > MOST_GROUPS or (x.size < tuning.fewest_moments and (n_parts > 1 or others)):
         return None
     return _Matrix(shape, others, math.prod(shape), n, length)
 
@@ -105,7 +99,7 @@ def _parts_of(x: Array, matrix: _Matrix) -> Array | None:
     _, _, n_rows, n, length = matrix
     wide = require_dtype(x.runtime, wide_float(floating(x.dtype)), "var")
     require_dtype(x.runtime, x.dtype, "var")
-    rows = min(max(_LENGTHS_ON_CPU[0] // length, 1), 1 << (n_rows - 1).bit_length())
+    rows = min(max(_BLOCK // length, 1), 1 << (n_rows - 1).bit_length())
     most = min(x.runtime.device.max_binding_bytes // x.dtype.itemsize, LARGEST - 1) // n
     most = min(most, MOST_GROUPS * rows)
     step = n_rows if n_rows <= most else most // _ALIGNED * _ALIGNED

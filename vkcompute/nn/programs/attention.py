@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from vkcompute.blocks import language as tl
 from vkcompute.blocks.launching.program import block_program
-from vkcompute.nn.programs.masks import below, both, larger
+from vkcompute.nn.programs.lines import below, both, larger
 
 
 @block_program

@@ -14,7 +14,7 @@ from vkcompute.core import cpu_fallback
 from vkcompute.core.instance import Instance
 from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.lifetime import Handle
-from vkcompute.core.physical import enumerate_devices
+from vkcompute.core.physical import enumerate_devices, gpus
 from vkcompute.representation import html_rows
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.groups.balance import Weights, learned, normalized, split_rows
@@ -396,6 +396,6 @@ def _usable() -> list[int]:
     with Instance() as instance:  # if there is none, opening the first one raises the reason
         physical_devices = enumerate_devices(instance)
         usable = [device for device in physical_devices if not device.unfit()]
-        if usable and all(device.kind == "cpu" for device in usable):
+        if usable and not gpus(usable):
             cpu_fallback.warn_once(usable[0], physical_devices)
         return [device.index for device in usable] or [0]

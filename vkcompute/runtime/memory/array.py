@@ -1,6 +1,6 @@
 """Arrays: strided views of device memory with transfers to and from the host.
 
-Their mathematics is in the namespace of arrays, which is on a higher floor.
+Operators, and the methods that functions of arrays compute, are defined on a higher floor, and set on first use.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import dtypes
-from vkcompute.array_namespace import namespace
+from vkcompute import array_namespace, dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.quirks import quirks_of
-from vkcompute.errors import MissingFeature, shorten_traceback
+from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 else:
 
     class Mathematics:
-        """Nothing: operators and methods are set below."""
+        """Nothing: its methods are set below."""
 
         __slots__ = ()
 
@@ -243,22 +242,20 @@ class Array(StridedView, Mathematics):
 
     def __getitem__(self, index: Any) -> Array:
         if not layout.is_basic(index):
-            result: Array = namespace().get_item(self, index)
-            return result
+            return self._selected(index)
         shape, strides, offset = layout.view(self.shape, self.strides, index)
         if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
             if isinstance(self._expression, Restored):
                 return restored(np.empty(shape, self.dtype))
             return empty(self.runtime, shape, self.dtype)
         if not self.shape and layout.is_empty(index):  # a number, as in numpy, and no view
-            copied: Array = namespace().astype(self, self.dtype) if self.is_pending else self.copy()
-            return copied
+            return self.astype(self.dtype) if self.is_pending else self.copy()
         return self.viewed(offset, shape, strides)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
         self.refuse_shared()  # also for one element, which is several of this array
         if isinstance(value, Array) or not layout.is_basic(index):
-            namespace().set_item(self, index, value)
+            self._assign(index, value)
             return
         self.compute()
         target = self[... if layout.is_empty(index) else index]
@@ -280,8 +277,7 @@ class Array(StridedView, Mathematics):
         """
         wanted: Any = shape[0] if len(shape) == 1 else shape
         if order != "C" or copy is not None:
-            result: Array = namespace().reshape(self, wanted, order, copy=copy)
-            return result
+            return self._reordered(wanted, order, copy)
         new = layout.reshaped(self.size, wanted)
         if self.contiguous:
             strides = layout.contiguous_strides(new, self.dtype.itemsize)
@@ -323,22 +319,6 @@ class Array(StridedView, Mathematics):
         """The runtime, as the Array API standard calls it."""
         return self.runtime
 
-    def to_device(self, device: Context, /, *, stream: None = None) -> Array:
-        """Returns the array on another runtime; itself if it is there."""
-        result: Array = namespace().asarray(self, device=device)
-        return result
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Returns the module with the functions of arrays.
-
-        Raises:
-            ValueError: it does not have this version of the Array API standard.
-        """
-        module = namespace()
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", module.__array_api_version__):
-            raise ValueError(f"the version of the Array API is {module.__array_api_version__}; got {api_version!r}")
-        return module
-
     @property
     def flags(self) -> Flags:
         """The memory layout, by NumPy's names: `x.flags.c_contiguous`, `x.flags["F_CONTIGUOUS"]`."""
@@ -357,12 +337,6 @@ class Array(StridedView, Mathematics):
     def itemsize(self) -> int:
         """Bytes of an element."""
         return self.dtype.itemsize
-
-    @property
-    def mT(self) -> Array:  # noqa: N802
-        """The view with the last two axes exchanged."""
-        result: Array = namespace().matrix_transpose(self)
-        return result
 
     @property
     def real(self) -> Array:
@@ -416,18 +390,6 @@ class Array(StridedView, Mathematics):
         nbytes = self.buffer.used_bytes
         dtype = self.dtype if nbytes % self.dtype.itemsize == 0 else np.dtype(np.uint8)
         return Array(self.runtime, self.buffer, 0, (nbytes // dtype.itemsize,), (dtype.itemsize,), dtype)
-
-    def byteswap(self, inplace: bool = False) -> Array:
-        """Returns the elements with their bytes in reverse order.
-
-        Args:
-            inplace: True to write them to this array, which is returned.
-        """
-        swapped: Array = namespace().byteswapped(self)
-        if not inplace:
-            return swapped
-        self[...] = swapped
-        return self
 
     @property
     def T(self) -> Array:  # noqa: N802
@@ -497,32 +459,9 @@ class Array(StridedView, Mathematics):
             raise IndexError(f"an element has one index per axis; got {len(given)} for {self.ndim} axes")
         return self[given]
 
-    def compress(self, condition: Any, axis: int | None = None, out: Array | None = None) -> Array:
-        """Returns `vkcompute.numpy.compress` of the array."""
-        result: Array = namespace().compress(condition, self, axis, out)
-        return result
-
-    def choose(self, *choices: Any, out: Array | None = None, mode: str = "raise") -> Array:
-        """Returns `vkcompute.numpy.choose` of the array and choices, given one by one or as a sequence."""
-        result: Array = namespace().choose(self, choices[0] if len(choices) == 1 else choices, out, mode)
-        return result
-
-    def flatten(self, order: str = "C") -> Array:
-        """Returns a copy of the elements along one axis; `order` is as of `vkcompute.numpy.ravel`."""
-        result: Array = namespace().ravel(self, order)
-        return result if result.buffer is not self.buffer else result.copy()
-
     def tobytes(self, order: str = "C") -> bytes:
         """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""
         return self.numpy().tobytes(order)  # type: ignore[arg-type]
-
-    def sort(self, axis: int = -1, kind: str | None = None, *, stable: bool | None = None) -> None:
-        """Sorts the elements along an axis in place. The order of equal elements is kept, whatever `kind` is."""
-        self[...] = namespace().sort(self, axis, kind)
-
-    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
-        """Places elements along an axis as `vkcompute.numpy.partition` does, in place. `kind` has no effect."""
-        self[...] = namespace().partition(self, kth, axis, kind)
 
     def tolist(self) -> Any:
         """Returns the data as nested Python lists, or as a scalar if the shape is ()."""
@@ -561,9 +500,6 @@ class Array(StridedView, Mathematics):
 
     __hash__ = None  # type: ignore[assignment]  # arrays are compared by element, as in numpy
 
-    def __contains__(self, value: object) -> bool:
-        return bool(namespace().any(namespace().equal(self, value)))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the elements, out of band with protocol 5.
 
@@ -578,18 +514,6 @@ class Array(StridedView, Mathematics):
 
     def __deepcopy__(self, _: object) -> Array:
         return self.copy()
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        """Runs NumPy's function of elements on the device; raises TypeError for one that is not there."""
-        return namespace().array_ufunc(ufunc, method, inputs, named)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
-        """Runs NumPy's function on the device; raises TypeError for one that is not there."""
-        return namespace().array_function(self, function, args, named)
-
-    def __round__(self, decimals: int | None = None) -> Any:
-        result = namespace().round(self, decimals or 0)
-        return int(result) if decimals is None and not self.shape else result
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -615,61 +539,35 @@ class Array(StridedView, Mathematics):
         return html(self)
 
 
-_OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "lshift": "left_shift", "rshift": "right_shift", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "matmul": "matmul",
-}  # fmt: skip
-_COMPARISONS = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip
-_UNARY = {"neg": "negative", "pos": "positive", "invert": "invert", "abs": "absolute"}
-_METHODS = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "clip", "conj",
-    "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "put", "ravel",
-    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+_OPERATORS = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "matmul"
+DEFERRED = (
+    *[f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")],
+    "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__invert__", "__abs__",
+    "__round__", "__contains__", "__array_function__", "__array_namespace__", "__array_ufunc__", "_assign",
+    "_reordered", "_selected", "_take_elements", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype",
+    "byteswap", "choose", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten",
+    "mT", "max", "mean", "min", "nonzero", "partition", "prod", "put", "ravel", "repeat", "round", "searchsorted",
+    "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "var",
 )  # fmt: skip
+"""Attributes of arrays that are defined on a higher floor, as they need its functions."""
 
 
-def _operator(name: str, *, reflected: bool = False, inplace: bool = False) -> Callable[..., Any]:
-    """Returns the method of an operator, which the namespace of arrays computes."""
+class _Deferred:
+    """An attribute of arrays that is not set yet: the first use of one sets all of them."""
 
-    def method(self: Array, other: Any, *modulus: Any) -> Any:
-        if modulus:  # pow(x, y, modulus)
-            return NotImplemented
-        try:
-            return namespace().operate(name, self, other, reflected=reflected, inplace=inplace)
-        except Exception as error:
-            shorten_traceback(error)
-            raise
+    __slots__ = ("_name",)
 
-    return method
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-
-def _function(name: str) -> Callable[..., Any]:
-    """Returns a method that calls the function of this name in the namespace of arrays."""
-
-    def method(self: Array, *args: Any, **named: Any) -> Any:
-        try:
-            return getattr(namespace(), name)(self, *args, **named)
-        except Exception as error:
-            shorten_traceback(error)
-            raise
-
-    method.__name__, method.__doc__ = name, f"Returns `vkcompute.numpy.{name}` of the array."
-    return method
+    def __get__(self, array: Array | None, owner: type[Array]) -> Any:
+        for name, value in array_namespace.methods().items():
+            setattr(Array, name, value)
+        return getattr(owner if array is None else array, self._name)
 
 
-for _name, _meant in _OPERATORS.items():
-    setattr(Array, f"__{_name}__", _operator(_meant))
-    setattr(Array, f"__r{_name}__", _operator(_meant, reflected=True))
-    setattr(Array, f"__i{_name}__", _operator(_meant, inplace=True))
-for _name, _meant in _COMPARISONS.items():
-    setattr(Array, f"__{_name}__", _operator(_meant))
-for _name, _meant in _UNARY.items():
-    setattr(Array, f"__{_name}__", _function(_meant))
-for _name in _METHODS:
-    setattr(Array, _name, _function(_name))
+for _name in DEFERRED:
+    setattr(Array, _name, _Deferred(_name))
 
 
 class Restored:
@@ -708,7 +606,7 @@ def copy_elements(source: Array, target: Array) -> None:
     """Copies an array into another of the same shape and dtype, by a kernel where the runs of bytes are many."""
     if _suits_kernel(target, source.strides, target.strides):
         with suppress(MissingFeature):  # kernels on the device lack the dtype
-            namespace().copy_into(source, target)
+            target._take_elements(source)
             return
     copy_view(source, target)
 

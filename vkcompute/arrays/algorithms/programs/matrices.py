@@ -1,6 +1,6 @@
-"""Products of matrices: a program computes a block of one.
+"""Products and transposition of matrices: a program computes a block of a result.
 
-Its parts are functions that other programs call, which go on with the sums.
+Parts of the product are functions that other programs call, which go on with the sums.
 """
 
 from __future__ import annotations
@@ -67,3 +67,15 @@ def product(
     b_ptrs = b_ptr + matrix * b_stack + first * b_row + inner[:, None] * b_row + columns[None, :]
     sums = sum_of_products(a_ptrs, b_ptrs, tl.minimum(terms, n_terms - first), b_row, STEP, out_ptr.dtype.element_ty)
     store_tile(out_ptr, sums, stacked, rows, columns, column, n_rows, n_columns)
+
+
+@block_program
+def transpose(x_ptr, out_ptr, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Copies a block of a matrix, whose lengths are multiples of four, to the transposed matrix."""
+    n_rows, n_columns = tl.multiple_of(n_rows, 4), tl.multiple_of(n_columns, 4)
+    row, column, matrix = tl.program_id(1) * ROWS, tl.program_id(0) * COLUMNS, tl.program_id(2)
+    rows = tl.minimum(row, n_rows - ROWS) + tl.arange(0, ROWS)  # the last blocks overlap, and one of them stores
+    columns = tl.minimum(column, n_columns - COLUMNS) + tl.arange(0, COLUMNS)
+    block = tl.load(x_ptr + (matrix * n_rows + rows)[:, None] * n_columns + columns[None, :])
+    is_own = (columns[:, None] >= column) & (rows[None, :] >= row)
+    tl.store(out_ptr + (matrix * n_columns + columns)[:, None] * n_rows + rows[None, :], block.T, mask=is_own)
