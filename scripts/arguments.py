@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -198,7 +199,8 @@ def judged(case: Case) -> str:
     wanted, result = outcome_of_numpy(case), outcome(vnp, case.text)
     if result.error is not None:
         is_plain = isinstance(result.error, EXPECTED) and str(result.error) and "\n" not in str(result.error)
-        keeps_text = isinstance(result.error, vc.VkComputeError) or "UFunc" in type(result.error).__name__
+        is_users = traceback.extract_tb(result.error.__traceback__)[-1].name == _first.__name__
+        keeps_text = is_users or isinstance(result.error, vc.VkComputeError) or "UFunc" in type(result.error).__name__
         if is_plain and not keeps_text and not is_named(case.function, str(result.error)):
             return "unnamed"
         return "internal" if not is_plain else "alike" if wanted.error is not None else "refused"
