@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from runtimes import open_runtime
 
 import vkcompute as vc
 import vkcompute.compat.triton as triton
@@ -91,3 +92,23 @@ def test_loops_of_unknown_length(gpu: vc.Runtime) -> None:
     counts = gpu.zeros(1, np.int32)
     repeats[MOST + 2](counts, gpu.array([7], np.int32))
     assert counts.numpy().tolist() == [7 * (MOST + 2)]
+
+
+@vc.kernel(local_size=1)
+def adds(total, a, b, c, d, e, s):
+    i = vc.group_id(0)
+    vc.atomic.add(total, 0, 1)
+    if i < vc.num_groups(0):
+        e[i] = a[i] + b[i] + c[i] + d[i] + s
+
+
+def test_more_arrays_than_the_device_binds() -> None:
+    """The indices at which packed arrays begin are push constants behind the number of workgroups."""
+    with open_runtime(limits={"maxPushConstantsSize": 128, "maxPerStageDescriptorStorageBuffers": 4}) as runtime:
+        n = 2 * MOST + 1
+        total, result = runtime.zeros(1, np.int32), runtime.zeros(n + MOST)
+        arrays = [runtime.array(np.arange(n + MOST, dtype=np.float32) * k) for k in range(1, 5)]
+        for _ in range(2):
+            adds[n](total, *arrays, result, 0.5)
+        assert total.numpy().tolist() == [2 * n]
+        assert result.numpy().tolist() == [10 * i + 0.5 for i in range(n)] + [0] * MOST
