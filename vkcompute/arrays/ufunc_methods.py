@@ -116,6 +116,8 @@ class Ufunc:
             (out,) = out
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
+        if out is not None and type(out) is not Array:
+            raise TypeError(f"out is a device array; got {type(out).__name__}")
         operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
             operands = self._in_dtype(operands, np.dtype(dtype), casting)
