@@ -56,7 +56,7 @@ ALLOWED = {
     "unique_values": "in order", "shuffle": "without effect", "random.spawn": "generators of our own",
     "random.seed": "any seed of NumPy's SeedSequence", "random.integers.dtype": "None for the default integer",
     "random.randint.dtype": "None for the default integer", "maximum.reduceat.1": "an empty text as an empty list",
-    "result_type.1": "numbers of Python are of the default dtypes",
+    "astype.0": "lists and tuples as arrays", "result_type.1": "numbers of Python are of the default dtypes",
     "bartlett": "of real numbers", "blackman": "of real numbers", "hamming": "of real numbers",
     "hanning": "of real numbers", "polymul": "leading zeros are kept", "real": "bools stay", "imag": "bools stay",
     **dict.fromkeys(("take.1", "put.1", "insert.1", "ix_.0", "ix_.1", "unravel_index.0"), "no indices, of any dtype"),

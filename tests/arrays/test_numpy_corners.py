@@ -539,6 +539,7 @@ def test_arguments_that_numpy_refuses(of: Any) -> None:
         lambda: vnp.random.rand(True, 3), lambda: vnp.random.default_rng(0).random(""),
         lambda: vnp.random.default_rng(0).bytes(None), lambda: vnp.random.default_rng(0).poisson(1j),
         lambda: vnp.cov(x, fweights=[1.0, 2.0]), lambda: vnp.exp(x, out=1.0, casting="safe"),
+        lambda: vnp.copyto(x, 1.5, casting=1),
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call()
