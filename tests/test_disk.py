@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import logging
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -487,3 +489,26 @@ def test_a_full_disk_is_reported_with_the_name_of_the_file(tmp_path: Path, monke
 
 def test_prune_of_no_folder_does_nothing(tmp_path: Path) -> None:
     disk.prune(tmp_path / "absent", 0)
+
+
+WRITES = re.compile(r"\.(write_text|write_bytes|savefig|tofile)\(|open\([^)]*[\"'][wxa]b?[\"']")
+OF_OTHERS = {
+    "cli/logreg.py _draw",  # the caller's temporary file
+    "compilers/command_line.py optimized",  # in a temporary folder
+    "gpu_report/figures/triton.py _module",  # the same
+}
+
+
+def test_outputs_replace_a_file_once_they_are_whole() -> None:
+    """A process that is killed while it writes leaves the old file: outputs go through `replacing`."""
+    package, unsafe = Path(disk.__file__).parent, set()
+    for path in package.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        if path.name == "disk.py" or not WRITES.search(source):
+            continue
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                text = ast.get_source_segment(source, node) or ""
+                if WRITES.search(text) and "replacing(" not in text:
+                    unsafe.add(f"{path.relative_to(package).as_posix()} {node.name}")
+    assert unsafe == OF_OTHERS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,18 @@ pytestmark = pytest.mark.pure
 
 TESTS = Path(__file__).resolve().parent
 BASE = "0123456789abcdef"
+
+
+NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
+
+
+def test_tests_that_the_tables_of_faults_name_exist() -> None:
+    text = (TESTS.parent / "docs" / "testing.md").read_text(encoding="utf-8")
+    named = NAMED.findall(text)
+    assert len(named) > 90
+    for file, name in named:
+        source = (TESTS / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{file} has no {name}"
 
 
 def chosen(*changed: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 `run` runs a program. `run_python` runs a function of this very package, whatever packages of the same name the working
 folder or the environment have. The function gets a stream for its answer; what foreign code writes to standard output
-goes to standard error.
+goes to standard error. `started` is for a dialogue: it gives the process itself, which ends with the block.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _TICK_S = 0.05
 _SILENT_S = 2.0  # of waiting, until it is announced
@@ -75,13 +75,26 @@ class Finished:
     errors: bytes
     problem: str = ""
 
+    @property
+    def ending(self) -> str:
+        """Says how it ended, after "the process"."""
+        return self.problem or ending(self.status)
+
+
+def ending(status: int) -> str:
+    """Says how a process ended, after "the process": by its status, or by a signal."""
+    if status >= 0:
+        return f"ended with status {status}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"was ended by {names.get(-status, f'signal {-status}')}"
+
 
 def run(
     command: Sequence[str],
     limits: Limits,
     *,
     data: bytes = b"",
-    environ: dict[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
     errors_in_output: bool = False,
     waiting: Callable[[], None] | None = None,
 ) -> Finished:
@@ -95,26 +108,40 @@ def run(
     Raises:
         OSError: the program cannot be run.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE if data else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if errors_in_output else subprocess.PIPE,
-        env=environ,
-        start_new_session=not is_child,
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows: open no console window
-    )
-    try:
+    stdin = subprocess.PIPE if data else subprocess.DEVNULL
+    stderr = subprocess.STDOUT if errors_in_output else subprocess.PIPE
+    with started(command, environ, stdin=stdin, stderr=stderr) as process:
         readers = [_Reader(stream, limits.output_nbytes) for stream in (process.stdout, process.stderr) if stream]
         if process.stdin is not None:
             threading.Thread(target=_feed, args=(process.stdin, data), daemon=True).start()
         problem = _wait(process, readers, limits, waiting)
-    finally:
-        _kill(process)
     for reader in readers:
         reader.join(_TICK_S)
     output, errors = [*[bytes(reader.content) for reader in readers], b""][:2]
     return Finished(process.returncode if process.returncode is not None else -1, output, errors, problem)
+
+
+@contextlib.contextmanager
+def started(
+    command: Sequence[str], environ: Mapping[str, str] | None = None, *, stdin: int, stderr: int | IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a process whose output is a pipe; it is killed with its children at the end of the block.
+
+    It has a group of its own: Ctrl-C reaches this process alone, which ends the other.
+
+    Raises:
+        OSError: the program cannot be run.
+    """
+    options: dict[str, Any] = {
+        "env": environ,
+        "start_new_session": not is_child,
+        "creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows: open no console window
+    }
+    process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, **options)
+    try:
+        yield process
+    finally:
+        _kill(process)
 
 
 def run_python(
@@ -122,7 +149,7 @@ def run_python(
     *arguments: str,
     limits: Limits,
     data: bytes = b"",
-    environ: dict[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
     waiting: Callable[[], None] | None = None,
 ) -> Finished:
     """Runs `function(answer, *arguments)` of this package in another Python; `output` is what it writes to `answer`.
@@ -130,6 +157,11 @@ def run_python(
     Raises:
         OSError: Python cannot be run.
     """
+    return run(python_command(function, *arguments), limits, data=data, environ=environ, waiting=waiting)
+
+
+def python_command(function: Callable[..., None], *arguments: str) -> list[str]:
+    """Returns the command that runs `function(answer, *arguments)` of this package in another Python."""
     here = os.getcwd() if os.path.exists(os.curdir) else ""
     # Nothing that is installed or a part of Python comes from the working folder.
     named = [folder for folder in sys.path if folder]
@@ -137,8 +169,7 @@ def run_python(
     package = str(Path(__file__).with_name("__init__.py").absolute())
     code = _BOOT.format(path=path, package=package, module=function.__module__, function=function.__name__)
     flags = {"-E": sys.flags.ignore_environment, "-s": sys.flags.no_user_site, "-I": sys.flags.isolated}
-    command = [sys.executable, *[flag for flag, given in flags.items() if given], "-c", code, *arguments]
-    return run(command, limits, data=data, environ=environ, waiting=waiting)
+    return [sys.executable, *[flag for flag, given in flags.items() if given], "-c", code, *arguments]
 
 
 class _Reader(threading.Thread):

@@ -534,13 +534,24 @@ def test_arguments_that_numpy_refuses(of: Any) -> None:
     for call in (
         lambda: vnp.ediff1d(of([True, False])), lambda: vnp.matmul(x, x, casting=None),
         lambda: vnp.can_cast(None, "f8"), lambda: vnp.var(x, dtype=np.complex64),
-        lambda: vnp.isdtype(None, "numeric"), lambda: vnp.lib.stride_tricks.sliding_window_view(x, True),
+        lambda: vnp.isdtype(None, "numeric"), lambda: vnp.isdtype("f4", "real floating"),
+        lambda: vnp.isdtype(vnp.float32, []), lambda: vnp.lib.stride_tricks.sliding_window_view(x, True),
         lambda: vnp.random.rand(True, 3), lambda: vnp.random.default_rng(0).random(""),
         lambda: vnp.random.default_rng(0).bytes(None), lambda: vnp.random.default_rng(0).poisson(1j),
-        lambda: vnp.cov(x, fweights=[1.0, 2.0]),
+        lambda: vnp.cov(x, fweights=[1.0, 2.0]), lambda: vnp.exp(x, out=1.0, casting="safe"),
+        lambda: vnp.copyto(x, 1.5, casting=1),
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call()
+
+
+@pytest.mark.parametrize("initial", [(0,), [[1.0]], [1.0, 2.0], []], ids=str)
+def test_initial_values_are_numbers(of: Any, initial: Any) -> None:
+    x = of([1.0, 2.0], np.float32)
+    reduced = vnp.sum, vnp.max, vnp.nansum, vnp.nanmax, vnp.add.reduce, vnp.hypot.reduce, vnp.subtract.reduce
+    for function in reduced:
+        with pytest.raises(ValueError, match="initial is a number; got an array of shape"):
+            function(x, initial=initial)
 
 
 def test_complex_numbers_with_a_nan_in_either_part_are_one_nan(of: Any) -> None:

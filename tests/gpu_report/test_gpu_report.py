@@ -44,14 +44,11 @@ def items():
 
 
 @pytest.fixture
-def faulty(tmp_path: Path) -> dict[str, str]:
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of processes that import the module `faulty_items`."""
     (tmp_path / "faulty_items.py").write_text(FAULTY)
-    # The fault handler writes behind a process's last words.
-    return os.environ | {
-        "PYTHONFAULTHANDLER": "",
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
-    }
+    monkeypatch.syspath_prepend(tmp_path)
+    return os.environ | {"PYTHONFAULTHANDLER": ""}  # the fault handler writes behind a process's last words
 
 
 @pytest.mark.pure

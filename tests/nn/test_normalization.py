@@ -104,6 +104,21 @@ def test_variance_of_numbers_far_from_zero(gpu: vc.Runtime) -> None:
 
 
 @pytest.mark.parametrize("longest", [rows.LONGEST, 4], ids=["block", "reductions"])
+def test_squares_that_overflow(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
+    """Norms are 0, and right just below, as PyTorch's are; the variance is infinite."""
+    monkeypatch.setattr(rows, "LONGEST", longest)
+    host = np.tile(np.array([[0.125], [0.75]], np.float32) * [[1, 2, 3, -4]] * np.float32(1e19), (1, 4))
+    x, right = gpu.array(host.astype(np.float32)), host[:1].astype(np.float64)
+    for norm, expected in (
+        (nn.layer_norm(x, 16).numpy(), layer_norm(right)),
+        (nn.rms_norm(x, 16).numpy(), right / np.sqrt((right**2).mean())),
+    ):
+        np.testing.assert_allclose(norm[0], expected[0], rtol=1e-5)
+        assert not norm[1].any()
+    assert np.isfinite(nn.var_mean(x, 1)[0].numpy()).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("longest", [rows.LONGEST, 4], ids=["block", "reductions"])
 def test_logarithms_of_sums_close_to_one(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest: int) -> None:
     """Beside the largest element, log(1 + rest) keeps the digits of the rest."""
     monkeypatch.setattr(rows, "LONGEST", longest)

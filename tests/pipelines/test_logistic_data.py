@@ -48,6 +48,16 @@ def test_the_minimum_is_scikit_learns(gpu: vc.Runtime) -> None:
         assert (model.predict(X_train) == reference.predict(X_train)).all()
 
 
+def test_a_long_way_to_the_minimum(gpu: vc.Runtime) -> None:
+    """Without a penalty, derivatives are below `tol` long before the minimum, as no boundary separates few rows."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, signs = StandardScaler().fit_transform(X), np.where(y == 1, 1, -1)
+    with pytest.warns(ConvergenceWarning, match="100 iterations"):  # as scikit-learn's model
+        vc.LogisticRegression(penalty=None, device=gpu).fit(X, y)
+    model = vc.LogisticRegression(penalty=None, max_iter=1000, device=gpu).fit(X, y)
+    assert np.logaddexp(0, -signs * model.decision_function(X)).mean() < 4e-4
+
+
 @pytest.mark.parametrize("params", [{}, {"C": 0.01}, {"penalty": None, "tol": 1e-3}, {"fit_intercept": False}], ids=str)
 def test_digits_by_the_defaults_are_scikit_learns(gpu: vc.Runtime, params: dict[str, Any]) -> None:
     X, y = load_digits(return_X_y=True)

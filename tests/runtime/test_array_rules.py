@@ -27,6 +27,8 @@ def test_dtypes_that_no_array_holds(gpu: vc.Runtime, dtype: object) -> None:
 def test_negative_lengths(gpu: vc.Runtime, shape: object) -> None:
     with pytest.raises(ValueError, match="not negative"):
         gpu.empty(shape)
+    with pytest.raises(ValueError, match="not negative"):
+        gpu.zeros(1).broadcast_to(shape)
 
 
 @pytest.mark.parametrize("shape", [2.0, (2.5,), ("3",), None, (None,)])

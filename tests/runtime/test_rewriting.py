@@ -195,6 +195,18 @@ def test_versions_change_with_each_file(tmp_path: Path) -> None:
     assert version() in found
 
 
+def test_installed_files_of_one_time_are_told_apart(tmp_path: Path) -> None:
+    """Reproducible installations give every file the same time, and another version may have the same sizes."""
+    versions = set()
+    for text in ("x < 1", "x > 1"):
+        for name in ("a.py", "b.py"):
+            (tmp_path / name).write_text(text if name == "b.py" else "")
+            os.utime(tmp_path / name, (1, 1))
+        code_version._files.cache_clear()
+        versions.add(code_version.code_version(tmp_path))
+    assert len(versions) == 2
+
+
 KERNEL = """
 import sys
 import numpy as np

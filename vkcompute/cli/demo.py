@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vkcompute import disk
 from vkcompute.cli import terminal
 from vkcompute.cli.options import Commands, Parser
 
@@ -143,5 +144,6 @@ def _plot(model: Any, gpu: Runtime, folder: Path) -> None:
     axes.set(xlabel="iteration", ylabel="loss (mean cross-entropy + penalty)", ylim=(0, None))
     axes.set_title(f"Logistic regression on {gpu.device}")
     axes.grid(alpha=0.3)
-    figure.savefig(folder / "loss.png", dpi=150)
+    with disk.replacing(folder / "loss.png") as temporary:
+        figure.savefig(temporary, dpi=150)
     _say("Plot", str(folder / "loss.png"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -82,11 +81,10 @@ def _problem(done: Finished, said: str) -> str:
     if done.problem:
         return done.problem
     if done.status < 0:
-        names = {number.value: number.name for number in signal.Signals}
-        return f"the process was ended by {names.get(-done.status, f'signal {-done.status}')}"
+        return f"the process {done.ending}"
     if done.status == 0:
         return "the process ended before it had answered, with status 0"
-    return _error_line(said) or f"the process ended with status {done.status}"
+    return _error_line(said) or f"the process {done.ending}"
 
 
 def _error_line(text: str) -> str:

@@ -104,6 +104,7 @@ class Loaded(NamedTuple):
         Args:
             args: arrays in the order of the bindings, among numbers and None.
             pushes: the push constants: the numbers, then others, which are the same in repetitions.
+            grid: the workgroups, before they are wrapped; None for the kernel's default.
             key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
             numbers_at: positions of the numbers; by default those of all arguments but arrays and None.
             prepare: returns `args` for the arguments of a repetition; None for the same.
@@ -111,6 +112,8 @@ class Loaded(NamedTuple):
             hosts: NumPy arrays among the arguments, whose results are copied back.
         """
         aliases, sites = self.specialization.aliases, self.specialization.sites
+        if self.specialization.grid_wrapped and grid is not None:
+            pushes, grid = [*pushes, grid[0]], _in_rows(grid[0], most_groups(runtime_of(self.kernel)))
         if hosts is not None:
             hosts.check(self.kernel, aliases)
         arrays_at = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
@@ -209,13 +212,18 @@ def hosts_among(name: str, runtime: Runtime, args: Sequence[Any]) -> HostArrays 
     return HostArrays(name, runtime, args) if any(map(is_host_array, args)) else None
 
 
+def is_wrapped(grid: Sequence[int], runtime: Runtime) -> bool:
+    """True if a grid has one axis, with more workgroups than the device launches along it."""
+    return grid[0] > most_groups(runtime) and all(n == 1 for n in grid[1:])
+
+
 def most_groups(runtime: Runtime) -> int:
     """Returns the most workgroups along x that a device launches."""
     return int(runtime.device.physical.limits["maxComputeWorkGroupCount"][0])
 
 
-def in_rows(n_groups: int, most: int) -> tuple[int, int]:
-    """Returns a grid of rows of at most so many workgroups, for a program whose grid is wrapped."""
+def _in_rows(n_groups: int, most: int) -> tuple[int, int]:
+    """Returns a grid of rows of at most so many workgroups. The last rows may have more than are left."""
     n_rows = -(-n_groups // most)
     return -(-n_groups // n_rows), n_rows
 

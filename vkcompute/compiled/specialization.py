@@ -37,7 +37,7 @@ class CompileOptions(NamedTuple):
     Attributes:
         local_size: invocations per workgroup; None for the default of the first array that is assigned to.
         is_declared: True if the kernel declares its local size.
-        grid_wrapped: True if workgroups along x continue along y.
+        grid_wrapped: True if workgroups along x continue along y. Their number is the last push constant.
         emulate_atomics: True to build atomic operations on floats from integer compare-exchange.
         check_bounds: True to compare indices with the shape.
         fast_math: True to use the device's own functions of floats where it has them.
@@ -91,6 +91,7 @@ class Specialization:
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
         windows: indices of the bindings that span several arrays, of tables of pointers.
+        grid_wrapped: as of `CompileOptions`.
     """
 
     module: ir.KernelModule
@@ -114,6 +115,7 @@ class Specialization:
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()
+    grid_wrapped: bool = False
 
     @property
     def spirv(self) -> bytes:

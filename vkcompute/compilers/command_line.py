@@ -150,4 +150,4 @@ def _compile(command: list[str], text: str) -> CompileResult:
         status, log = run([*command, str(output)], text)
         if status == 0 and output.is_file():
             return CompileResult(output.read_bytes(), log)
-    return CompileResult(None, log if status >= 0 else f"{log}\n{command[0]} was ended by signal {-status}")
+    return CompileResult(None, log if status >= 0 else f"{log}\n{command[0]} {child_process.ending(status)}")

@@ -25,7 +25,11 @@ def to_host(data: Array, **_: Any) -> Any:
 
 
 def numel(x: Array, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64, **_: Any) -> Any:
-    """Returns the number of elements along axes, as an array of the reduced shape."""
+    """Returns the number of elements along axes, as an array of the reduced shape.
+
+    Numbers that Dask would have as float64 are int64, which every device computes with.
+    """
+    dtype = np.int64 if dtype == np.float64 else dtype
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = {axis % x.ndim for axis in axes}
     n = math.prod([x.shape[at] for at in axes])

@@ -115,12 +115,16 @@ def _merged_by_host(merge: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _of_real_type(aggregate: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps the last steps of variances: Dask makes floats of a sample of the result, complex for complex chunks."""
+def _of_real_type(aggregate: Callable[..., Any], **defaults: Any) -> Callable[..., Any]:
+    """Wraps the last steps of variances: Dask makes floats of a sample of the result, complex for complex chunks.
+
+    Args:
+        defaults: of its arguments, in place of Dask's.
+    """
 
     @wraps(aggregate)
     def wrapper(pairs: Any, *args: Any, computing_meta: bool = False, **named: Any) -> Any:
-        moments = aggregate(pairs, *args, computing_meta=computing_meta, **named)
+        moments = aggregate(pairs, *args, computing_meta=computing_meta, **{**defaults, **named})
         return moments.real if computing_meta and type(moments) is Array else moments
 
     return wrapper
@@ -145,7 +149,8 @@ def register() -> None:
     da.unique = routines.unique = _unique_of_host(routines.unique)
     percentile: Any = import_module("dask.array.percentile")  # dask.array has a function of this name
     percentile.merge_percentiles = _merged_by_host(percentile.merge_percentiles)
-    reductions.moment_combine = _of_real_type(reductions.moment_combine)
+    # Quotients are of the type of totals and numbers, not of float64, which not every device has.
+    reductions.moment_combine = _of_real_type(reductions.moment_combine, dtype=None)
     reductions.moment_agg = _of_real_type(reductions.moment_agg)
     linalg.inv = _inverted(linalg.inv)
     linalg.lu = _through_host(linalg.lu)

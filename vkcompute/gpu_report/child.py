@@ -1,8 +1,8 @@
-"""A process that runs the items of a part: `python -m vkcompute.gpu_report.child`.
+"""A process that runs the items of a part, by `main`.
 
 It reads a line of JSON from its standard input: a module, the device, and the names of items to skip. It ends when that
-input is closed, so it does not outlive its parent. It writes lines of JSON to its standard output: the names of all
-items, then two lines per item, before and after it.
+input is closed, so it does not outlive its parent. It answers by lines of JSON: the names of all items, then two lines
+per item, before and after it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ import threading
 import time
 import traceback
 import warnings
-from typing import Any
+from typing import Any, BinaryIO
 
 import vkcompute as vc
-from vkcompute import child_process
 from vkcompute.gpu_report.items import Item, Items, Session, Unavailable
 
 _MAX_TEXT = 2000
 
 
 class Channel:
-    """Lines of JSON to the parent. Whatever else is written to standard output goes to standard error."""
+    """Lines of JSON to the parent."""
 
-    def __init__(self) -> None:
-        self._file = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)
+    def __init__(self, answer: BinaryIO) -> None:
+        self._answer = answer
 
     def send(self, **message: Any) -> None:
         """Sends a message."""
-        self._file.write(f"{json.dumps(message)}\n")
-        self._file.flush()
+        self._answer.write(json.dumps(message).encode() + b"\n")
+        self._answer.flush()
 
 
 def outcome_of(item: Item, session: Session) -> dict[str, Any]:
@@ -76,19 +74,14 @@ def _end_with_the_parent() -> None:
     os._exit(1)
 
 
-def main() -> None:
+def main(answer: BinaryIO) -> None:
     """Runs the process."""
-    child_process.is_child = True  # compilers stay in the group, which the parent kills
     task = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    channel = Channel()
+    channel = Channel(answer)
     warnings.simplefilter("ignore")
     items = importlib.import_module(task["module"], "vkcompute.gpu_report").items()
     channel.send(items=[*items])
     run(items, Session(task["device"]), channel, {*task["skipped"]})
     channel.send(done=True)
     os._exit(0)  # a driver may crash at exit, when all results are known
-
-
-if __name__ == "__main__":
-    main()

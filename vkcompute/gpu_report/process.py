@@ -6,20 +6,20 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from vkcompute import child_process
+from vkcompute.child_process import python_command
+from vkcompute.gpu_report.child import main
 from vkcompute.gpu_report.parts import Part
 from vkcompute.gpu_report.report import anonymous
 
 MAX_DEATHS = 6  # of the processes of a part
-_CHILD = "vkcompute.gpu_report.child"
 _POLL_S, _END_S = 0.2, 5.0
 _MAX_TEXT = 1000
 Progress = Callable[[str], None]
@@ -108,33 +108,24 @@ class PartRun:
         self._save()
 
 
+@contextlib.contextmanager
+def _started(env: Mapping[str, str], errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a child, which ends with the block."""
+    child = None
+    try:
+        with child_process.started(python_command(main), env, stdin=subprocess.PIPE, stderr=errors) as child:
+            yield child
+    finally:  # the child has ended, so that no thread waits for its output
+        for end in (child.stdin, child.stdout) if child else ():
+            with contextlib.suppress(OSError, AttributeError):  # a child that did not read its input
+                end.close()  # type: ignore[union-attr]
+
+
 def _send(child: subprocess.Popen[bytes], task: dict[str, Any]) -> None:
     assert child.stdin is not None
     with contextlib.suppress(OSError):  # the process has ended
         child.stdin.write(json.dumps(task).encode() + b"\n")
         child.stdin.flush()
-
-
-@contextlib.contextmanager
-def _started(env: Mapping[str, str], errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a child, which ends with the block."""
-    # A group of its own: Ctrl-C reaches the parent, which saves the file and ends the child.
-    own: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    command, pipe = [sys.executable, "-m", _CHILD], subprocess.PIPE
-    child = subprocess.Popen(command, env=dict(env), stdin=pipe, stdout=pipe, stderr=errors, **own)
-    try:
-        yield child
-    finally:
-        if sys.platform != "win32":  # compilers that it has started, too
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-        child.kill()
-        child.wait()
-        for end in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError, AttributeError):  # a child that did not read its input
-                end.close()  # type: ignore[union-attr]
 
 
 def _messages(child: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
@@ -173,9 +164,4 @@ def _death(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - _MAX_TEXT))
     words = errors.read().decode(errors="replace").strip().splitlines()[-3:]
-    if status < 0:
-        name = signal.Signals(-status).name if -status in {*signal.Signals} else f"signal {-status}"
-        ended = f"ended by {name}"
-    else:
-        ended = f"ended with status {status}"
-    return ": ".join([f"the process {ended}", *[" | ".join(words)] * bool(words)])
+    return ": ".join([f"the process {child_process.ending(status)}", *[" | ".join(words)] * bool(words)])

@@ -17,7 +17,7 @@ from vkcompute.compiled.launches import (
     Loaded,
     Prints,
     hosts_among,
-    in_rows,
+    is_wrapped,
     most_groups,
     pushed,
     runtime_among,
@@ -134,11 +134,7 @@ class Launcher:
     def _on_grid(
         self, signature: Signature, config: LaunchConfig, args: tuple[Any, ...], runtime: Runtime
     ) -> tuple[Loaded, Sizes | None]:
-        """Returns the program and its grid, wrapped if it has more workgroups along x than the device allows.
-
-        A grid of None is computed by the kernel.
-        """
-        most = most_groups(runtime)
+        """Returns the program for a grid, and the grid; one of None is computed by the kernel."""
         options = self._options._replace(
             local_size=config.local_size, target=target_of(runtime), splits=splits_of(runtime, args)
         )
@@ -152,10 +148,10 @@ class Launcher:
         if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)
-        grid = config.groups or self._grid(loaded.specialization, args, most)
-        if grid is None or any(n != 1 for n in grid[1:]) or grid[0] <= most:
-            return loaded, grid
-        return self._compiled.on(runtime, signature, options._replace(grid_wrapped=True)), in_rows(grid[0], most)
+        grid = config.groups or self._grid(loaded.specialization, args, most_groups(runtime))
+        if grid is not None and is_wrapped(grid, runtime):
+            loaded = self._compiled.on(runtime, signature, options._replace(grid_wrapped=True))
+        return loaded, grid
 
     def _grid(self, specialization: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
         """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""

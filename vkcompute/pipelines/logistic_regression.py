@@ -52,10 +52,10 @@ class LogisticRegression(Estimator):
     Args:
         penalty: "l2", or None for none. The intercept is not penalized.
         C: inverse strength of the penalty, as in scikit-learn.
-        tol: L-BFGS stops when no derivative of the loss exceeds it. Gradient descent stops after `n_iter_no_change`
-            consecutive epochs that do not improve the best loss by `tol`. None means no early stopping. With one step
-            of gradient descent per epoch, no number suits all data: the loss improves by less than SGDClassifier's
-            1e-3 long before the minimum.
+        tol: L-BFGS stops when no derivative of the loss exceeds it, and at most this share of the loss is left to
+            gain. Gradient descent stops after `n_iter_no_change` consecutive epochs that do not improve the best loss
+            by `tol`. None means no early stopping. With one step of gradient descent per epoch, no number suits all
+            data: the loss improves by less than SGDClassifier's 1e-3 long before the minimum.
         fit_intercept: False keeps the intercept at zero, or at `intercept_init`.
         random_state: seed of the order of rows in batches: None, an int, a numpy Generator or RandomState.
         solver: "lbfgs" or "gradient".

@@ -32,12 +32,14 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
             "numeric"; or a tuple of these.
 
     Raises:
+        TypeError: one is no dtype: a name of a dtype is none, nor is a type of Python.
         ValueError: the kind is unknown.
     """
-    if dtype is None or kind is None:
-        raise TypeError("isdtype: a dtype and its kind are given; got None")
     if isinstance(kind, tuple):
         return any(isdtype(dtype, option) for option in kind)
+    for given in (dtype, *[kind] * (not isinstance(kind, str))):
+        if not (isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic))):
+            raise TypeError(f"isdtype takes dtypes, as np.float32; got {given!r}")
     if not isinstance(kind, str):
         return bool(np.dtype(dtype) == np.dtype(kind))
     if kind not in _KINDS:

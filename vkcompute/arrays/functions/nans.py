@@ -53,6 +53,7 @@ def _extreme(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool,
         return reductions.extreme(row, x, axis, None, out, keepdims, initial, condition)
     if condition is not True and initial is None:
         raise ValueError(f"nan{name} with where= needs initial=, the result for no elements")
+    initial = reductions.started_by(initial)
     if initial is not None and reductions.all_axes_have_elements(x, range(x.ndim)) and np.isnan(initial):
         initial = None if condition is True else neutral(row, x.dtype)
     dtype = dtype_with_out(x.runtime, None, out, x.dtype)

@@ -263,7 +263,8 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
         raise TypeError(f"copyto takes bools as where=; got {where.dtype}; compare first, as x != 0")
     dtype = getattr(src, "dtype", None) or np.asarray(src).dtype
     adapts = type(src) in (bool, int, float, complex) and "biufc".index(dtype.kind) <= "biufc".index(dst.dtype.kind)
-    if not (adapts or (type(src) is int and dst.dtype.kind == "u") or np.can_cast(dtype, dst.dtype, casting)):
+    is_allowed = np.can_cast(dtype, dst.dtype, casting)  # also refuses what is no casting
+    if not (is_allowed or adapts or (type(src) is int and dst.dtype.kind == "u")):
         raise TypeError(f"copyto writes no {dtype} to {dst.dtype} by the casting {casting!r}; convert with .astype()")
     if type(src) is Array:
         given = src.real if dtype.kind == "c" and dst.dtype.kind != "c" else src

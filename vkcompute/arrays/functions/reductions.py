@@ -69,9 +69,20 @@ def chosen(array: Array, condition: Any, row: str, dtype: np.dtype[Any]) -> Arra
     return selected
 
 
+def started_by(initial: Any) -> Any:
+    """Returns the initial value of a reduction.
+
+    Raises:
+        ValueError: it is a sequence, or an array with axes.
+    """
+    if np.ndim(initial):
+        raise ValueError(f"initial is a number; got an array of shape {np.shape(initial)}")
+    return initial
+
+
 def _started(reduced: Array, row: str, initial: Any) -> Array:
     """Returns a reduction combined with an initial value, in its dtype."""
-    return reduced if initial is None else apply(row, reduced, reduced.dtype.type(initial))
+    return reduced if initial is None else apply(row, reduced, reduced.dtype.type(started_by(initial)))
 
 
 def sum(
@@ -126,7 +137,7 @@ def extreme(
     wide = np.dtype(np.int32) if dtype == BOOL else dtype
     array = astype(array, dtype) if dtype != array.dtype else array
     array = chosen(astype(array, wide) if wide != dtype else array, where, row, wide)
-    initial = initial if initial is None or dtype != BOOL else bool(initial)
+    initial = initial if initial is None or dtype != BOOL else bool(started_by(initial))
     result = _started(reduce(row, array, axes, wide, keepdims), row, initial)
     return written(astype(result, BOOL) if dtype == BOOL else result, out)
 

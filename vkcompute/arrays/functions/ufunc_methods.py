@@ -117,6 +117,8 @@ class Ufunc:
             (out,) = out
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} operands; got {len(operands)}")
+        if out is not None and type(out) is not Array:
+            raise TypeError(f"out is a device array; got {type(out).__name__}")
         operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
             operands = self._in_dtype(operands, np.dtype(dtype), casting)
@@ -200,7 +202,7 @@ class BinaryUfunc(Ufunc):
             initial = selection.pop("initial", None)
             result = _REDUCTIONS[self._row](array, axis, keepdims=keepdims, **selection)
             if initial is not None:
-                result = self(result, initial if type(initial) is Array else bool(initial))
+                result = self(result, reductions.started_by(initial) if type(initial) is Array else bool(initial))
         else:
             result = self._folded(array, axis, self._combined_in(array, dtype, out), keepdims, **selection)
         return written(result, out)
@@ -236,7 +238,7 @@ class BinaryUfunc(Ufunc):
         result = astype(result, np.bool_) if array.dtype.kind == "b" else result
         if initial is None:
             return result
-        start = np.asarray(initial.numpy() if type(initial) is Array else initial)
+        start = np.asarray(initial.numpy() if type(initial) is Array else reductions.started_by(initial))
         if start.dtype.kind not in "biu":
             raise TypeError(f"{name}: initial is an integer; got {initial!r}")
         return self(result, asarray(np.asarray(start.tolist(), result.dtype), device=result.runtime))
@@ -286,7 +288,7 @@ class BinaryUfunc(Ufunc):
         axes = reduced_axes(self.__name__, array.ndim, axis)
         if len(axes) > 1 and not self._function.commutative:
             raise ValueError(f"{self.__name__}.reduce takes one axis, as its order counts; got axis={axis}")
-        initial = self.identity if initial is None else initial
+        initial = self.identity if initial is None else reductions.started_by(initial)
         if initial is None and not reductions.all_axes_have_elements(array, axes):
             raise ValueError(f"{self.__name__}.reduce takes at least one element; the array has shape {array.shape}")
         if initial is None and where is not True:

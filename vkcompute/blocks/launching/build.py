@@ -301,4 +301,5 @@ def specialize(
         array_bindings=kernel.function.array_bindings,
         in_words=in_words,
         windows=tuple([at for at, index in enumerate(bound) if index in built.windows]),
+        grid_wrapped=options.compilation.grid_wrapped,
     )

@@ -33,8 +33,7 @@ from vkcompute.compiled.launches import (
     Compiled,
     Loaded,
     hosts_among,
-    in_rows,
-    most_groups,
+    is_wrapped,
     pushed,
     runtime_among,
 )
@@ -167,7 +166,7 @@ class BlockLauncher:
         hosts = hosts_among(self.name, runtime, bound)
         bound = bound if hosts is None else hosts.args
         args = tuple([arg if type(arg) is PointerTable else bound[at] for at, arg in enumerate(args)])
-        loaded, grid = self._on_grid(grid, chosen, args, runtime, elements)
+        loaded = self._on_grid(grid, chosen, args, runtime, elements)
         specialization = loaded.specialization
         numbers = [at for at, what in specialization.pushes if what in (VALUE, TRUTH)]
         pushes = [pushed(bound[at], what) for at, what in specialization.pushes]
@@ -199,14 +198,14 @@ class BlockLauncher:
         args: tuple[Any, ...],
         runtime: Runtime,
         elements: Mapping[int, str],
-    ) -> tuple[Loaded, tuple[int, ...]]:
-        """Returns the program and its grid, wrapped if it has more programs along x than the device allows."""
-        most = most_groups(runtime)
-        is_wrapped = len(grid) == 1 and grid[0] > most
+    ) -> Loaded:
+        """Returns the program for a grid, which may have more programs along x than the device allows."""
         self._parameters.check_constants(args, Parameter)
         constants, signature = self._parameters.typed(args, _type_of, elements)
         checks = not self._is_internal and is_set("VKCOMPUTE_CHECK_BOUNDS")
-        compilation = CompileOptions(grid_wrapped=is_wrapped, check_bounds=checks, target=target_of(runtime))
+        compilation = CompileOptions(
+            grid_wrapped=is_wrapped(grid, runtime), check_bounds=checks, target=target_of(runtime)
+        )
         asserts = chosen.asserts or checks or self._asserts()
         options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
         program, types = self._program(constants), tuple(signature.items())
@@ -214,7 +213,7 @@ class BlockLauncher:
         if not specialization.windows and (splits := _splits(runtime, specialization, args)):
             few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
             options = options._replace(target=few).compiled_with(splits=splits)
-        return program.on(runtime, types, options), in_rows(grid[0], most) if is_wrapped else grid
+        return program.on(runtime, types, options)
 
     def _program(self, constants: Mapping[int, Any]) -> Compiled:
         """Returns the program for constants: their texts are a part of the key on disk."""
@@ -251,7 +250,7 @@ class BlockLauncher:
         args, elements = unwrapped(on_host(args))
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
-        loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)[0]
+        loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)
         return kernel, loaded.module.interface.workgroup_memory.effective({})
 
 

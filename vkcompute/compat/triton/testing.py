@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute import disk
 from vkcompute.blocks.launching.measuring import do_bench as do_bench
 
 
@@ -98,7 +99,7 @@ class Mark:
                 print(f"{bench.plot_name}:", *text, sep="\n")
             if save_path:
                 Path(save_path).mkdir(parents=True, exist_ok=True)
-                Path(save_path, f"{bench.plot_name}.csv").write_text("\n".join(text) + "\n", encoding="utf-8")
+                disk.write_atomic(Path(save_path, f"{bench.plot_name}.csv"), "\n".join([*text, ""]).encode())
             if save_path or show_plots:
                 _plot(bench, points, save_path, show=show_plots)
             tables.append(_frame(bench, table) if return_df else table)
@@ -151,7 +152,8 @@ def _plot(
     axes.legend()
     axes.set(xlabel=bench.xlabel, ylabel=bench.ylabel, title=bench.plot_name)
     if save_path:
-        figure.savefig(Path(save_path, f"{bench.plot_name}.png"))
+        with disk.replacing(Path(save_path, f"{bench.plot_name}.png")) as temporary:
+            figure.savefig(temporary)
     if show:
         plt.show()
     plt.close(figure)

@@ -164,6 +164,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             ids=ids,
             misfits=misfits,
             array_bindings=built.array_bindings,
+            grid_wrapped=options.grid_wrapped,
         )
     except RecursionError:
         raise definition.source.too_deep() from None

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from vkcompute.compiled.arguments import MOST_ELEMENTS
-from vkcompute.compiled.launches import Compiled, in_rows, most_groups
+from vkcompute.compiled.launches import Compiled, is_wrapped
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.compiled.target import target_of
 from vkcompute.runtime.graphs.graph import recording_graph
@@ -34,9 +34,9 @@ def dispatch(
         args, pushes, plan_key: as for `Loaded.launch`; the last of the arguments is an array.
     """
     runtime = runtime_of(args[-1])
-    most = most_groups(runtime)
-    options = options_on(runtime)._replace(grid_wrapped=n_groups > most)
-    programs.on(runtime, *key, options).launch(args, pushes, (*in_rows(n_groups, most), 1), key=plan_key)
+    grid = n_groups, 1, 1
+    options = options_on(runtime)._replace(grid_wrapped=is_wrapped(grid, runtime))
+    programs.on(runtime, *key, options).launch(args, pushes, grid, key=plan_key)
 
 
 def options_on(runtime: Runtime) -> CompileOptions:

@@ -80,6 +80,7 @@ class ProgramSource:
         limits = tuple(sorted(described.pop("compiler").limits))
         in_words = ir.in_words(function, options.target)
         described |= {"limits": limits, "array_bindings": function.array_bindings, "in_words": in_words}
+        described["grid_wrapped"] = options.grid_wrapped
         return Specialization(ir.lower(function, options.target), captured, iterations, **described)
 
 

@@ -54,8 +54,16 @@ class Lbfgs:
 
     @property
     def _converged(self) -> bool:
-        tol = self._settings.tol
-        return self._evaluated and tol is not None and bool(np.abs(self._point.gradient).max() <= tol)
+        """True if no derivative exceeds `tol`, nor the decrease of the loss that is left, as a share of it.
+
+        Derivatives alone are small where a long way leads to the minimum, as for classes that are almost separable.
+        """
+        tol, (_, loss, gradient) = self._settings.tol, self._point
+        if not self._evaluated or tol is None or not np.abs(gradient).max() <= tol:
+            return False
+        if loss <= tol or self._n_stale >= _MAX_STALE:
+            return True
+        return bool(-np.vdot(gradient, self._direction()) / 2 <= tol * loss)  # half of Newton's decrement squared
 
     def run(self, shards: Sequence[Any], n_iterations: int) -> None:
         """Makes `n_iterations` iterations, or the remaining ones if these are fewer.

@@ -27,8 +27,9 @@ class Settings:
         max_iter: maximum number of iterations or epochs.
         batch_size: rows per step; the number of rows for a full batch.
         n_rows: rows of the table.
-        tol: L-BFGS has converged when no derivative exceeds it. Gradient descent: an epoch that does not improve the
-            best loss by this much is stale. None: no early stopping.
+        tol: L-BFGS has converged when no derivative exceeds it, nor the share of the loss that is left to gain.
+            Gradient descent: an epoch that does not improve the best loss by this much is stale. None: no early
+            stopping.
         patience: consecutive stale epochs after which training stops.
         fit_intercept: False keeps the intercept fixed.
         mean_weight: mean sample weight.

@@ -120,7 +120,7 @@ def _outcomes_of_a_process(family: str, shaders: Sequence[Shader]) -> tuple[list
     said = done.errors.decode(errors="replace")
     if "Unknown family" in said:
         raise ValueError(_unknown(family))
-    end = f"{done.problem or f'ended with status {done.status}'}: {said.strip()[-_SHOWN_CHARACTERS:]}".rstrip(": ")
+    end = f"{done.ending}: {said.strip()[-_SHOWN_CHARACTERS:]}".rstrip(": ")
     stream, records = io.BytesIO(done.output), []
     with contextlib.suppress(EOFError, pickle.UnpicklingError):  # its end, perhaps within a record
         while True:

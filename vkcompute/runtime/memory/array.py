@@ -402,7 +402,7 @@ class Array(StridedView, Mathematics):
         Raises:
             ValueError: this shape does not broadcast to it.
         """
-        wanted = layout.lengths(shape)
+        wanted = layout.lengths_of_array(shape)
         strides = layout.broadcast_strides(self.shape, self.strides, wanted)
         return self.viewed(0, wanted, strides)
 
@@ -662,9 +662,7 @@ def allocate(
     context: Context, buffer_of: Callable[[int], Buffer], shape: int | tuple[int, ...], dtype: npt.DTypeLike
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
-    lengths = layout.lengths(shape)
-    if min(lengths, default=0) < 0:
-        raise ValueError(f"the lengths of a shape are not negative; got {lengths}")
+    lengths = layout.lengths_of_array(shape)
     row = dtypes.lookup(dtype)
     strides = layout.contiguous_strides(lengths, row.numpy.itemsize)
     nbytes = row.numpy.itemsize

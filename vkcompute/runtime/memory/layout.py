@@ -27,6 +27,14 @@ def lengths(shape: int | Sequence[int]) -> Shape:
         raise TypeError(f"a shape is an integer or a tuple of integers; got {shape!r}") from None
 
 
+def lengths_of_array(shape: int | Sequence[int]) -> Shape:
+    """Converts as `lengths`; raises ValueError if one is negative."""
+    result = lengths(shape)
+    if min(result, default=0) < 0:
+        raise ValueError(f"the lengths of a shape are not negative; got {result}")
+    return result
+
+
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     """The strides of a C-contiguous array, in bytes."""
     strides = []
