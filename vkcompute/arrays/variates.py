@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkcompute.arrays.called_names import named_methods
+from vkcompute.arrays.draws import drawn_per_run
 from vkcompute.arrays.gather import take_along_axis
 from vkcompute.arrays.lines import axis_of
 from vkcompute.arrays.manipulation import ravel
@@ -369,6 +370,7 @@ class Variates:
         shuffled = take_along_axis(lines, argsort(keys, at), at) if lines.size else lines.copy()
         return written(shuffled.reshape(given.shape), out)
 
+    @drawn_per_run
     def _by_numpy(self, name: str, /, *args: Any, **named: Any) -> Array:
         """Returns numbers that NumPy draws on the host, as integers or floats of the default dtype."""
         start, keys = self._take(1)
