@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]  # measures this checkout
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # measures this checkout
 
+from graphed_training import Network  # noqa: E402
 from host_time import CALLS, per_call_us  # noqa: E402
 from machine import describe  # noqa: E402
 
@@ -207,6 +208,10 @@ def kernel_cases(gpu: vc.Runtime, a: Any) -> Iterator[Case]:
     yield Case("empty", lambda: gpu.empty((N, N), np.float32))
     yield Case("array from NumPy", lambda: gpu.array(host))
     yield Case("graph of two launches", graph.run)
+    small, step = vc.graph(lambda x, y: vnp.exp(x @ y)), Network(gpu).graphed_step
+    image, target = gpu.array(np.ones((N, N), np.float32)), gpu.array(np.ones((N, 10), np.float32))
+    yield Case("vc.graph of two launches", lambda: small(a.x, a.y))
+    yield Case("vc.graph of a training step", lambda: step(image, target))
     yield Case("rng.normal", lambda: rng.normal(size=(N, N)))
     yield Case("rng.random", lambda: rng.random((N, N), dtype=np.float32))
     yield Case("rng.integers", lambda: rng.integers(0, 9, (N, N)))

@@ -39,7 +39,7 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
                 "Devices", "vkcompute", "devices DeviceInfo Runtime default_runtime set_default_runtime DeviceGroup"
             ),
             Section("Arrays", "vkcompute", "Array"),
-            Section("Recorded and running work", "vkcompute", "Graph Future"),
+            Section("Recorded and running work", "vkcompute", "Graph graph Future"),
             Section(
                 "Profiles",
                 "vkcompute.runtime.profiling.profile",

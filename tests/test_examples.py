@@ -57,6 +57,7 @@ FACTS = {
     "logreg_five_rows": [],
     "logreg_breast_cancer": ["scikit-learn"],
     "several_devices": ["rows per device: [", "% of the upper half mirrors the lower half", "@@@@@"],
+    "graphed_training": ["graphed_step: ", "equal to the bit: True"],
     "pca": ["variance explained on ", ": 97.8%", "agrees with the host"],
     "dask_training": ["trained on 64000 rows in 8 chunks", "MiB to disk: 0", "timeline.png: 2 workers"],
 }

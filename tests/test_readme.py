@@ -96,7 +96,7 @@ def test_pages_and_tutorials_run(page: str, tmp_path: Path, monkeypatch: pytest.
 def test_the_page_on_scheduling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean_handles: None) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    assert run_blocks(ROOT / "docs/scheduling.md", names) == 11
+    assert run_blocks(ROOT / "docs/scheduling.md", names) == 12
     assert {task.queue for task in names["profile"].tasks} != set()
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names.clear()

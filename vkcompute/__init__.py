@@ -17,6 +17,7 @@ Devices and memory
     DeviceGroup(devices=None)    several devices; the rows of an array are sharded over them
     Future                       the result of a launch, a copy or a graph, which completes later
     Graph                        recorded work that runs repeatedly, as made by Runtime.record
+    graph(function)              a function that is recorded at its first call, and replayed with other arrays
 
 Arrays
     numpy                        NumPy's functions of device arrays: import vkcompute.numpy as vnp
@@ -138,6 +139,7 @@ if TYPE_CHECKING:
     from vkcompute.pipelines.multiply_files import multiply_files as multiply_files
     from vkcompute.runtime.devices import DeviceInfo as DeviceInfo
     from vkcompute.runtime.devices import devices as devices
+    from vkcompute.runtime.graphed import graph as graph
     from vkcompute.runtime.graphs.graph import Graph as Graph
     from vkcompute.runtime.groups.group import DeviceGroup as DeviceGroup
     from vkcompute.runtime.launching.kernel import Kernel as Kernel
@@ -165,6 +167,7 @@ _LAZY = {  # module -> its names, imported on first use
     "runtime.devices": "DeviceInfo devices",
     "runtime.memory.array": "Array",
     "runtime.launching.kernel": "Kernel",
+    "runtime.graphed": "graph",
     "runtime.graphs.graph": "Graph",
     "runtime.groups.group": "DeviceGroup",
     "runtime.scheduling.future": "Future",

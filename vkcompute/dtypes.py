@@ -125,3 +125,16 @@ def conversion(dtype: np.dtype[np.generic], name: str) -> str:
     if dtype.kind == "c":
         return f"; pass {name}.real and {name}.imag"
     return f"; convert it, as {name}.astype(np.{nearest})" if nearest else ""
+
+
+_default_float: list[np.dtype[np.generic]] = [np.dtype(np.float32)]
+
+
+def set_default_float(dtype: np.dtype[np.generic]) -> None:
+    """Sets the dtype that `default_float` returns."""
+    _default_float[0] = dtype
+
+
+def default_float() -> np.dtype[np.generic]:
+    """Returns the dtype of Python floats and of functions that make floats of integers."""
+    return _default_float[0]

@@ -232,6 +232,18 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     deferred_calls.call(partial(warnings.warn_explicit, message, category, *where))
 
 
+def caller_location() -> str:
+    """Returns ", at FILE, line N" for the user's line that led here; "" if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _CALLED_THROUGH:
+        frame = frame.f_back
+    return (
+        ""
+        if frame is None
+        else f", at {_cell(frame.f_code.co_filename) or frame.f_code.co_filename}, line {frame.f_lineno}"
+    )
+
+
 class NoVulkanLoader(VkComputeError, ImportError):
     """The Vulkan loader library is missing; the message says how to install it."""
 

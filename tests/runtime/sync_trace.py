@@ -93,10 +93,9 @@ class Trace:
     vkCmdDispatchBase = vkCmdDispatch  # a part is taken to touch all of it, as it is ordered
 
     def vkCmdCopyBuffer(self, handle: Any, source: Any, target: Any, n: int, regions: Any) -> None:
-        # From the first byte to the last, as a strided copy is ordered: what lies between its elements comes with them.
-        first, last = regions[0], regions[n - 1]
-        reads = [(number(source), first.srcOffset, last.srcOffset + last.size)]
-        writes = [(number(target), first.dstOffset, last.dstOffset + last.size)]
+        parts = [regions[i] for i in range(n)]
+        reads = [(number(source), part.srcOffset, part.srcOffset + part.size) for part in parts]
+        writes = [(number(target), part.dstOffset, part.dstOffset + part.size) for part in parts]
         self._command(handle, Access(f"copy of {n} regions", reads, writes))
 
     def vkCmdFillBuffer(self, handle: Any, target: Any, offset: int, size: int, _word: int) -> None:

@@ -78,6 +78,20 @@ def test_alternating_inputs_are_recorded_once(
     assert [content(array) for array in arrays] == [6, 6, 6]
 
 
+def test_new_inputs_are_copied_and_record_nothing(
+    rt: vc.Runtime, add: vc.Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, out = full(rt, 1, 2, 0)
+    with rt.record(x=x, out=out) as graph:
+        add(graph["x"], y, graph["out"], 1)
+    graph.run(x=rt.full(N, 5, np.int32))
+    monkeypatch.setattr("vkcompute.runtime.graphs.recording_cache.GraphRecording", None)
+    kept = [(rt.full(N, i, np.int32), rt.zeros(N, np.int32)) for i in range(20)]
+    for given, result in kept:
+        graph.submit(x=given, out=result)
+    assert [content(result) for _, result in kept] == [i + 2 for i in range(20)]
+
+
 def test_zeros_of_both_signs_are_different_values(rt: vc.Runtime) -> None:
     source = """
         layout(local_size_x = 1) in;
@@ -247,11 +261,32 @@ def test_a_fill_of_whole_words_and_an_input_without(rt: vc.Runtime) -> None:
     whole = rt.zeros(62, np.int8)
     with rt.record(x=rt.zeros(10, np.int8)) as graph:
         graph["x"].fill(1)
-    graph.run(x=whole[52:])
-    for wrong in (whole[20:30], whole[1:11]):
-        with pytest.raises(ValueError, match=r"whole words"):
-            graph.run(x=wrong)
-    assert whole.numpy().sum() == 10
+    for view in (whole[52:], whole[20:30], whole[1:11]):
+        graph.run(x=view)
+        assert view.numpy().tolist() == [1] * 10
+    assert whole.numpy().sum() == 30
+    with pytest.raises(ValueError, match=r"whole words"), rt.record(x=whole[20:30]) as graph:
+        graph["x"].fill(1)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_large_inputs_are_copied_once_and_then_bound(rt: vc.Runtime, add: vc.Kernel, times: int) -> None:
+    n = 1 << 18  # elements of 4 bytes: the least that is bound
+    x, small, out = rt.full(n, 1, np.int32), rt.full(N, 5, np.int32), rt.zeros(N, np.int32)
+    others = [rt.full(n + 1, i, np.int32)[i - 9 :][:n] for i in (10, 9)]  # the first begins at no aligned byte
+    with rt.record(x=x, small=small) as graph:
+        graph["x"] += 1
+        add(graph["x"][:N], graph["small"], out, 1)
+        graph["small"][:1].fill(7)
+    for turn in range(1, 4):
+        for other in others:
+            small.fill(turn)
+            graph.run(times, x=other, small=small)
+            expected = (10 if other is others[0] else 9) + turn * times
+            assert (other[0].item(), other[-1].item()) == (expected, expected)
+            assert content(out[1:]) == expected + turn
+            assert small[:2].numpy().tolist() == [7, turn]
+    assert content(x) == 1
 
 
 def test_a_copy_between_an_input_and_itself(rt: vc.Runtime) -> None:

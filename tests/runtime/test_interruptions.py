@@ -58,6 +58,9 @@ class World:
         with self.runtime.record() as self.graph:
             self.kernel(self.a, self.b)
             self.kernel(self.b, self.c)
+        kernel = self.kernel
+        self.graphed = vc.graph(lambda x, out: kernel(x, out) and None)
+        self.graphed(self.a, self.b)
         self.n = 0
 
     def reset(self) -> None:
@@ -71,6 +74,7 @@ class World:
 
     def check(self, *, b: set[int], c: set[int]) -> None:
         """What arrays hold is one of these values, or a clear error; then all goes on."""
+        assert self.runtime.recording() is None
         for array, allowed in ((self.b, b), (self.c, c)):
             assert held(array) <= {*allowed, "interrupted"}
         self.a.write(np.full(LENGTH, 5, np.int32))
@@ -110,6 +114,7 @@ USES: dict[str, Callable[[World], object]] = {
     "copy": lambda w: w.c.copy_from(w.b),
     "run": lambda w: w.graph.run(),
     "done": lambda w: w.kernel(w.b, w.c).done(),
+    "graphed": lambda w: w.graphed(w.b, w.c),
 }
 
 
@@ -120,6 +125,18 @@ def test_ctrl_c_at_every_moment(use: str, options: dict[str, Any]) -> None:
     with watched():
         world = World(**options)
         sweep(world, lambda: USES[use](world), lambda n: {n + 1}, lambda n: {0, n + 1, n + 2})
+        world.close()
+
+
+def test_ctrl_c_at_every_moment_of_a_first_call() -> None:
+    with watched():
+        world = World()
+        kernel = world.kernel
+
+        def first_call() -> None:
+            vc.graph(lambda x, out: kernel(x, out) and None)(world.b, world.c)
+
+        sweep(world, first_call, lambda n: {n + 1}, lambda n: {0, n + 2})
         world.close()
 
 

@@ -28,7 +28,7 @@ from vkcompute.errors import ClosedError, KernelError, VulkanError, end_other_th
 from vkcompute.locks import Rank
 from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
-from vkcompute.runtime.graphs.graph import Graph
+from vkcompute.runtime.graphs.graph import Graph, constant, recording_graph
 from vkcompute.runtime.launching import program
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
@@ -156,8 +156,14 @@ class Runtime(Context):
     def array(self, data: npt.ArrayLike | Array, dtype: npt.DTypeLike | None = None) -> Array:
         """Returns an array with a copy of `data`: a NumPy array, nested sequences, or a device array (of any runtime).
 
-        The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64.
+        The default dtype is that of the data. Python floats become float32, the default of `zeros`, and ints int64. In
+        a function by `vc.graph`, each call begins with the data of the first one.
         """
+        graph = recording_graph(self.scheduler) if self.scheduler.recordings else None
+        if graph is not None and graph.function is not None:
+            if isinstance(data, Array) and data.runtime is self:
+                return data.copy() if dtype is None else data.astype(dtype)
+            return constant(graph, lambda: self.array(data, dtype))
         self.scheduler.refuse_recording("array()", "make arrays before the recording")
         host = host_array(data, dtype)
         result = self.empty(host.shape, host.dtype)
@@ -249,6 +255,10 @@ class Runtime(Context):
             TypeError, ValueError: an input is no device array, number or NumPy array, or not acceptable.
         """
         return Graph(self, inputs)
+
+    def recording(self) -> Graph | None:
+        """Returns the graph that records what this thread launches, also for a function by `vc.graph`; or None."""
+        return recording_graph(self.scheduler)
 
     def stream(
         self,

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute import dtypes
+from vkcompute.dtypes import default_float as default_float
 from vkcompute.dtypes import lookup
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
@@ -24,7 +26,6 @@ Operand = Any
 BOOL = np.dtype(np.bool_)
 _DOUBLE = np.dtype(np.float64), np.dtype(np.complex128)
 _PYTHON = (bool, int, float, complex)
-_default_float: list[DType] = [np.dtype(np.float32)]
 
 
 def set_default_dtype(dtype: npt.DTypeLike) -> None:
@@ -36,12 +37,7 @@ def set_default_dtype(dtype: npt.DTypeLike) -> None:
     wanted = np.dtype(dtype)
     if wanted not in (np.float32, np.float64):
         raise ValueError(f"the default dtype is float32 or float64; got {wanted}")
-    _default_float[0] = wanted
-
-
-def default_float() -> DType:
-    """Returns the dtype of Python floats and of functions that make floats of integers."""
-    return _default_float[0]
+    dtypes.set_default_float(wanted)
 
 
 def default_int(context: Context) -> DType:

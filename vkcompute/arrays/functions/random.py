@@ -24,6 +24,7 @@ from vkcompute.arrays.expressions.promotion import default_float, default_int, r
 from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import creation
 from vkcompute.arrays.functions.called_names import named_methods
+from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.manipulation import moveaxis
 from vkcompute.arrays.functions.variates import Size, Variates, require_in_range, shown
 from vkcompute.arrays.functions.variates import on_host as _on_host
@@ -72,7 +73,8 @@ class Generator(Variates):
 
     Numbers of one seed are the same on every device: bits for integers, uniform numbers and permutations; other
     distributions as far as the device rounds divisions and roots alike. A recorded graph repeats its numbers in each
-    run. The host reads parameters that are arrays, to check them, except means, which only shift.
+    run; a call of a function by `vc.graph` takes new ones. The host reads parameters that are arrays, to check them,
+    except means, which only shift.
     """
 
     def __init__(self, seed: np.random.SeedSequence, device: Any = None) -> None:
@@ -128,15 +130,20 @@ class Generator(Variates):
             type(out) is not Array or out.dtype != wanted or size not in (None, out.shape, out.size)
         ):
             raise ValueError(f"out is a device array of {wanted} and of the size that is asked for; got {out!r}")
-        runtime = self._runtime() if out is None else out.runtime
+        runtime = self._runtime() if out is None else runtime_of(out)
         require_dtype(runtime, wanted, "random")
         shape = out.shape if out is not None else () if size is None else lengths(size)
-        double = wanted == np.float64
-        flat = temporary(runtime, (math.prod(shape),), wanted)
-        self._fill(getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4)
-        result = flat.reshape(shape)
-        return written(result, out)
+        return written(self._floats(names, runtime, math.prod(shape), wanted).reshape(shape), out)
 
+    @drawn_per_run
+    def _floats(self, names: str, runtime: Runtime, size: int, dtype: np.dtype[Any]) -> Array:
+        double = dtype == np.float64
+        flat = temporary(runtime, (size,), dtype)
+        return self._fill(
+            getattr(distributions, f"fill_{names}{'_double' if double else ''}"), flat, 2 if double else 4
+        )
+
+    @drawn_per_run
     def _of_parameters(
         self, function: Callable[..., None], size: Size, dtype: npt.DTypeLike, parameters: list[HostArray]
     ) -> Array:
@@ -226,6 +233,7 @@ class Generator(Variates):
 
     # -- integers -----------------------------------------------------------------------------------------------------
 
+    @drawn_per_run
     def integers(
         self, low: Any, high: Any = None, size: Size = None, dtype: npt.DTypeLike | None = None, endpoint: bool = False
     ) -> Array:
@@ -340,6 +348,7 @@ class Generator(Variates):
         if x.size:
             x.copy_from(self.permutation(x, axis))
 
+    @drawn_per_run
     def _places(self, n: int, n_taken: int) -> Array:
         """Returns the first integers of a random order of those below `n`."""
         if not 0 <= n < 2**31:
@@ -391,6 +400,7 @@ class Generator(Variates):
         order = [*range(len(shape), len(shape) + at), *range(len(shape)), *range(len(shape) + at, elements.ndim)]
         return elements.transpose(tuple(order))
 
+    @drawn_per_run
     def _weighted(self, n: int, p: HostArray, n_taken: int, replace: bool) -> Array:
         """Returns indices that are chosen by probabilities."""
         runtime = self._runtime()

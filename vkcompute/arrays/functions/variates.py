@@ -13,6 +13,7 @@ from vkcompute.arrays.algorithms.sorting import argsort
 from vkcompute.arrays.expressions.promotion import default_float, default_int
 from vkcompute.arrays.expressions.ufunc import apply, astype, where, written
 from vkcompute.arrays.functions.called_names import named_methods
+from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.manipulation import ravel
 from vkcompute.arrays.functions.products import matmul
 from vkcompute.arrays.functions.reductions import sum as _sum
@@ -369,6 +370,7 @@ class Variates:
         shuffled = take_along_axis(lines, argsort(keys, at), at) if lines.size else lines.copy()
         return written(shuffled.reshape(given.shape), out)
 
+    @drawn_per_run
     def _by_numpy(self, name: str, /, *args: Any, **named: Any) -> Array:
         """Returns numbers that NumPy draws on the host, as integers or floats of the default dtype."""
         start, keys = self._take(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
 
@@ -16,8 +17,10 @@ from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.suballoc import assign_offsets
 from vkcompute.errors import ClosedError, shorten_traceback
 from vkcompute.runtime.graphs.aliasing import Apart, apart, apart_from_writes
+from vkcompute.runtime.graphs.function_state import FunctionState
 from vkcompute.runtime.graphs.host_arrays import HostArray, HostArrays
-from vkcompute.runtime.graphs.inputs import Inputs
+from vkcompute.runtime.graphs.inputs import Choice, Inputs
+from vkcompute.runtime.graphs.ports import Port, Ports
 from vkcompute.runtime.graphs.recording_cache import GraphRecording, RecordingCache
 from vkcompute.runtime.memory.array import Array, allocate, empty
 from vkcompute.runtime.memory.context import Context
@@ -38,24 +41,34 @@ class Graph:
 
     Inputs are given as `with runtime.record(x=array, rate=0.1) as graph:` and named `graph["x"]` and `graph["rate"]`
     in the block; `graph.run(x=other)` runs with another array of the same shape and dtype, or other push constants.
-    Recordings for the last few choices of inputs are kept, with their arrays; a new choice costs the host about as
-    much as the first recording. A recording never changes while the device may run it. An input that overlaps memory
-    which the graph writes before it has read the input is refused, as the graph would read what it wrote.
+    Other arrays are copied to memory of the graph before a run, and back if it writes them. From 1 MiB on, arrays that
+    are given again are bound by a recording of their own. So are new numbers. It costs the host about as much as the
+    first one, and a few are kept, with their arrays. A recording never changes while the device may run it. An input
+    that overlaps memory which the graph writes before it has read the input is refused, as the graph would read what
+    it wrote.
 
     A lazy array that the block makes is computed where the block needs its memory, and not at all if it never does.
     Only the recording computes it: to other threads it has no elements.
 
-    `stage_upload`, `stage_download`, `report`, `require_apart`, `require_unchanged`, `own`, `owns`, `add` and
-    `recording` are internal and may change.
+    `stage_upload`, `stage_download`, `report`, `require_apart`, `require_unchanged`, `own`, `owns`, `add`, `start`,
+    `buffers`, `input_buffers`, `function` and `recording` are internal and may change.
+
+    Args:
+        of_function: True for the recording of a function, without default inputs.
     """
 
-    def __init__(self, runtime: Context, inputs: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, runtime: Context, inputs: Mapping[str, Any] | None = None, *, of_function: bool = False) -> None:
         if inputs is None:
             raise TypeError("graphs are recorded by a runtime, as in `with runtime.record() as graph: …`")
         self.runtime = runtime
         self._owner = object()
         self._inputs = Inputs(runtime, self._owner, inputs)
-        self._defaults = self._inputs.resolved({})
+        choice = self._inputs.choice({})
+        self._defaults = {} if of_function else self._inputs.buffer_map(choice), choice.values
+        self.function: FunctionState | None = None
+        if of_function:
+            self.function = FunctionState(runtime, self._owner)
+            self._inputs.drop_defaults()
         self._tasks: list[Task] = []
         self._temporaries: list[Placeholder] = []
         self._apart: list[Apart] = []
@@ -101,8 +114,10 @@ class Graph:
             with self.runtime.scheduler.device.lock:
                 self.runtime.require_open()
                 memory = self._shared_memory()
+                ports = Ports(self.runtime, self._ports(), self._tasks)
+                default = self._inputs.choice({}) if self.function is None else None
                 self._recordings = RecordingCache(
-                    self.runtime, self._inputs, self._tasks, self._apart, memory, self._arrays
+                    self.runtime, default, self._tasks, self._apart, memory, self._arrays, ports
                 )
         except BaseException:
             self.close()
@@ -113,6 +128,8 @@ class Graph:
         """Has the thread record no more; does nothing the second time."""
         self.recording = False
         current.end(self)
+        if self.function is not None:
+            self.function.end()
         scheduler = self.runtime.scheduler
         with scheduler.device.lock:
             scheduler.recordings = tuple(
@@ -126,6 +143,18 @@ class Graph:
             self.close()
 
     __exit__ = BlockExit(_exit, _leave)
+
+    def on_this_thread(self) -> AbstractContextManager[None]:
+        """Records what another thread launches in a `with` block, for a library that computes on threads of its own.
+
+        The thread that records must wait for that block, as PyTorch's does for a backward pass. There,
+        `runtime.recording()` returns the graph.
+
+        Raises:
+            ValueError: the graph is not being recorded.
+        """
+        self._require_recording()
+        return current.on_this_thread(self, self.runtime.scheduler)
 
     def __getitem__(self, name: str) -> Any:
         """The placeholder of an input in the recording: an array, which may have views, or a push constant."""
@@ -157,7 +186,8 @@ class Graph:
             TypeError, ValueError: as `Runtime.empty`; or the graph is not being recorded.
         """
         self._require_recording()
-        return allocate(self.runtime, self._temporary, shape, dtype)
+        array = allocate(self.runtime, self._temporary, shape, dtype)
+        return array if self.function is None else self.function.register(array)
 
     def stage_upload(self, array: HostArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         """Returns a buffer that each run fills with the array as it is at the submit."""
@@ -193,9 +223,22 @@ class Graph:
         """
         return self._arrays.staged(self._arrays.reports, (n_words,), np.dtype(np.uint32), read).fill(0)
 
+    @property
+    def buffers(self) -> set[Buffer]:
+        """The memory that the tasks access."""
+        return set(chain.from_iterable(map(buffers_of, self._tasks)))
+
+    @property
+    def input_buffers(self) -> list[Buffer]:
+        """The memory of the inputs that are arrays, and of what is fed."""
+        fed = [] if self.function is None else self.function.fed
+        return [*(array.buffer for array in self._inputs.arrays.values()), *fed]
+
     def own(self, array: Any) -> None:
         """Registers an array that this recording has made, and that is still to be computed."""
         self._own[id(array)] = array
+        if self.function is not None:
+            self.function.register(array)
         self._made_after[id(array)] = len(self._tasks)
 
     def owns(self, array: Any) -> bool:
@@ -244,7 +287,8 @@ class Graph:
         for number, task in enumerate(self._tasks):
             for buffer in task.buffers:
                 used[buffer] = used.get(buffer, (number, number))[0], number
-        alive = [buffer for buffer in self._temporaries if buffer in used]
+        results = [] if self.function is None else self.function.results
+        alive = [buffer for buffer in self._temporaries if buffer in used and buffer not in results]
         for pairs in self._arrays.lists:  # others were staged for tasks that could not be recorded
             pairs[:] = [pair for pair in pairs if pair[0].buffer in used]
         device = self.runtime.device
@@ -253,6 +297,13 @@ class Graph:
             return {}
         memory = device.buffer(nbytes)
         return {buffer: (memory, offset) for buffer, offset in zip(alive, offsets, strict=True)}
+
+    def _ports(self) -> list[Port]:
+        """The inputs, then what is fed, then the results."""
+        written = {span[0] for task in self._tasks for span in task.writes}
+        ports = [Port(buffer, True, buffer in written) for buffer in self.input_buffers]
+        results = [] if self.function is None else self.function.results
+        return ports + [Port(buffer, False, True) for buffer in results]
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -280,6 +331,10 @@ class Graph:
             raise
         return future
 
+    def start(self, choice: Choice) -> Future:
+        """Starts a run of a function's recording, not into another recording."""
+        return self._submit_with_arrays(1, choice) if self._arrays.used else self._replay(1, choice)
+
     def _submit(self, times: int, inputs: Mapping[str, Any]) -> Future:
         self._ready()
         if not isinstance(times, int) or not 1 <= times <= _MAX_RUNS:
@@ -295,18 +350,24 @@ class Graph:
             times = 1
         return self._submit_with_arrays(times, inputs)
 
-    def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any]) -> Future:
+    def _submit_with_arrays(self, times: int, inputs: Mapping[str, Any] | Choice) -> Future:
         self.runtime.require_open()  # in a forked child, the lock may be held by a thread that does not exist there
         with self._arrays.lock:
             with self.runtime.scheduler.device.lock:
-                recording = self._ready().choose(inputs)
+                recordings, choice = self._ready(), self._choice(inputs)
+                recording = recordings.choose(choice)
             staging = recording.staging
             assert staging is not None
             self._arrays.upload(staging)
-            run = self._arrays.launch(staging, lambda: self._replay(times, inputs, recording))
+            run = self._arrays.launch(staging, lambda: self._replay(times, choice, recording))
             return self._arrays.register_run(staging, run)
 
-    def _replay(self, times: int, inputs: Mapping[str, Any], recording: GraphRecording | None = None) -> Future:
+    def _choice(self, inputs: Mapping[str, Any] | Choice) -> Choice:
+        return inputs if isinstance(inputs, Choice) else self._inputs.choice(inputs)
+
+    def _replay(
+        self, times: int, inputs: Mapping[str, Any] | Choice, recording: GraphRecording | None = None
+    ) -> Future:
         """Starts runs. Waits for the first of several if submits have a limit, once per graph.
 
         Args:
@@ -318,8 +379,10 @@ class Graph:
             times -= 1
         with self.runtime.scheduler.device.lock:  # another thread may close the graph before this
             recordings = self._ready()
-            recording = recording or (recordings.choose(inputs) if inputs else recordings.first)
-            return recordings.replay(recording, times)
+            if not inputs and recordings.first is not None and recording is None:
+                return recordings.replay(recordings.first, None, times)
+            choice = self._choice(inputs)
+            return recordings.replay(recording or recordings.choose(choice), choice, times)
 
     def run(self, times: int = 1, *, until: Array | None = None, every: int | None = None, **inputs: Any) -> int:
         """Runs the recorded work `times` times in a row and waits for it; returns the number of runs.
@@ -377,8 +440,8 @@ class Graph:
         outer._arrays.refuse_filled(
             [host for _, host in self._arrays.up], feed_back=times > 1 and self._arrays.feed_back
         )
-        self._inputs.key(given)
-        buffer_map, values = self._inputs.resolved(given)
+        choice = self._inputs.choice(given)
+        buffer_map, values = self._inputs.buffer_map(choice), choice.values
         for buffer in self._temporaries:
             buffer_map[buffer] = outer._temporary(buffer.used_bytes), 0
         for mine, theirs in zip(self._arrays.lists, outer._arrays.lists, strict=True):
@@ -411,6 +474,30 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<graph of {len(self._tasks)} tasks, {self._state}>"
+
+
+def constant(graph: Graph, make: Callable[[], Array]) -> Array:
+    """Returns a temporary with the elements of what `make` returns now, in each run."""
+    return _copied(graph, current.unrecorded(make))
+
+
+def temporary_of(graph: Graph, array: Array) -> Array | None:
+    """Returns a result of a function as a temporary, by a recorded copy if the function has allocated its memory.
+
+    Returns:
+        None for an array from before the recording.
+    """
+    assert graph.function is not None
+    if isinstance(array.buffer, Placeholder):
+        return array
+    return None if graph.function.is_earlier(array.buffer) else _copied(graph, array)
+
+
+def _copied(graph: Graph, source: Array) -> Array:
+    array = graph.empty(source.shape, source.dtype)
+    if array.size:
+        array.copy_from(source)
+    return array
 
 
 def temporary(context: Context, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.runtime.memory.array import Array, alias
 from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
+from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.placeholders import Parameter, Placeholder
 from vkcompute.runtime.scheduling.task import BufferMap, Values
+
+Addresses = tuple[Any, ...]
+"""addresses of arrays, as their buffers give them"""
+
+
+class Choice(NamedTuple):
+    """The inputs of a run.
+
+    Attributes:
+        exact: a key: equal keys mean equal inputs. It has the numbers, and the addresses of the arrays; for a function
+            these are left out.
+        spans: the bytes of the arrays.
+        values: the numbers, for their placeholders.
+    """
+
+    exact: tuple[Any, Addresses]
+    spans: Sequence[Range]
+    values: Values
+
 
 _RESERVED = ("times", "until", "every")  # parameters of Graph.run
 _NUMBERS = (int, float, bool, np.generic)
@@ -22,9 +42,6 @@ class Inputs:
     Args:
         owner: of the placeholders.
         given: the defaults.
-
-    Attributes:
-        default_key: the key of a run with the defaults.
     """
 
     def __init__(self, runtime: Context, owner: object, given: Mapping[str, Any]) -> None:
@@ -39,11 +56,14 @@ class Inputs:
                 self._placeholders[name] = Array(runtime, buffer, 0, value.shape, value.strides, value.dtype)
             else:
                 self._placeholders[name] = Parameter(name, _copied(value))
-            self._key_of(name, value)
             # A copy, as the caller may close or change the original.
             placeholder = self._placeholders[name]
-            self._defaults[name] = placeholder.value if isinstance(placeholder, Parameter) else alias(value)
-        self.default_key = self.key({})
+            if isinstance(placeholder, Parameter):
+                _bits(name, value)
+                self._defaults[name] = placeholder.value
+            else:
+                self._require_alike(name, placeholder, value)
+                self._defaults[name] = alias(value)
 
     def __getitem__(self, name: str) -> Array | Parameter:
         if name not in self._placeholders:
@@ -55,8 +75,8 @@ class Inputs:
         """The placeholders of the inputs that are arrays."""
         return {name: placeholder for name, placeholder in self._placeholders.items() if isinstance(placeholder, Array)}
 
-    def key(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """A key for the inputs of a run: equal keys mean equal inputs.
+    def choice(self, given: Mapping[str, Any]) -> Choice:
+        """Returns the checked inputs of a run.
 
         Raises:
             TypeError: an input is unknown, of another dtype, or not an array where one is required.
@@ -64,27 +84,31 @@ class Inputs:
         """
         if not given.keys() <= self._placeholders.keys():
             raise TypeError(f"no input {', '.join(given.keys() - self._placeholders.keys())}: {self._known()}")
-        return tuple([self._key_of(name, given.get(name, default)) for name, default in self._defaults.items()])
-
-    def resolved(self, given: Mapping[str, Any]) -> tuple[BufferMap, Values]:
-        """The buffers and values for the placeholders in a run; `given` was checked by `key`."""
-        buffer_map: BufferMap = {}
-        values: dict[int, Any] = {}
+        spans: list[Range] = []
+        addresses, bits, values = list[Any](), list[Any](), dict[int, Any]()
         for name, placeholder in self._placeholders.items():
             value = given.get(name, self._defaults[name])
             if isinstance(placeholder, Parameter):
+                bits.append(_bits(name, value))
                 values[id(placeholder)] = bool(value) if isinstance(value, np.bool_) else value
             else:
-                buffer_map[placeholder.buffer] = value.buffer, value.offset
-        return buffer_map, values
+                self._require_alike(name, placeholder, value)
+                spans.append(value.span)
+                addresses.append(value.launch_key)
+        return Choice((tuple(bits), tuple(addresses)), spans, values)
+
+    def drop_defaults(self) -> None:
+        """Lets go of the defaults: all runs give their own."""
+        self._defaults.clear()
+
+    def buffer_map(self, choice: Choice) -> BufferMap:
+        """The buffers in place of the placeholders in a run."""
+        return {array.buffer: span[:2] for array, span in zip(self.arrays.values(), choice.spans, strict=True)}
 
     def _known(self) -> str:
         return f"this graph's inputs are {', '.join(self._placeholders) or 'none'}, by `gpu.record(name=…)`"
 
-    def _key_of(self, name: str, value: Any) -> Any:
-        placeholder = self._placeholders[name]
-        if isinstance(placeholder, Parameter):
-            return _bits(name, value)
+    def _require_alike(self, name: str, placeholder: Array, value: Any) -> None:
         if not isinstance(value, Array):
             raise TypeError(f"the input {name!r} of this graph is a device array; got {type(value).__name__}")
         if value.buffer and not value.contiguous:  # `buffer` raises that it is closed
@@ -97,7 +121,6 @@ class Inputs:
             raise TypeError(f"the input {name!r} of this graph is {placeholder.dtype}; got {value.dtype}")
         if value.shape != placeholder.shape:
             raise ValueError(f"the input {name!r} of this graph has shape {placeholder.shape}; got {value.shape}")
-        return value.launch_key
 
 
 def _copied(value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import get_ident
 from typing import Any, Protocol, TypeVar
@@ -103,6 +104,16 @@ def unrecorded(function: Callable[..., _T], *arguments: Any) -> _T:
     finally:
         if tokens:
             _recorded.reset(tokens[0])
+
+
+@contextmanager
+def on_this_thread(recorder: TaskRecorder, scheduler: object) -> Iterator[None]:
+    """Makes `find` return the recorder on this thread, too, while the thread that records waits for its work."""
+    token = _recorded.set((*_recorded.get(), (weakref.ref(recorder), weakref.ref(scheduler), get_ident())))
+    try:
+        yield
+    finally:
+        _recorded.reset(token)
 
 
 def end(recorder: TaskRecorder) -> None:

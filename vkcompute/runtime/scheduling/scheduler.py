@@ -15,6 +15,7 @@ from vkcompute.core.device import Device
 from vkcompute.core.interrupts import Guarded
 from vkcompute.core.queue import Point
 from vkcompute.deferred_calls import waiting
+from vkcompute.errors import caller_location
 from vkcompute.runtime.scheduling import current
 from vkcompute.runtime.scheduling.access_history import AccessHistory, Dependencies, Range
 from vkcompute.runtime.scheduling.command_queue import CommandQueue, Failure, failure_of, minimal_waits
@@ -107,7 +108,7 @@ class Scheduler:
     def refuse_recording(self, what: str, remedy: str) -> None:
         """Raises ValueError while a graph records what is launched here."""
         if self.recording() is not None:
-            raise ValueError(f"{what} runs at once and cannot be recorded into a graph; {remedy}")
+            raise ValueError(f"{what} runs at once and cannot be recorded into a graph{caller_location()}; {remedy}")
 
     def dispatch(
         self,
@@ -228,13 +229,20 @@ class Scheduler:
         """Returns the future of work that has completed."""
         return Future(self.tracker, self.queues[0], 0)
 
-    def replay(self, recording: Recording, family: int, times: int) -> Future:
+    def replay(self, recording: Recording, family: int, times: int, before: Task | None = None) -> Future:
         """Submits runs of a recording to a queue of this family, ordered after everything before them.
 
         Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
+
+        Args:
+            before: a task that writes a part of what the runs write, and is recorded before them as a part of their
+                task.
         """
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.device.lock:
+            if before is not None:
+                reads = [*before.reads, *reads]
+                self.restore([where[0] for where in before.reads])
             compute_readers(writes)
             self.callbacks.run()
             target = self._only or self.placement.choose(writes, reads, None, family)
@@ -242,21 +250,33 @@ class Scheduler:
                 target.flush()
             singly = cost.load > 1 or (self.profile is not None and 0 < len(tasks) * times <= _MAX_MEASURED)
             if singly and not (self.failures and self._failure_before(reads)):
+                if before is not None:
+                    self.launch_now(before)
                 reason = self.placement.reason  # that of the queue for all of them
                 self._launch_all(target, tasks * times, writes)
                 self.placement.reason = reason
             else:
-                try:
-                    self._add_task(target, writes, reads)  # a run begins with a barrier of its own
-                except BaseException as error:
-                    target.fail_unrecorded(error)
-                    raise
+                self._add_runs(target, writes, reads, before)
                 if cost.load:
                     target.add_cost(cost, times)
                 self._record(target, "graph", writes, reads, target.submit, [recording.handle] * times)
             self.device.deletion_queue.collect()
             self.is_ahead = self.is_ahead or target.ahead > 0
             return Future(self.tracker, target, target.task, self.placement.reason)
+
+    def _add_runs(
+        self, target: CommandQueue, writes: Sequence[Range], reads: Sequence[Range], before: Task | None
+    ) -> None:
+        """Adds the task of runs of a recording, which begin with a barrier of their own, and records `before`."""
+        try:
+            own = self._add_task(target, writes, reads)
+            if before is not None:
+                recorder = target.open()
+                target.order_after(own)
+                before.record(recorder)
+        except BaseException as error:
+            target.fail_unrecorded(error)
+            raise
 
     def _launch_all(self, target: CommandQueue, tasks: Sequence[Task], writes: Sequence[Range]) -> None:
         """Launches a graph's tasks one by one. If one fails, so do the last one and all that they write."""

@@ -1,0 +1,457 @@
+"""Functions by `vc.graph`: their results, in-place updates and random numbers are those of plain calls."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runtimes import open_runtime
+
+import vkcompute as vc
+import vkcompute.numpy as vnp
+
+
+def numbers(gpu: vc.Runtime, *shape: int, seed: int = 0) -> vc.Array:
+    return gpu.array(np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32))
+
+
+@vc.graph
+def scaled_sum(x: vc.Array, y: vc.Array, *, scale: float = 2.0, nothing: None = None) -> dict[str, Any]:
+    z = x * scale + y
+    x += 1
+    return {"z": z, "x": x, "rest": (z.T, x[0], z, nothing, 3)}
+
+
+def test_results_in_tuples_and_dicts(gpu: vc.Runtime) -> None:
+    for seed in range(3):
+        x, y = numbers(gpu, 4, 5, seed=seed), numbers(gpu, 4, 5, seed=seed + 10)
+        before, expected = x.numpy(), x.numpy() * 2 + y.numpy()
+        result = scaled_sum(x, y)
+        assert result["x"] is x
+        np.testing.assert_array_equal(x.numpy(), before + 1)
+        np.testing.assert_array_equal(result["z"].numpy(), expected)
+        np.testing.assert_array_equal(result["rest"][0].numpy(), expected.T)
+        result["rest"][1].fill(7)  # a view of the argument
+        assert x[0].numpy().tolist() == [7] * 5
+        assert result["rest"][3:] == (None, 3)
+    sums = vc.graph(
+        lambda x: (x.cumsum(), x[::2].copy(), x[:0])
+    )  # some functions allocate memory while they are recorded
+    rows = [sums(gpu.full(4, value)) for value in (1.0, 2.0, 3.0)]
+    assert [[part.numpy().tolist() for part in parts] for parts in rows] == [
+        [[k, 2 * k, 3 * k, 4 * k], [k, k], []] for k in (1, 2, 3)
+    ]
+    first = scaled_sum(numbers(gpu, 4, 5), y)["z"]
+    kept = first.numpy()
+    scaled_sum(numbers(gpu, 4, 5, seed=9), y)
+    np.testing.assert_array_equal(first.numpy(), kept)
+    assert scaled_sum(numbers(gpu, 4, 5), y, scale=-0.5)["z"].numpy().tolist() != kept.tolist()
+
+
+SLICES = st.tuples(st.integers(0, 6), st.integers(1, 6), st.sampled_from([1, 2, -1]))
+OPERATIONS: list[Callable[[list[Any]], Any]] = [
+    lambda a: a[0].__iadd__(a[1][: len(a[0])].sum()),
+    lambda a: a[1].__imul__(2),
+    lambda a: a.append(a[0] * a[1][0] + a[2][-1]),
+    lambda a: a[2].fill(3),
+    lambda a: a.append(a[0][::-1]),
+    lambda a: a[0].__setitem__(slice(0, 1), a[2][:1] + 1),
+    lambda a: a.append(a[-1].cumsum()),
+    lambda a: a.append(a[1].reshape(1, -1)[0]),
+]
+
+
+def work(arrays: list[Any], program: tuple[int, ...]) -> tuple[Any, ...]:
+    arrays = list(arrays)
+    for number in program:
+        OPERATIONS[number](arrays)
+    return tuple(arrays)
+
+
+@settings(max_examples=40)
+@given(
+    views=st.tuples(SLICES, SLICES, SLICES),
+    of_one=st.tuples(st.booleans(), st.booleans()),
+    program=st.lists(st.integers(0, len(OPERATIONS) - 1), min_size=1, max_size=6).map(tuple),
+)
+def test_random_functions_of_views_that_overlap(
+    gpu: vc.Runtime, views: tuple[Any, ...], of_one: tuple[bool, bool], program: tuple[int, ...]
+) -> None:
+    graphed = vc.graph(work)
+    for turn in range(3):
+        hosts = [np.arange(12, dtype=np.float32) + 100 * number + turn for number in range(3)]
+        devices = [gpu.array(host) for host in hosts]
+        picks = [0, 0 if of_one[0] else 1, 0 if of_one[1] else 2]
+        parts = [[of[pick][start : start + n][::step] for pick, (start, n, step) in zip(picks, views, strict=True)]
+                 for of in (hosts, devices)]  # fmt: skip
+        expected = work(parts[0], program)
+        results = graphed(parts[1], program)
+        for result, value in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result.numpy(), value)
+        for device, host in zip(devices, hosts, strict=True):
+            np.testing.assert_array_equal(device.numpy(), host)
+
+
+def test_random_numbers_advance(gpu: vc.Runtime) -> None:
+    def draw(rng: Any, x: vc.Array) -> tuple[vc.Array, ...]:
+        mask = rng.random(x.shape) < 0.5
+        return x * mask, rng.normal(x), rng.integers(0, 100, 5), rng.permutation(6), rng.poisson(3.0, 4), rng.zipf(3, 4)
+
+    graphed, plain = (vnp.random.default_rng(3, device=gpu) for _ in range(2))
+    function, x = vc.graph(draw), numbers(gpu, 6)
+    for _ in range(3):
+        for result, value in zip(function(graphed, x), draw(plain, x), strict=True):
+            np.testing.assert_array_equal(result.numpy(), value.numpy())
+    assert repr(graphed) == repr(plain)
+
+
+class Model:
+    def __init__(self, gpu: vc.Runtime, seed: int) -> None:
+        self.w = numbers(gpu, 3, 3, seed=seed)
+        self.rate = 2
+
+    @vc.graph
+    def step(self, x: vc.Array) -> vc.Array:
+        y = x @ self.w
+        self.w += 1
+        return y
+
+    @vc.graph
+    def replaces(self, x: vc.Array) -> vc.Array:
+        self.w = self.w + x
+        return self.w
+
+
+def test_methods_see_what_their_object_has(gpu: vc.Runtime) -> None:
+    models, x = [Model(gpu, 1), Model(gpu, 2)], numbers(gpu, 3, 3, seed=5)
+    for turn in range(4):
+        for model in models:
+            if turn == 2:
+                model.w = numbers(gpu, 3, 3, seed=8)
+            before = model.w.numpy()
+            np.testing.assert_array_equal(model.step(x).numpy(), x.numpy() @ before)
+            np.testing.assert_array_equal(model.w.numpy(), before + 1)
+    reference = weakref.ref(models[0])
+    del models, model
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_function_that_stores_what_it_computes_is_refused(gpu: vc.Runtime) -> None:
+    kept: list[Any] = []
+
+    @vc.graph
+    def stores(x: vc.Array) -> vc.Array:
+        kept.append(x * 2)
+        return x + 1
+
+    with pytest.raises(ValueError, match=r"stores an array of shape \(3, 3\)"):
+        stores(numbers(gpu, 3, 3))
+
+
+def test_nested_calls_and_recordings(gpu: vc.Runtime) -> None:
+    double = vc.graph(lambda x: x * 2)
+
+    @vc.graph
+    def power(x: vc.Array, n: int) -> vc.Array:
+        return power(double(x), n - 1) if n else x
+
+    x = numbers(gpu, 5)
+    for _ in range(2):
+        np.testing.assert_array_equal(power(x, 3).numpy(), 8 * x.numpy())
+    out = gpu.zeros(5)
+    with gpu.record() as graph:
+        out[...] = double(x)
+    x.fill(4)
+    graph.run()
+    assert out.numpy().tolist() == [8] * 5
+    with gpu.record(x=x) as inner:
+        inner["x"][...] += 1
+
+    @vc.graph
+    def runs(x: vc.Array) -> vc.Array:
+        inner.run(2, x=x)
+        return x * 10
+
+    for _ in range(2):
+        x = gpu.full(5, 3.0)
+        assert runs(x).numpy().tolist() == [50] * 5
+        assert x.numpy().tolist() == [5] * 5
+
+
+def test_layouts_types_and_the_default_float_are_parts_of_the_key(gpu: vc.Runtime) -> None:
+    half = vc.graph(lambda x: x / 2)
+    ints = gpu.array(np.arange(6, dtype=np.int32))
+    for x in (ints, ints[::2], ints.reshape(2, 3), ints.reshape(2, 3).T, ints.astype(np.int16), ints[:0]):
+        for _ in range(2):
+            result = half(x)
+            np.testing.assert_array_equal(result.numpy(), x.numpy() / 2)
+            assert result.dtype == (x / 2).dtype
+    try:
+        vnp.set_default_dtype("float64")
+        with contextlib.suppress(vc.MissingFeature):  # the device has no float64
+            assert (ints / 2).dtype == np.float64
+            assert half(ints).dtype == np.float64
+    finally:
+        vnp.set_default_dtype("float32")
+
+
+def test_captured_memory_that_an_argument_overlaps(gpu: vc.Runtime) -> None:
+    total = gpu.zeros(8)
+
+    @vc.graph
+    def adds(x: vc.Array) -> vc.Array:
+        total[4:] += x
+        return total + x[0]
+
+    for x in (gpu.full(4, 1.0), total[:4], gpu.full(4, 2.0), total[:4]):
+        before, part = total.numpy(), x.numpy()
+        before[4:] += part
+        expected = before + (before[0] if x.buffer is total.buffer else part[0])
+        np.testing.assert_array_equal(adds(x).numpy(), expected)
+        np.testing.assert_array_equal(total.numpy(), before)
+
+
+def test_host_reads_name_their_line(gpu: vc.Runtime) -> None:
+    @vc.graph
+    def reads(x: vc.Array) -> vc.Array:
+        return x * float(x.sum())
+
+    line = reads.__wrapped__.__code__.co_firstlineno + 2
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"cannot be recorded.*test_graphed_functions.py, line {line};"):
+            reads(numbers(gpu, 3))
+    assert gpu.recording() is None
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_leaves_no_recording(gpu: vc.Runtime, error: type[BaseException]) -> None:
+    fails = True
+
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        x += 1
+        if fails:
+            raise error
+        return x * 2
+
+    x = gpu.zeros(3)
+    with pytest.raises(error):
+        function(x)
+    assert gpu.recording() is None
+    fails = False
+    assert function(x).numpy().tolist() == [2] * 3
+    assert x.numpy().tolist() == [1] * 3
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (np.zeros(3), r"argument 1 is .* of type ndarray.*gpu\.array"),
+        ({1, 2}, r"argument 1 is \{1, 2\} of type set.*cannot be hashed.*frozen"),
+        (iter([1]), "iterator"),
+    ],
+    ids=["ndarray", "set", "iterator"],
+)
+def test_arguments_that_are_refused(gpu: vc.Runtime, argument: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        vc.graph(lambda x, y: x)(numbers(gpu, 3), argument)
+
+
+def test_other_mistakes(gpu: vc.Runtime) -> None:
+    add = vc.graph(lambda x, y: x + y)
+    x = numbers(gpu, 3)
+    with vc.Runtime("cpu") as other, pytest.raises(ValueError, match="two runtimes"):
+        add(x, numbers(other, 3))
+    closed = numbers(gpu, 3)
+    closed.close()
+    with pytest.raises(vc.ClosedError):
+        add(x, closed)
+    with pytest.raises(TypeError, match="takes a function"):
+        vc.graph(3)  # type: ignore[arg-type]
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="generator or a coroutine"):
+        vc.graph(generator)
+
+
+def test_arrays_that_a_function_makes(gpu: vc.Runtime) -> None:
+    def made(x: vc.Array) -> tuple[vc.Array, ...]:
+        total = vnp.arange(4, dtype=np.float32, device=gpu)
+        total += x
+        table = gpu.array([1, 2, 3])
+        copied = gpu.array(x)
+        copied += 1
+        return total, table, copied, vnp.eye(2, device=gpu), gpu.full(2, 7), vnp.zeros_like(x) + x
+
+    function = vc.graph(made)
+    for seed in range(3):
+        x = numbers(gpu, 4, seed=seed)
+        for result, value in zip(function(x), made(x), strict=True):
+            np.testing.assert_array_equal(result.numpy(), value.numpy())
+
+
+def test_a_function_without_arguments_runs_where_arrays_are_made(gpu: vc.Runtime) -> None:
+    function, held, x = vc.graph(lambda: vnp.ones(3) + 1), vc.graph(lambda: {"x": [x + 1, 2]}), gpu.zeros(2)
+    for _ in range(2):
+        with vc.Runtime("cpu") as other:
+            for _ in range(2):
+                result = function()
+                assert result.runtime is other
+                assert result.numpy().tolist() == [2, 2, 2]
+    vc.set_default_runtime(gpu)
+    try:
+        assert [held()["x"][0].numpy().tolist() for _ in range(2)] == [[1, 1]] * 2
+    finally:
+        vc.set_default_runtime(None)
+
+
+def test_recordings_end_with_their_runtime_and_their_function(gpu: vc.Runtime) -> None:
+    function = vc.graph(lambda x: x + 1)
+    runtime = vc.Runtime("cpu")
+    x = numbers(runtime, 3)
+    np.testing.assert_array_equal(function(x).numpy(), x.numpy() + 1)
+    reference = weakref.ref(runtime)
+    runtime.close()
+    with pytest.raises(vc.ClosedError):
+        function(x)
+    argument = numbers(gpu, 3)
+    first = weakref.ref(argument.buffer)
+    del runtime, x
+    gc.collect()
+    assert reference() is None
+    function(argument)
+    del argument
+    assert first() is None
+    np.testing.assert_array_equal(function(numbers(gpu, 3)).numpy(), numbers(gpu, 3).numpy() + 1)
+    held = [gpu.zeros(1 << 16)]
+    keeps = vc.graph(lambda x: x + held[0][: x.size])
+    keeps(numbers(gpu, 3))
+    memory = weakref.ref(held[0].buffer)
+    held.clear()
+    assert memory() is not None
+    del keeps
+    gc.collect()
+    assert memory() is None
+
+
+def test_threads_call_one_function(gpu: vc.Runtime) -> None:
+    function, wrong = vc.graph(lambda x: (x * 2).cumsum()), []
+
+    def calls(seed: int) -> None:
+        for turn in range(10):
+            x = numbers(gpu, 64 + turn % 2, seed=seed)
+            if not np.array_equal(function(x).numpy(), np.cumsum(x.numpy() * 2)):
+                wrong.append((seed, turn))
+
+    threads = [threading.Thread(target=calls, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_work_of_another_thread_is_recorded_on_demand(gpu: vc.Runtime) -> None:
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        graph, results = gpu.recording(), []
+        assert graph is not None
+
+        def backward() -> None:
+            with graph.on_this_thread():
+                results.append((x * 3).cumsum())
+
+        thread = threading.Thread(target=backward)
+        thread.start()
+        thread.join()
+        return results.pop() + 1
+
+    for seed in range(3):
+        x = numbers(gpu, 6, seed=seed)
+        np.testing.assert_array_equal(function(x).numpy(), np.cumsum(x.numpy() * 3) + 1)
+
+
+def test_kernels_and_lazy_arguments(gpu: vc.Runtime) -> None:
+    @vc.kernel
+    def shift(x: Any, out: Any, k: Any) -> None:
+        i = vc.global_id(0)
+        if i < out.size:
+            out[i] = x[i] + k
+
+    @vc.graph
+    def function(x: vc.Array, k: int) -> vc.Array:
+        out = vnp.empty_like(x)
+        shift(x, out, k)
+        return out
+
+    for k in (1, 2, 1):
+        x = numbers(gpu, 6, seed=k) * 2
+        np.testing.assert_array_equal(function(x, k).numpy(), x.numpy() + k)
+    large = gpu.zeros(1 << 18)  # bound from the second call on
+    for turn in range(4):
+        assert float(function(large, 5).sum().item()) == (5 + turn) * (1 << 18)
+        large += 1
+
+
+def test_clear_drops_the_recordings(gpu: vc.Runtime) -> None:
+    calls = []
+
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        calls.append(1)
+        return x + 1
+
+    for _ in range(3):
+        function(numbers(gpu, 3))
+    assert len(calls) == 1
+    function.clear()
+    function(numbers(gpu, 3))
+    assert len(calls) == 2
+
+
+def test_many_numbers_give_a_warning(gpu: vc.Runtime) -> None:
+    scaled, x = vc.graph(lambda x, rate: x * rate), gpu.full(3, 2.0)
+    for rate in range(7):
+        assert scaled(x, float(rate)).numpy().tolist() == [2 * rate] * 3
+    with pytest.warns(RuntimeWarning, match=r"8 choices of numbers.*arrays of shape \(\)"):
+        scaled(x, 7.0)
+    rates = [gpu.array(rate) for rate in (0.5, 0.25)]
+    assert [scaled(x, rate)[0].item() for rate in rates] == [1, 0.5]
+
+
+@pytest.mark.queues
+@pytest.mark.parametrize(
+    "options", [{"timelines": (2, 1), "staging": True}, {"timelines": (2, 1), "submit_limit_s": 1e-9}],
+    ids=["staging", "parts"],
+)  # fmt: skip
+def test_on_several_queues_and_profiled(options: dict[str, Any]) -> None:
+    with open_runtime(**options) as runtime:
+        w = runtime.full((8, 8), 0.5)
+
+        @vc.graph
+        def step(x: vc.Array) -> tuple[vc.Array, vc.Array]:
+            z = x @ w
+            x += 1
+            w[...] = w * 0.5
+            return z, z.cumsum(axis=1)
+
+        for turn in range(4):
+            x = numbers(runtime, 8, 8, seed=turn)
+            expected, before = x.numpy() @ w.numpy(), w.numpy()
+            with runtime.profile() if turn == 2 else contextlib.nullcontext():
+                z, sums = step(x)
+            np.testing.assert_array_equal(z.numpy(), expected)
+            np.testing.assert_array_equal(sums.numpy(), expected.cumsum(axis=1))
+            np.testing.assert_array_equal(w.numpy(), before / 2)
+            np.testing.assert_array_equal(x.numpy(), numbers(runtime, 8, 8, seed=turn).numpy() + 1)
