@@ -64,7 +64,11 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         "The language of kernels",
         (
             Section("Invocations", "vkcompute", "global_id group_id local_id local_size num_groups"),
-            Section("Memory and order", "vkcompute", "shared local barrier memory_fence"),
+            Section(
+                "Memory and order",
+                "vkcompute",
+                "shared local barrier barrier_count barrier_all barrier_any memory_fence",
+            ),
             Section("Numbers", "vkcompute", "fma popcount clz ctz bit_reverse bitcast"),
             Section("Functions of elements", "vkcompute", " ".join(OWN), "Kernels and block programs call them."),
             Section("Scalar types", "vkcompute", _SCALARS, "NumPy's types; `x: vc.float32[:]` annotates an array."),

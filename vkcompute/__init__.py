@@ -33,7 +33,7 @@ Kernels
 
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
-    shared(shape, dtype), barrier(), memory_fence()
+    shared(shape, dtype), barrier(), barrier_count(condition), barrier_all, barrier_any, memory_fence()
     local(shape, dtype)          an array of the invocation's own
     fma(x, y, z)                 x * y + z, rounded once or twice
     popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
@@ -131,6 +131,9 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.vector import uint32x3 as uint32x3
     from vkcompute.jit.library.vector import uint32x4 as uint32x4
     from vkcompute.jit.library.workgroup import barrier as barrier
+    from vkcompute.jit.library.workgroup import barrier_all as barrier_all
+    from vkcompute.jit.library.workgroup import barrier_any as barrier_any
+    from vkcompute.jit.library.workgroup import barrier_count as barrier_count
     from vkcompute.jit.library.workgroup import memory_fence as memory_fence
     from vkcompute.jit.library.workgroup import shared as shared
     from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
@@ -175,7 +178,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.fma": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
     "jit.library.private": "local",
-    "jit.library.workgroup": "shared barrier memory_fence",
+    "jit.library.workgroup": "shared barrier barrier_count barrier_all barrier_any memory_fence",
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),

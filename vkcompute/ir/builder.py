@@ -45,6 +45,13 @@ class Builder:
         """A constant, converted as by numpy's `astype`."""
         return self.function.constant(value, kind)
 
+    def zero(self, kind: Type) -> Value:
+        """A zero, or a vector or matrix of zeros."""
+        if isinstance(kind, Scalar):
+            return self.const(0, kind)
+        element = self.const(0, element_of(kind))
+        return self.fill_matrix(kind, element) if isinstance(kind, Matrix) else self.vector(*[element] * kind.n)
+
     def compute(self, code: str, *args: Value) -> Value:
         """An operation on numbers of one type, by its name in the table.
 
@@ -129,6 +136,10 @@ class Builder:
     def barrier(self) -> None:
         """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
+
+    def workgroup_sum(self, value: Value) -> Value:
+        """The sum of a uint32 over the invocations of the workgroup that have not returned; waits as a barrier does."""
+        return self._value("workgroup_sum", (value,))
 
     def subgroup_barrier(self) -> None:
         """Waits for the invocations of the subgroup, and makes their earlier writes visible to all of them."""

@@ -55,6 +55,7 @@ class Operation:
         active_lanes: True if the result depends on which invocations are active.
         divergent: True if the result can differ within a workgroup although the operands are the same.
         waits: True if invocations wait for others.
+        collective: True if all invocations of a workgroup must reach it; those that have returned do by predication.
         elementary: True for a function of floats that GLSL.std.450 has imprecisely, not for float64, or not at all.
             The front end replaces it before lowering.
     """
@@ -77,6 +78,7 @@ class Operation:
     active_lanes: bool = False
     divergent: bool = False
     waits: bool = False
+    collective: bool = False
     elementary: bool = False
 
     @property
@@ -269,6 +271,11 @@ def _subgroup(operation: Operation, operands: list[Type], name: Any) -> Type:
 
 def _condition(operation: Operation, operands: list[Type], _: Any) -> None:
     _demand(operands == [BOOL], operation.name, operands, "takes one bool")
+
+
+def _word_operand(operation: Operation, operands: list[Type], _: Any) -> Type:
+    _demand(operands == [UINT32], operation.name, operands, "takes one uint32")
+    return UINT32
 
 
 def _no_operands(operation: Operation, operands: list[Type], _: Any) -> None:
@@ -504,7 +511,8 @@ _OTHERS = (
     # On the invocation. The attribute of "builtin" is (name, axis), that of "subgroup" a name.
     Operation("builtin", _builtin),
     Operation("subgroup", _subgroup, active_lanes=True, divergent=True, waits=True),
-    Operation("barrier", _no_operands, effect=True, waits=True),
+    Operation("barrier", _no_operands, effect=True, waits=True, collective=True),
+    Operation("workgroup_sum", _word_operand, effect=True, waits=True, collective=True),
     Operation("fence", _no_operands, effect=True),
     # On memory, which is the attribute; that of "atomic" is (name, memory).
     Operation("length", _length),

@@ -73,7 +73,8 @@ class KernelSource:
 
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
-        return optimized(build(Compiler, self._definition, signature, options).function, options)
+        compiler = build(Compiler, self._definition, signature, options)
+        return optimized(compiler.function, options, compiler.reports)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""

@@ -19,9 +19,9 @@ from vkcompute.compiled.specialization import (
     Specialization,
     iterations_of,
 )
-from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
+from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
@@ -78,15 +78,16 @@ def _default_local_size(ndim: int, axes: Sequence[int]) -> tuple[int, int, int]:
     return sizes.get(0, 1), sizes.get(1, 1), sizes.get(2, 1)
 
 
-def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.Function:
+def optimized(function: ir.Function, options: CompileOptions = DEFAULTS, reports: Reports | None = None) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
+
+    Args:
+        reports: take failures of conditions around barriers at run time.
 
     Raises:
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
-    barrier = ir.divergent_barrier(function, aliased=function.buffers if options.aliased else ())
-    if barrier is not None and isinstance(barrier.loc, KernelError):
-        raise barrier.loc
+    function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
@@ -136,7 +137,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         ids = compiler.id_axes
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options), compiler.first_assigned
+        built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
         scalars = [
             (n, TRUTH if kind in (bool, np.bool_) else VALUE)
             for n, kind in enumerate(signature)

@@ -15,6 +15,9 @@ _IDS = {
 _IN_KERNELS = {
     **_IDS,
     "vc.barrier()": "syncthreads sync_threads debug_barrier group_barrier workgroupBarrier threadgroup_barrier",
+    "vc.barrier_count(condition)": "syncthreads_count",
+    "vc.barrier_all(condition)": "syncthreads_and",
+    "vc.barrier_any(condition)": "syncthreads_or",
     "vc.barrier(); operations of vc.subgroup need none": "syncwarp sync_warp",
     "vc.memory_fence()": "threadfence threadfence_block threadfence_system mem_fence memoryBarrier",
     "vc.shared(shape, dtype)": "shared_array sharedMemory",

@@ -79,17 +79,20 @@ class Workgroup:
                 invocation.stop()
 
     def _step(self) -> bool:
-        """Runs each invocation to a barrier or its end. Returns True if all wait at one barrier."""
+        """Runs each invocation to a barrier or its end. Returns True if those that have not returned wait."""
         released = self.invocations
         while released:
             for invocation in released:
                 invocation.resume()
             released = self._synchronized()
-        first = self.invocations[0]
-        for invocation in self.invocations:
+        present = [invocation for invocation in self.invocations if not invocation.has_returned]
+        total = sum(invocation.addend for invocation in present)
+        for invocation in present:
+            first = present[0]
             if invocation.waits_at != first.waits_at:
                 raise invocation.divergence(first) if invocation.waits_at else first.divergence(invocation)
-        return bool(first.waits_at)
+            invocation.total, invocation.addend = total, 0
+        return bool(present) and bool(present[0].waits_at)
 
     def _synchronized(self) -> list[Invocation]:
         """Performs an operation in each subgroup, for its lanes with the least progress, and returns these lanes."""
@@ -118,6 +121,8 @@ class Invocation:
         request: the subgroup operation for which it waits, and its arguments; None at a barrier.
         result: the result of the operation.
         progress: its progress when it started to wait, as `CallStack.progress`.
+        has_returned: True if it has ended by a return, so that no barrier waits for it.
+        addend, total: its part of a sum over the workgroup, and that sum.
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
@@ -135,7 +140,8 @@ class Invocation:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)
-        self.stopped, self.n_fences = False, 0
+        self.stopped, self.n_fences, self.has_returned = False, 0, False
+        self.addend, self.total = 0, 0
 
     def builtin(self, name: str, axis: int = 0) -> int:
         """Returns a built-in variable: an ID or a size."""
@@ -204,6 +210,12 @@ class Invocation:
         self.group.turn.release()
         self._resumed.acquire()
         self.check()
+
+    def sum(self, value: Any) -> Any:
+        """Waits as at a barrier; returns the sum of a uint32 over the invocations that have not returned."""
+        self.addend = int(value)
+        self.wait()
+        return np.uint32(self.total & 0xFFFFFFFF)
 
     def fence(self) -> None:
         """Passes a memory fence."""

@@ -34,6 +34,7 @@ class Machine(Compiler):
         rewrite: returns the function of notes for this machine.
 
     Attributes:
+        notes: those of the kernel itself.
         stack: the call stack of the kernel.
         grid: the invocations.
         memory: the elements of array arguments and shared arrays.
@@ -41,7 +42,8 @@ class Machine(Compiler):
     """
 
     def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
-        notes, name = recorder.notes, recorder.function.name
+        self.notes = notes = recorder.notes
+        name = recorder.function.name
         super().__init__(Function(name, recorder.function.local_size), recorder.real)
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
@@ -139,6 +141,10 @@ class Machine(Compiler):
             self._inlined[key] = self._rewrite(notes, self), kind
         variant, kind = self._inlined[key]
         return self.as_type(kind, variant(*map(self.simulated, args)))
+
+    def end_invocation(self) -> None:
+        """Notes that the current invocation returns from the kernel."""
+        self.grid.current.has_returned = True
 
     def begin_loop(self, line: int) -> None:
         """Starts to count the iterations of a loop."""

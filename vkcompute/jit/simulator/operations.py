@@ -116,6 +116,7 @@ OPERATIONS: dict[str, Operation] = {
     "atomic": _atomic,
     "compare_exchange": _compare_exchange,
     "barrier": lambda state, args, _: state.grid.current.wait(),
+    "workgroup_sum": lambda state, args, _: state.grid.current.sum(args[0]),
     "fence": lambda state, args, _: state.grid.current.fence(),
     "subgroup": lambda state, args, name: state.grid.current.subgroup(name, args),
 }
