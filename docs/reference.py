@@ -75,9 +75,10 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("Vector types", "vkcompute", _VECTORS, "Vectors of 2 to 4 numbers, which kernels make by a call."),
             Section("vc.atomic", "vkcompute.jit.library.atomic"),
             Section("vc.subgroup", "vkcompute.jit.library.subgroup"),
+            Section("vc.warp", "vkcompute.jit.library.warp"),
             Section("vc.vector", "vkcompute.jit.library.vector", "dot cross length normalize"),
             Section("vc.random", "vkcompute.jit.library.random"),
-            Section("Namespaces", "vkcompute", "atomic subgroup vector random"),
+            Section("Namespaces", "vkcompute", "atomic subgroup warp vector random"),
         ),
     ),
     "pipelines": (

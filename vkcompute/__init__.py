@@ -43,6 +43,7 @@ In kernels in Python
     random                       philox, uniform, normal: numbers from a counter and a key
     atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
     subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
+    warp                         the same of 32 invocations on every device: votes, matches, shuffles
     vector                       dot, cross, length, normalize
     float32, int32, ...          scalar types, also for annotations: x: vc.float32[:]
     float32x3, int32x2, ...      vectors of 2 to 4 float16, float32, float64, int32 or uint32
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library import random as random
     from vkcompute.jit.library import subgroup as subgroup
     from vkcompute.jit.library import vector as vector
+    from vkcompute.jit.library import warp as warp
     from vkcompute.jit.library.bit_operations import bit_reverse as bit_reverse
     from vkcompute.jit.library.bit_operations import bitcast as bitcast
     from vkcompute.jit.library.bit_operations import clz as clz
@@ -189,7 +191,7 @@ _LAZY = {  # module -> its names, imported on first use
 }
 array_namespace.register(partial(importlib.import_module, "vkcompute.numpy"))
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
-_NAMESPACES = ("atomic", "random", "subgroup", "vector")
+_NAMESPACES = ("atomic", "random", "subgroup", "vector", "warp")
 _MODULES = ("nn", "numpy")
 
 

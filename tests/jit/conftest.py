@@ -22,7 +22,7 @@ from vkcompute.spirv.validation import validate
 
 _SIMULATED = """
     algorithms early_returns float_atomics language named_values odd_kernels printing private_arrays python_ints
-    python_kernels remainders sequences statements subgroups types vectors workgroup
+    python_kernels remainders sequences shared_sizes statements subgroups types vectors warps workgroup
 """.split()
 
 

@@ -79,6 +79,8 @@ def counted(x, out):
     if x[i] == 0:
         return
     n = vc.barrier_count(x[i] > 3)
+    if vc.barrier_any(True):  # a constant, which is masked
+        n += vc.barrier_count(True) - vc.barrier_count(n > -1)
     every, some = vc.barrier_all(x[i] < 8), vc.barrier_any(x[i] == 5)
     out[i] = 1 + n + 1000 * every + 10000 * some
 

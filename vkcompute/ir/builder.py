@@ -22,7 +22,7 @@ from vkcompute.ir.function import (
 )
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import result_type
-from vkcompute.ir.types import UINT32, Matrix, Scalar, Type, element_of
+from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, element_of
 
 Mark = tuple[Region, int]
 """An insertion point."""
@@ -140,6 +140,11 @@ class Builder:
     def workgroup_sum(self, value: Value) -> Value:
         """The sum of a uint32 over the invocations of the workgroup that have not returned; waits as a barrier does."""
         return self._value("workgroup_sum", (value,))
+
+    def warp(self, name: str, *args: Value) -> Value | None:
+        """An operation of the active invocations of a warp: "ballot", "shuffle", "match" or "barrier" (ir/warps.py)."""
+        code, args = f"warp_{name}", (*args, self.const(True, BOOL))
+        return self._append(code, args) if name == "barrier" else self._value(code, args)
 
     def subgroup_barrier(self) -> None:
         """Waits for the invocations of the subgroup, and makes their earlier writes visible to all of them."""

@@ -46,4 +46,4 @@ def _return_after(builder: Builder, loop: Op) -> Op:
 
 
 def _has_barrier(op: Op) -> bool:
-    return any(inner.operation.collective for inner in walk(Region([op])))
+    return any(inner.operation.through_memory for inner in walk(Region([op])))

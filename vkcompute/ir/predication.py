@@ -73,7 +73,7 @@ class _Predication:
             if op.operation.terminator:
                 self._flush(segment)
                 return op
-            if op in self._plan.structural or op.operation.collective:
+            if op in self._plan.structural or op.operation.through_memory:
                 self._flush(segment)
                 segment = []
                 self._structural(op)
@@ -131,8 +131,8 @@ class _Predication:
     # -- structural operations ----------------------------------------------------------------------------------------
 
     def _structural(self, op: Op) -> None:
-        if op.operation.collective:
-            self._collective(op)
+        if op.operation.through_memory:
+            self._together(op)
             return
         real = self._plan.is_real(op)
         if op.code == "if":
@@ -142,12 +142,12 @@ class _Predication:
         if self._plan.loads and self._plan.returns(op) and self._b.reachable:
             self._return_if_all_have()
 
-    def _collective(self, op: Op) -> None:
+    def _together(self, op: Op) -> None:
         values = self._values(op)
-        if values and self._mask is not self._true:
-            values = [self._b.select(self._mask, value, self._b.zero(value.type)) for value in values]
-        self._env.update(zip(op.args, values, strict=True))
-        self._b.copy(op, self._env)
+        if values and self._mask is not self._true:  # which gives nothing to a sum, and takes no part in a warp
+            values[-1] = self._b.select(self._mask, values[-1], self._b.zero(values[-1].type))
+        kind = op.type if op.has_result else None
+        self._env[op] = self._b.append(Op(op.code, kind, values, op.attribute, (), op.loc))
 
     def _return_unless(self, condition: Value) -> None:
         branch = self._b.if_(condition)

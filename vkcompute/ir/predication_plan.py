@@ -41,8 +41,8 @@ class PredicationPlan:
 
     @property
     def is_needed(self) -> bool:
-        """True if some invocations may return before a barrier."""
-        return any(self.returns(op) and not self.is_real(op) for op in self.structural)
+        """True if some invocations may return before a barrier, or not reach an operation of their warp."""
+        return not all(map(self.is_real, self.structural))
 
     def is_real(self, op: Op) -> bool:
         """True if all invocations go the same way through a branch or a loop, so that it remains one."""
@@ -111,7 +111,7 @@ class PredicationPlan:
         self.needed.add(value)
         owner = self._owners[value]
         if isinstance(value, Op):
-            if value.operation.collective:
+            if value.operation.through_memory:
                 self.loads = True  # it counts nobody where all have returned
             else:
                 self._need_op(value, owner)
@@ -142,7 +142,7 @@ class PredicationPlan:
 
 
 def _collective(op: Op) -> bool:
-    return op.operation.collective
+    return op.operation.through_memory
 
 
 def _inside(op: Op) -> list[Op]:

@@ -288,6 +288,8 @@ def kernel(
     barrier_any are barriers that vote. `vc.memory_fence()` orders an invocation's writes for other workgroups, which
     learn of them by an atomic operation.
 
+    **Warps** are 32 invocations on every device: `vc.warp` has CUDA's shuffles, votes, ballots and matches.
+
     **Subgroups** are the parts of a workgroup that run in lockstep, `vc.subgroup.size()` lanes each:
     `vc.subgroup.add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup.inclusive_add(x)`; votes, broadcasts
     and shuffles. They operate on the active lanes.

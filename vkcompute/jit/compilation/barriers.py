@@ -31,7 +31,7 @@ def with_uniform_barriers(function: Function, reports: Reports | None, aliased: 
     Raises:
         KernelError: a barrier is in control flow that differs.
     """
-    if not any(op.operation.collective for op in walk(function.body)):
+    if not any(op.operation.through_memory for op in walk(function.body)):
         return function
     ir.move_returns_out(function)
     divergence = Divergence(function, aliased=aliased)
@@ -44,7 +44,7 @@ def with_uniform_barriers(function: Function, reports: Reports | None, aliased: 
             break
         _agree(function, dict(branches), reports)
         divergence = Divergence(function, aliased=aliased)
-    return ir.expand_workgroup_sums(ir.predicate(function, divergence))
+    return ir.expand_warps(ir.expand_workgroup_sums(ir.predicate(function, divergence)))
 
 
 def _agree(function: Function, barriers: dict[Op, Op], reports: Reports) -> None:

@@ -25,6 +25,7 @@ from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 
@@ -34,7 +35,7 @@ Signature = tuple[Any, ...]
 """Per argument: (character of the dtype, ndim) for an array, with True if it may be any view; or the type of a number.
 
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
-NoneType.
+NoneType, and for an int that is known at compile time `Fixed`.
 """
 
 _LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
@@ -107,10 +108,12 @@ def real_of(signature: Signature) -> Scalar:
     return FLOAT64 if wide else FLOAT32
 
 
-def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayValue | Number | None:
+def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
     """Declares the next binding or push constant for an argument of this type, and returns its value."""
     if given is NoneType:
         return None
+    if type(given) is Fixed:
+        return given.value
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
@@ -141,7 +144,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         scalars = [
             (n, TRUTH if kind in (bool, np.bool_) else VALUE)
             for n, kind in enumerate(signature)
-            if type(kind) is not tuple and kind is not NoneType
+            if type(kind) not in (tuple, Fixed) and kind is not NoneType
         ]
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import Memory
+from vkcompute.ir import WARP_SIZE, Memory
 from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
@@ -95,21 +95,26 @@ class Workgroup:
         return bool(present) and bool(present[0].waits_at)
 
     def _synchronized(self) -> list[Invocation]:
-        """Performs an operation in each subgroup, for its lanes with the least progress, and returns these lanes."""
+        """Performs an operation in each subgroup and warp, for its lanes with the least progress; returns these."""
         performed = []
-        for _, lanes in itertools.groupby(self.invocations, lambda lane: lane.builtin("subgroup_id")):
-            waiting = [lane for lane in lanes if lane.request is not None]
-            least = min((lane.progress for lane in waiting), default=())
-            performed += _performed([lane for lane in waiting if lane.progress == least])
+        for of_warps, size in ((False, SUBGROUP_SIZE), (True, WARP_SIZE)):
+            for start in range(0, len(self.invocations), size):
+                lanes = self.invocations[start : start + size]
+                waiting = [lane for lane in lanes if lane.request and lane.request[0].startswith("warp_") == of_warps]
+                least = min((lane.progress for lane in waiting), default=())
+                performed += _performed([lane for lane in waiting if lane.progress == least], size)
         return performed
 
 
-def _performed(lanes: list[Invocation]) -> list[Invocation]:
-    """Performs the operation that these lanes wait for, and gives each its result."""
-    asked = {lane.builtin("subgroup_local_id"): lane.request[1] for lane in lanes if lane.request}
+def _performed(lanes: list[Invocation], size: int) -> list[Invocation]:
+    """Performs the operation that these lanes of a subgroup or warp wait for, and gives each its result."""
+    asked = {lane.builtin("local_index") % size: lane.request[1] for lane in lanes if lane.request}
+    after = max((lane.warp_phase for lane in lanes), default=0) + 1
     by_lane = results(lanes[0].request[0], asked) if lanes and lanes[0].request else {}
     for lane in lanes:
-        lane.result, lane.request = by_lane.get(lane.builtin("subgroup_local_id")), None
+        if lane.request is not None and lane.request[0] == "warp_barrier":
+            lane.warp_phase = after
+        lane.result, lane.request = by_lane.get(lane.builtin("local_index") % size), None
     return lanes
 
 
@@ -122,6 +127,7 @@ class Invocation:
         result: the result of the operation.
         progress: its progress when it started to wait, as `CallStack.progress`.
         has_returned: True if it has ended by a return, so that no barrier waits for it.
+        warp_phase: number of barriers of its warp passed.
         addend, total: its part of a sum over the workgroup, and that sum.
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
@@ -141,7 +147,7 @@ class Invocation:
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)
         self.stopped, self.n_fences, self.has_returned = False, 0, False
-        self.addend, self.total = 0, 0
+        self.addend, self.total, self.warp_phase = 0, 0, 0
 
     def builtin(self, name: str, axis: int = 0) -> int:
         """Returns a built-in variable: an ID or a size."""
@@ -226,8 +232,13 @@ class Invocation:
         if self.stopped:
             raise _Stopped
 
-    def subgroup(self, name: str, args: list[Any]) -> Any:
-        """Performs a subgroup operation with the other lanes that reach this place."""
+    @property
+    def warp(self) -> int:
+        """The index of its warp."""
+        return self.builtin("local_index") // WARP_SIZE
+
+    def exchange(self, name: str, args: list[Any]) -> Any:
+        """Performs an operation of a subgroup or a warp with the other lanes that reach this place."""
         grid = self.group.grid
         self.request, self.progress = (name, args), grid.stack.progress(self.iterations)
         self.wait()

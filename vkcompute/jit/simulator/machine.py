@@ -52,7 +52,7 @@ class Machine(Compiler):
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._shapes: dict[int, tuple[int, ...]] = {}
-        self._shared: dict[ast.AST, SimulatedArray] = {}
+        self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
     def array(
         self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None
@@ -126,11 +126,13 @@ class Machine(Compiler):
         self.evaluator.node = node
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
-        if node not in self._shared:
-            array = self.call_intrinsic(function, list(map(plain, args)))
+        shape = _lengths(args[0])
+        key = node, str((shape, *args[1:]))
+        if key not in self._shared:
+            array = self.call_intrinsic(function, [shape, *map(plain, args[1:])])
             self.memory.add_shared(array.memory, array.shape)
-            self._shared[node] = SimulatedArray(array, self)
-        return self._shared[node]
+            self._shared[key] = SimulatedArray(array, self)
+        return self._shared[key]
 
     def call(self, function: Any, *args: Any) -> Any:
         """Calls an internal function, which is rewritten once for each combination of types."""
@@ -202,6 +204,13 @@ class Machine(Compiler):
                 "compare the index before"
             )
         return Constant(INT64, np.int64(flat))
+
+
+def _lengths(shape: Any) -> Any:
+    """Returns the shape of a shared array, with ints for simulated numbers."""
+    if isinstance(shape, tuple):
+        return tuple(map(_lengths, shape))
+    return int(shape) if isinstance(shape, SimulatedNumber) else shape
 
 
 def _stand_in(value: Any) -> Any:

@@ -117,8 +117,12 @@ OPERATIONS: dict[str, Operation] = {
     "compare_exchange": _compare_exchange,
     "barrier": lambda state, args, _: state.grid.current.wait(),
     "workgroup_sum": lambda state, args, _: state.grid.current.sum(args[0]),
+    **{
+        name: lambda state, args, _, name=name: state.grid.current.exchange(name, args)
+        for name in ("warp_ballot", "warp_shuffle", "warp_match", "warp_barrier")
+    },
     "fence": lambda state, args, _: state.grid.current.fence(),
-    "subgroup": lambda state, args, name: state.grid.current.subgroup(name, args),
+    "subgroup": lambda state, args, name: state.grid.current.exchange(name, args),
 }
 DIRECT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 """Operators that are a single operation on numbers of one type."""
