@@ -90,6 +90,7 @@ class Specialization:
         misfits: tiles that do not fit the local size, unless the kernel declares it.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
+        parts: the number of workgroups along each axis into which one is divided, as the device has fewer invocations.
         windows: indices of the bindings that span several arrays, of tables of pointers.
     """
 
@@ -114,6 +115,7 @@ class Specialization:
     array_bindings: ir.ArrayBindings | None = None
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()
+    parts: tuple[int, int, int] = (1, 1, 1)
 
     @property
     def spirv(self) -> bytes:

@@ -46,14 +46,16 @@ from vkcompute.ir.types import (
 from vkcompute.ir.verifier import verify
 from vkcompute.ir.warps import WARP_SIZE, expand_warps
 from vkcompute.ir.workgroup_coverage import local_size_misfit
+from vkcompute.ir.workgroup_division import divide_workgroups, is_divisible
 from vkcompute.ir.workgroup_sums import expand_workgroup_sums
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "WARP_SIZE", "ArrayBindings", "Builder", "Constant",
     "Divergence", "Function", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar",
-    "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "emulate_float_atomics",
-    "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics", "id_axes", "in_words",
-    "legalize", "load_texels", "local_size_misfit", "lower", "most_iterations", "move_returns_out", "optimize",
-    "predicate", "text", "tile_misfits", "verify", "with_cut_detection", "wrap_grid",
+    "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
+    "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
+    "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
+    "most_iterations", "move_returns_out", "optimize", "predicate", "text", "tile_misfits", "verify",
+    "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -170,9 +170,13 @@ class Launcher:
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)
         grid = config.groups or self._grid(loaded.specialization, args, most)
-        if grid is None or any(n != 1 for n in grid[1:]) or grid[0] <= most:
-            return loaded, grid
-        return self._compiled.on(runtime, signature, options._replace(grid_wrapped=True)), in_rows(grid[0], most)
+        parts = loaded.specialization.parts
+        if grid is not None and grid[0] * parts[0] > most and all(n == 1 for n in grid[1:]):
+            loaded = self._compiled.on(runtime, signature, options._replace(grid_wrapped=True))
+            grid = in_rows(grid[0], most // parts[0])
+        if grid is not None and parts != (1, 1, 1):
+            grid = tuple([n * part for n, part in zip((*grid, 1, 1), parts, strict=False)])
+        return loaded, grid
 
     def _grid(self, specialization: Specialization, args: tuple[Any, ...], most: int) -> Sizes | None:
         """Returns the default grid, one invocation per element of an array; None if the kernel computes the same."""

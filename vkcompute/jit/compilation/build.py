@@ -91,6 +91,8 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS, reports
     function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
+    if options.target.max_invocations is not None:
+        ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
     ir.bind_arrays(function, options.target, options.splits)
     ir.expand_small_atomics(function)
@@ -128,6 +130,12 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)
 
 
+def _parts(whole: tuple[int, int, int], part: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Returns the number of parts of divided workgroups along each axis."""
+    x, y, z = (n // size for n, size in zip(whole, part, strict=True))
+    return x, y, z
+
+
 def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
@@ -138,6 +146,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     try:
         compiler = build(Compiler, definition, signature, options)
         ids = compiler.id_axes
+        whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
@@ -149,7 +158,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
         linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
-        if linear is not None and arrays.index(linear) in in_words:
+        if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole):
             linear = None
         return Specialization(
             ir.lower(built, options.target),
@@ -158,7 +167,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             pushes,
             first,
             linear,
-            built.local_size,
+            whole,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
@@ -168,6 +177,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             ids=ids,
             misfits=misfits,
             array_bindings=built.array_bindings,
+            parts=_parts(whole, built.local_size),
         )
     except RecursionError:
         raise definition.source.too_deep() from None

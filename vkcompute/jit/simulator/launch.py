@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import dtypes, locks
+from vkcompute import dtypes, ir, locks
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError, hides_calls
@@ -147,7 +147,8 @@ def _check_limits(function: Function, array: Any) -> None:
     limits = _USUAL_LIMITS if array is None else array.runtime.device.physical.limits
     device = "a simulated device" if array is None else array.runtime.device
     private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
-    shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
+    shared = _nbytes(function.shared_memory)
+    invocations = 1 if ir.is_divisible(function) else math.prod(function.local_size)
     for n, most, what in (
         (shared, limits["maxComputeSharedMemorySize"], "bytes of shared memory per workgroup; make its arrays smaller"),
         (invocations, limits["maxComputeWorkGroupInvocations"], "invocations per workgroup; start fewer"),
