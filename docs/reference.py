@@ -64,16 +64,21 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
         "The language of kernels",
         (
             Section("Invocations", "vkcompute", "global_id group_id local_id local_size num_groups"),
-            Section("Memory and order", "vkcompute", "shared local barrier memory_fence"),
+            Section(
+                "Memory and order",
+                "vkcompute",
+                "shared local barrier barrier_count barrier_all barrier_any memory_fence",
+            ),
             Section("Numbers", "vkcompute", "fma popcount clz ctz bit_reverse bitcast"),
             Section("Functions of elements", "vkcompute", " ".join(OWN), "Kernels and block programs call them."),
             Section("Scalar types", "vkcompute", _SCALARS, "NumPy's types; `x: vc.float32[:]` annotates an array."),
             Section("Vector types", "vkcompute", _VECTORS, "Vectors of 2 to 4 numbers, which kernels make by a call."),
             Section("vc.atomic", "vkcompute.jit.library.atomic"),
             Section("vc.subgroup", "vkcompute.jit.library.subgroup"),
+            Section("vc.warp", "vkcompute.jit.library.warp"),
             Section("vc.vector", "vkcompute.jit.library.vector", "dot cross length normalize"),
             Section("vc.random", "vkcompute.jit.library.random"),
-            Section("Namespaces", "vkcompute", "atomic subgroup vector random"),
+            Section("Namespaces", "vkcompute", "atomic subgroup warp vector random"),
         ),
     ),
     "pipelines": (

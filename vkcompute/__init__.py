@@ -34,7 +34,7 @@ Kernels
 
 In kernels in Python
     global_id(axis), group_id, local_id, local_size, num_groups
-    shared(shape, dtype), barrier(), memory_fence()
+    shared(shape, dtype), barrier(), barrier_count(condition), barrier_all, barrier_any, memory_fence()
     local(shape, dtype)          an array of the invocation's own
     fma(x, y, z)                 x * y + z, rounded once or twice
     popcount(x), clz, ctz        numbers of set bits, and of leading and trailing zeros
@@ -44,6 +44,7 @@ In kernels in Python
     random                       philox, uniform, normal: numbers from a counter and a key
     atomic                       add, min, max, and_, or_, xor, exchange, compare_exchange
     subgroup                     size, local_id, reductions, scans, votes, broadcasts, shuffles
+    warp                         the same of 32 invocations on every device: votes, matches, shuffles
     vector                       dot, cross, length, normalize
     float32, int32, ...          scalar types, also for annotations: x: vc.float32[:]
     float32x3, int32x2, ...      vectors of 2 to 4 float16, float32, float64, int32 or uint32
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library import random as random
     from vkcompute.jit.library import subgroup as subgroup
     from vkcompute.jit.library import vector as vector
+    from vkcompute.jit.library import warp as warp
     from vkcompute.jit.library.bit_operations import bit_reverse as bit_reverse
     from vkcompute.jit.library.bit_operations import bitcast as bitcast
     from vkcompute.jit.library.bit_operations import clz as clz
@@ -132,6 +134,9 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.vector import uint32x3 as uint32x3
     from vkcompute.jit.library.vector import uint32x4 as uint32x4
     from vkcompute.jit.library.workgroup import barrier as barrier
+    from vkcompute.jit.library.workgroup import barrier_all as barrier_all
+    from vkcompute.jit.library.workgroup import barrier_any as barrier_any
+    from vkcompute.jit.library.workgroup import barrier_count as barrier_count
     from vkcompute.jit.library.workgroup import memory_fence as memory_fence
     from vkcompute.jit.library.workgroup import shared as shared
     from vkcompute.pipelines.logistic_regression import LogisticRegression as LogisticRegression
@@ -178,7 +183,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.fma": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
     "jit.library.private": "local",
-    "jit.library.workgroup": "shared barrier memory_fence",
+    "jit.library.workgroup": "shared barrier barrier_count barrier_all barrier_any memory_fence",
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),
@@ -189,7 +194,7 @@ _LAZY = {  # module -> its names, imported on first use
 }
 array_namespace.register(namespace="vkcompute.numpy", methods="vkcompute.arrays.methods")
 _HOMES = {name: home for home, names in _LAZY.items() for name in names.split()}
-_NAMESPACES = ("atomic", "random", "subgroup", "vector")
+_NAMESPACES = ("atomic", "random", "subgroup", "vector", "warp")
 _MODULES = ("nn", "numpy")
 
 

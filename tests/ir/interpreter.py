@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,7 @@ class _Invocation:
         self, function: Function, arrays: Mapping[str, Any], invocation: int, n: int, pushes: Mapping[str, Any]
     ) -> None:
         self._arrays, self._steps = arrays, 0
+        self.barriers: Counter[Op] = Counter()
         self._private: dict[Memory, Any] = {}
         self._groups = n // function.local_size[0], 1, 1
         self.trace: Trace = {}
@@ -101,6 +103,10 @@ class _Invocation:
             self._array(op.attribute)[int(args[0])] = args[1]
         elif op.code == "fill":
             self._private[op.attribute] = np.full(op.attribute.length, args[0])
+        elif op.operation.collective:
+            self.barriers[op] += 1
+            if op.has_result:
+                self._values[op] = np.uint32(1)  # of invocations that have not returned, at least one
         elif op.code == "length":
             self._values[op] = np.uint32(len(self._array(op.attribute)))
         elif op.code == "builtin":
@@ -145,10 +151,23 @@ def run(
     function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, pushes: Mapping[str, Any] | None = None
 ) -> list[Trace]:
     """Runs `n` invocations along x on the arrays, by name of the memory; they are changed. Gives their loops."""
+    return [invocation.trace for invocation in _run(function, arrays, n, pushes)]
+
+
+def barriers_of(
+    function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, pushes: Mapping[str, Any] | None = None
+) -> list[Counter[Op]]:
+    """Runs it likewise. Gives the number of times that each invocation reaches each barrier; nobody waits there."""
+    return [invocation.barriers for invocation in _run(function, arrays, n, pushes)]
+
+
+def _run(
+    function: Function, arrays: Mapping[str, np.ndarray[Any, Any]], n: int, pushes: Mapping[str, Any] | None
+) -> list[_Invocation]:
     found = []
     for number in range(n):
         invocation = _Invocation(function, arrays, number, n, pushes or {})
-        found.append(invocation.trace)
+        found.append(invocation)
         with contextlib.suppress(_Left):  # by a return; the verifier lets nothing else lead out of the body
             invocation.region(function.body)
     return found

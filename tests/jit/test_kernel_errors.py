@@ -14,6 +14,7 @@ import pytest
 from oracle import module
 
 import vkcompute as vc
+from vkcompute.compiled.specialization import Specialization
 from vkcompute.errors import CompileError, KernelError
 
 pytestmark = pytest.mark.pure
@@ -150,11 +151,11 @@ pair = Pair(1.0)
 """
 
 
-def compiled(function: Callable[..., Any], *signature: Any) -> None:
+def compiled(function: Callable[..., Any], *signature: Any) -> Specialization:
     from vkcompute.frontend.source import definition_of
     from vkcompute.jit.compilation.build import specialize
 
-    specialize(definition_of(function), signature)  # type: ignore[arg-type]
+    return specialize(definition_of(function), signature)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])

@@ -62,7 +62,6 @@ FOUND = [
     ("if i == 6: out[0] = 1\n    vc.atomic.max(out, here, 1)",
      "out[0], which invocation (4, 0, 0) changed (atomically)", 6, "out[0]"),
     ("if here < 2: vc.barrier()", "invocation (2, 0, 0) of the same workgroup has ended", 0, "vc.barrier()"),
-    ("if i == 5: return\n    vc.barrier()", "invocation (5, 0, 0) of the same workgroup has ended", 4, "vc.barrier()"),
     ("if here == 3:\n        vc.barrier()\n    else:\n        vc.barrier()",
      "(0, 0, 0) of the same workgroup waits at {}:12", 3, "vc.barrier()"),
     ("for _ in range(here // 3 + 1): vc.barrier()", "invocation (0, 0, 0) of the same workgroup has ended", 3,
@@ -88,6 +87,8 @@ NOT_FOUND = [
     "if here == 0: tile[1, 1] = 3\n    vc.barrier()\n    vc.atomic.add(tile, (1, 1), i)",
     "for k in range(group + 1):\n        if k < 1: vc.barrier()\n        else: vc.barrier()",
     "if x[group] < 3: vc.barrier()",
+    "if i == 5: return\n    vc.barrier()",
+    "if here < 2: return\n    vc.barrier()\n    out[i] = vc.barrier_count(here > 2)",
     "add(out, i, 3)",
     "out[i] = 3**i",
 ]

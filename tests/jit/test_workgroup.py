@@ -249,6 +249,12 @@ UNIFORM = [
     "if vc.group_id(0) < n:\n        vc.barrier()",
     "if vc.local_size(0) > 3 and n < 3:\n        vc.barrier()",
     "if n < 3:\n        return\n    vc.barrier()",
+    "if i < n:\n        return\n    vc.barrier()",
+    "if n > 2:\n        if i > 3:\n            return\n    vc.barrier()",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            return",
+    "for k in range(i):\n        if x[k] > 3: return\n    vc.barrier()",
+    "while vc.barrier_any(x[i] > n):\n        if x[i] > 3: return\n        x[i] += 1",
+    "if vc.barrier_count(i > n) > 2:\n        vc.barrier()",
     "if x[vc.group_id(0)] < 3:\n        vc.barrier()",
     "if i < n:\n        x[i] = 1\n    vc.barrier()",
     "for k in range(i):\n        x[k] = 1\n    vc.barrier()",
@@ -266,20 +272,24 @@ UNIFORM = [
 ]
 DIVERGENT = [
     "if i < n:\n        vc.barrier()",
-    "if i < n:\n        return\n    vc.barrier()",
     "for k in range(i):\n        vc.barrier()",
-    "for k in range(n):\n        if x[i] > k:\n            break\n        vc.barrier()",
-    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            break",
-    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            return",
-    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            continue\n        x[i] = 1",
+    "for k in range(n):\n        if x[0] + i > k:\n            break\n        vc.barrier()",
+    "for k in range(n):\n        vc.barrier()\n        if i > k:\n            continue\n        x[i] = 1",
     "for k in range(n):\n        n = i\n        if n > 3: x[i] = 2\n        if n > 2:\n            vc.barrier()",
     "y = 1\n    if i < n:\n        y = 2\n    if y == 2:\n        vc.barrier()",
     "y = 0\n    for k in range(n):\n        if y > 2:\n            vc.barrier()\n        y = i",
+    "if first(i) > 0:\n        vc.barrier()",
+    "if i < n:\n        return\n    if vc.local_id(0) < 2:\n        vc.barrier()",
+    "guarded(i)",
+    "if vc.barrier_any(i > n):\n        if i > 2: vc.barrier()",
+]
+# Conditions on memory or other lanes, which are compared at run time.
+UNPROVED = [
+    "for k in range(n):\n        if x[i] > k:\n            break\n        vc.barrier()",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            break",
+    "for k in range(n):\n        vc.barrier()\n        if x[i] > k:\n            continue\n        x[i] = 1",
     "y = 0\n    while x[i] > y:\n        y += 1\n    if y > 2:\n        vc.barrier()",
     "if vc.atomic.add(c, 0, 1) == 0:\n        vc.barrier()",
-    "if first(i) > 0:\n        vc.barrier()",
-    "if n > 2:\n        if i > 3:\n            return\n    vc.barrier()",
-    "guarded(i)",
     # Elements that invocations write while others read them.
     "t[0] = i\n    if t[0] > 3:\n        vc.barrier()",
     "x[0] = i\n    y = x[0]\n    if y > 3:\n        vc.barrier()",
@@ -292,6 +302,7 @@ DIVERGENT = [
     "vc.atomic.add(t, 0, 1)\n    if t[0] > 3:\n        vc.barrier()",
     "vc.atomic.add(c, 0, 1)\n    vc.barrier()\n    if c[0] > 3:\n        vc.barrier()",  # by other workgroups, too
     "stored(t, i)\n    if t[0] > 3:\n        vc.barrier()",
+    "if i < n:\n        return\n    if t[i] > 3:\n        vc.barrier()",
 ]
 MODULE = """
 import vkcompute as vc
@@ -328,6 +339,15 @@ def test_barriers_where_only_some_may_come(statement: str) -> None:
     assert line[caret.index("^") :] == "vc.barrier()"
 
 
+@pytest.mark.pure
+@pytest.mark.parametrize("statement", UNPROVED)
+def test_conditions_that_are_compared_at_run_time(statement: str) -> None:
+    (site,) = compiled(module(MODULE.format(statement=statement)).kernel, *_TYPES).sites
+    assert site.fails
+    assert "only some invocations of the workgroup reach this barrier" in site.text
+    assert "vc.barrier()" in site.text.split("\n")[1]
+
+
 @pytest.mark.device_only
 def test_a_condition_on_an_array_that_another_argument_writes(gpu: vc.Runtime) -> None:
     @vc.kernel
@@ -339,21 +359,21 @@ def test_a_condition_on_an_array_that_another_argument_writes(gpu: vc.Runtime) -
     x, out = gpu.zeros(GROUP), gpu.zeros(GROUP)
     waits(x, out)
     assert np.array_equal(out.numpy(), np.arange(GROUP))
-    with pytest.raises(KernelError, match="one on memory that they write with no barrier in between"):
-        waits(out, out)
+    waits(out, out)  # compared at run time
+    assert np.array_equal(out.numpy(), np.arange(GROUP))
 
 
 REFUSED = [
     (
         "y = vc.shared(n, vc.int32)",
-        "positive ints, known at compile time; got a value that is known at the launch only",
+        "positive ints, known at compile time; got an argument; launch the kernel with its value",
         "vc.shared",
     ),
     ("y = vc.shared((2, 0), vc.int32)", "positive ints, known at compile time; got 0", "vc.shared"),
     ("y = vc.shared(2, float)", "one of numpy's, as vc.float32; got", "vc.shared"),
     ("y = vc.shared(2**31, vc.int8)", "a shared array of 2147483648 bytes", "vc.shared"),
-    ("if n > 0: y = vc.shared(2, vc.int8)", "at the top level of the kernel", "vc.shared"),
-    ("y = make()", "at the top level of the kernel", "vc.shared"),
+    ("y = vc.shared(n + i, vc.int32)", "got a value that is known at the launch only", "vc.shared"),
+    ("y = make(i)", "got a value that is known at the launch only", "vc.shared"),
     ("y = vc.shared(2)", "shared takes 2 arguments; got 1", "vc.shared"),
     ("y = vc.shared(2, vc.int8)[2]", "has 2 elements along this axis; got 2", "vc.shared"),
     ("y = vc.shared((2, 3), vc.int8); y[1] = 2", "y takes 2 indices; a row, with one less, takes a vector", "y[1]"),
@@ -382,7 +402,7 @@ REFUSED = [
 @pytest.mark.pure
 @pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
 def test_what_is_refused(statement: str, message: str, at: str) -> None:
-    text = MODULE.replace("def kernel", "def make():\n    return vc.shared(2, vc.int8)\ndef kernel")
+    text = MODULE.replace("def kernel", "def make(n):\n    return vc.shared(n, vc.int8)\ndef kernel")
     found = module(text.format(statement=statement))
     with pytest.raises(KernelError) as raised:
         compiled(found.kernel, *_TYPES)

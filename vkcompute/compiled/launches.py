@@ -104,7 +104,7 @@ class Loaded(NamedTuple):
         Args:
             args: arrays in the order of the bindings, among numbers and None.
             pushes: the push constants: the numbers, then others, which are the same in repetitions.
-            grid: the workgroups, before they are wrapped; None for the kernel's default.
+            grid: the workgroups, before they are wrapped and divided; None for the kernel's default.
             key: identifies the specialization, the places of the arrays and the types of the numbers; None for no plan.
             numbers_at: positions of the numbers; by default those of all arguments but arrays and None.
             prepare: returns `args` for the arguments of a repetition; None for the same.
@@ -112,8 +112,11 @@ class Loaded(NamedTuple):
             hosts: NumPy arrays among the arguments, whose results are copied back.
         """
         aliases, sites = self.specialization.aliases, self.specialization.sites
+        parts = self.specialization.parts
         if self.specialization.grid_wrapped and grid is not None:
-            pushes, grid = [*pushes, grid[0]], _in_rows(grid[0], most_groups(runtime_of(self.kernel)))
+            pushes, grid = [*pushes, grid[0]], _in_rows(grid[0], most_groups(runtime_of(self.kernel)) // parts[0])
+        if grid is not None and parts != (1, 1, 1):
+            grid = [n * part for n, part in zip((*grid, 1, 1), parts, strict=False)]
         if hosts is not None:
             hosts.check(self.kernel, aliases)
         arrays_at = [at for at, arg in enumerate(args) if isinstance(arg, Array)]
@@ -212,9 +215,13 @@ def hosts_among(name: str, runtime: Runtime, args: Sequence[Any]) -> HostArrays 
     return HostArrays(name, runtime, args) if any(map(is_host_array, args)) else None
 
 
-def is_wrapped(grid: Sequence[int], runtime: Runtime) -> bool:
-    """True if a grid has one axis, with more workgroups than the device launches along it."""
-    return grid[0] > most_groups(runtime) and all(n == 1 for n in grid[1:])
+def is_wrapped(grid: Sequence[int], runtime: Runtime, parts: Sequence[int] = (1,)) -> bool:
+    """True if a grid has one axis, with more workgroups than the device launches along it.
+
+    Args:
+        parts: along each axis, into which a workgroup is divided.
+    """
+    return grid[0] * parts[0] > most_groups(runtime) and all(n == 1 for n in grid[1:])
 
 
 def most_groups(runtime: Runtime) -> int:

@@ -48,11 +48,12 @@ class Reports:
 
     Attributes:
         sites: the places that report, in the order of their numbers.
+        builder: appends reports to the kernel.
     """
 
     def __init__(self, function: Function, builder: Builder) -> None:
         self.sites: list[Site] = []
-        self._function, self._builder = function, builder
+        self._function, self.builder = function, builder
         self._buffer: Memory | None = None
 
     def add(self, site: Site, values: Iterable[Value], place: Sequence[Value] | None = None) -> None:
@@ -61,7 +62,7 @@ class Reports:
         Args:
             place: three uint32 that give the order of printed records in place of the global invocation ID.
         """
-        b = self._builder
+        b = self.builder
         if site not in self.sites:
             self.sites.append(site)
         invocation = [b.builtin("global_id", axis) for axis in range(3)] if place is None else place
@@ -88,7 +89,7 @@ class Reports:
 
     def _words(self, value: Value) -> list[Value]:
         """Returns a number as words, the low one first."""
-        b, kind = self._builder, element_of(value.type)
+        b, kind = self.builder, element_of(value.type)
         if kind.bits < 32:  # bools, too
             value = b.cast(value, FLOAT32 if kind is FLOAT16 else UINT32)
         if kind.bits < 64:
@@ -98,7 +99,7 @@ class Reports:
 
     def _fail(self, words: list[Value]) -> None:
         """Counts a failure, and records it if no earlier invocation is known to have failed."""
-        b, memory = self._builder, self._memory()
+        b, memory = self.builder, self._memory()
         b.atomic("add", memory, b.const(N_FAILURES, UINT32), b.const(1, UINT32))
         ahead = b.compute("not", b.linear_id())  # so that 0 is the last invocation
         branch = b.if_(b.compute("lt", b.atomic("max", memory, b.const(AHEAD, UINT32), ahead), ahead))
@@ -107,7 +108,7 @@ class Reports:
 
     def _record(self, words: list[Value], taken: int, start: Value, room: Value) -> None:
         """Appends a record to a section of the buffer, or counts it as lost if it does not fit."""
-        b, memory, n_words = self._builder, self._memory(), self._builder.const(len(words), UINT32)
+        b, memory, n_words = self.builder, self._memory(), self.builder.const(len(words), UINT32)
         count = b.const(taken, UINT32)
         at = b.atomic("add", memory, count, n_words)
         branch = b.if_(b.compute("le", at, b.compute("sub", room, n_words)))

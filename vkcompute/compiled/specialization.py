@@ -90,6 +90,7 @@ class Specialization:
         misfits: tiles that do not fit the local size, unless the kernel declares it.
         array_bindings: those of the arrays, unless each has one of its own.
         aliases: arrays that are bound once more, after the others, for wide accesses of a block program.
+        parts: the number of workgroups along each axis into which one is divided, as the device has fewer invocations.
         windows: indices of the bindings that span several arrays, of tables of pointers.
         grid_wrapped: as of `CompileOptions`.
     """
@@ -116,6 +117,7 @@ class Specialization:
     aliases: tuple[int, ...] = ()
     windows: tuple[int, ...] = ()
     grid_wrapped: bool = False
+    parts: tuple[int, int, int] = (1, 1, 1)
 
     @property
     def spirv(self) -> bytes:

@@ -9,7 +9,7 @@ from vkcompute.errors import IrError
 from vkcompute.ir.array_bindings import bind_arrays
 from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
-from vkcompute.ir.divergence import divergent_barrier
+from vkcompute.ir.divergence import Divergence
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
@@ -17,9 +17,11 @@ from vkcompute.ir.interface import KernelModule
 from vkcompute.ir.invocation_ids import IdAxes, id_axes
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
+from vkcompute.ir.loop_returns import move_returns_out
 from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
 from vkcompute.ir.operations import OPERATIONS, Operation
 from vkcompute.ir.pipeline import legalize, lower, optimize
+from vkcompute.ir.predication import predicate
 from vkcompute.ir.printer import text
 from vkcompute.ir.small_atomics import expand_small_atomics
 from vkcompute.ir.small_types import in_words
@@ -42,13 +44,18 @@ from vkcompute.ir.types import (
     Scalar,
 )
 from vkcompute.ir.verifier import verify
+from vkcompute.ir.warps import WARP_SIZE, expand_warps
 from vkcompute.ir.workgroup_coverage import local_size_misfit
+from vkcompute.ir.workgroup_division import divide_workgroups, is_divisible
+from vkcompute.ir.workgroup_sums import expand_workgroup_sums
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
-    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "ArrayBindings", "Builder", "Constant", "Function", "IdAxes",
-    "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar", "Split", "Target", "TileMisfit",
-    "Value", "bind_arrays", "certain_excess", "divergent_barrier", "emulate_float_atomics", "expand_small_atomics",
-    "float_atomics", "id_axes", "in_words", "legalize", "load_texels", "local_size_misfit", "lower", "most_iterations",
-    "optimize", "text", "tile_misfits", "verify", "with_cut_detection", "wrap_grid",
+    "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "WARP_SIZE", "ArrayBindings", "Builder", "Constant",
+    "Divergence", "Function", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar",
+    "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
+    "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
+    "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
+    "most_iterations", "move_returns_out", "optimize", "predicate", "text", "tile_misfits", "verify",
+    "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

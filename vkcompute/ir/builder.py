@@ -22,7 +22,7 @@ from vkcompute.ir.function import (
 )
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.operations import result_type
-from vkcompute.ir.types import UINT32, Matrix, Scalar, Type, element_of
+from vkcompute.ir.types import BOOL, UINT32, Matrix, Scalar, Type, element_of
 
 Mark = tuple[Region, int]
 """An insertion point."""
@@ -44,6 +44,13 @@ class Builder:
     def const(self, value: Any, kind: Scalar) -> Constant:
         """A constant, converted as by numpy's `astype`."""
         return self.function.constant(value, kind)
+
+    def zero(self, kind: Type) -> Value:
+        """A zero, or a vector or matrix of zeros."""
+        if isinstance(kind, Scalar):
+            return self.const(0, kind)
+        element = self.const(0, element_of(kind))
+        return self.fill_matrix(kind, element) if isinstance(kind, Matrix) else self.vector(*[element] * kind.n)
 
     def compute(self, code: str, *args: Value) -> Value:
         """An operation on numbers of one type, by its name in the table.
@@ -129,6 +136,15 @@ class Builder:
     def barrier(self) -> None:
         """Waits for all invocations of the workgroup, and makes their earlier writes visible to all."""
         self._append("barrier")
+
+    def workgroup_sum(self, value: Value) -> Value:
+        """The sum of a uint32 over the invocations of the workgroup that have not returned; waits as a barrier does."""
+        return self._value("workgroup_sum", (value,))
+
+    def warp(self, name: str, *args: Value) -> Value | None:
+        """An operation of the active invocations of a warp: "ballot", "shuffle", "match" or "barrier" (ir/warps.py)."""
+        code, args = f"warp_{name}", (*args, self.const(True, BOOL))
+        return self._append(code, args) if name == "barrier" else self._value(code, args)
 
     def subgroup_barrier(self) -> None:
         """Waits for the invocations of the subgroup, and makes their earlier writes visible to all of them."""

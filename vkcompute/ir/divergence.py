@@ -1,4 +1,8 @@
-"""Divergence analysis: barriers that only some invocations of a workgroup may reach, which Vulkan leaves undefined."""
+"""Divergence analysis: values that differ within a workgroup, and barriers that only some invocations may reach.
+
+Vulkan leaves such barriers undefined. Invocations that have returned do not count: predication (ir/predication.py)
+makes them take part in later barriers.
+"""
 
 from __future__ import annotations
 
@@ -9,103 +13,112 @@ from vkcompute.ir.function import Function, Op, Region, Value, back_edges, exits
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.workgroup_races import racing_loads
 
+UNIFORM, UNPROVED, DIFFERS = range(3)
+"""Levels. UNPROVED values come from memory or from other lanes, DIFFERS ones are computed from ids of invocations."""
 
-def divergent_barrier(function: Function, *, aliased: Collection[Memory] = ()) -> Op | None:
-    """The first barrier that is not proven to be in workgroup-uniform control flow.
+
+class Divergence:
+    """The analysis of a function.
+
+    Uniform values are constants, push constants, uniform builtins, elements at uniform indices that no other invocation
+    may write at the same time, and values computed from these.
 
     Args:
         function: the kernel.
         aliased: buffers that may have elements in common.
 
-    Uniform values are constants, push constants, uniform builtins, elements at uniform indices that no other invocation
-    may write at the same time, and values computed from these.
-    """
-    if not any(op.code == "barrier" for op in walk(function.body)):
-        return None
-    analysis = _Divergence(racing_loads(function, aliased))
-    while analysis.changed:
-        analysis.changed, analysis.returned, analysis.barrier = False, False, None
-        analysis.region(function.body, False, ())
-    return analysis.barrier
-
-
-class _Divergence:
-    """The state of the analysis, which is iterated to a fixed point.
-
-    Args:
-        sources: operations whose results may differ although their operands do not.
-
     Attributes:
-        divergent: values, private arrays, and loops that invocations leave or continue at different times.
-        returned: True if some invocations may have returned and others not.
-        barrier: the first divergent barrier.
-        changed: True if the last iteration has found a divergent value.
+        barrier: the first barrier, or other operation of all invocations, in control flow of the highest level.
+        level: that level; UNIFORM if all invocations reach all barriers.
     """
 
-    def __init__(self, sources: Iterable[Op]) -> None:
-        self._sources = frozenset(sources)
-        self.divergent: set[Value | Memory] = set()
-        self.returned, self.changed = False, True
+    def __init__(self, function: Function, *, aliased: Collection[Memory] = ()) -> None:
+        self._racing = frozenset(racing_loads(function, aliased))
+        self._levels: dict[Value | Memory, int] = {}
+        self._changed = True
         self.barrier: Op | None = None
+        self.level = UNIFORM
+        while self._changed:
+            self._changed, self.barrier, self.level = False, None, UNIFORM
+            self._region(function.body, UNIFORM, UNIFORM)
 
-    def region(self, region: Region, divergent: bool, loops: tuple[Op, ...]) -> None:
-        """Analyses a region in `loops`; `divergent` if only some invocations may enter it."""
+    def of(self, value: Value | Memory) -> int:
+        """Returns the level of a value or a private array; of a loop, that of the conditions of its exits."""
+        return self._levels.get(value, UNIFORM)
+
+    def _region(self, region: Region, level: int, within: int) -> None:
+        """Analyses a region.
+
+        Args:
+            level: of the control flow that leads to it.
+            within: of the part of it in the innermost loop.
+        """
         for op in region.ops:
-            self._op(op, divergent or self.returned, loops)
+            self._op(op, level, within)
 
-    def _op(self, op: Op, divergent: bool, loops: tuple[Op, ...]) -> None:
+    def _op(self, op: Op, level: int, within: int) -> None:
         memory = op.memory
         if op.code == "if":
-            self._if(op, divergent, loops)
+            self._if(op, level, within)
         elif op.code == "loop":
-            self._loop(op, divergent, loops)
+            self._loop(op, level)
+        elif op.code in ("break", "continue"):
+            self._raise([op.attribute], within)
+        elif op.operation.collective:
+            if level > self.level:
+                self.barrier, self.level = op, level
         elif memory is not None and memory.private:
-            if divergent or not self.divergent.isdisjoint((memory, *op.args)):
-                self._mark(op if op.operation.reads else memory)
+            self._raise([op if op.operation.reads else memory], max(level, self._most((memory, *op.args))))
         elif op.has_result:
-            if op not in self.divergent and (
-                op in self._sources or _is_source(op) or not self.divergent.isdisjoint(op.args)
-            ):
-                self._mark(op)
-        elif divergent and op.code == "barrier":
-            self.barrier = self.barrier or op
-        elif divergent and op.code in ("break", "continue"):
-            self._mark(op.attribute)
-        elif divergent and op.code == "return":
-            self.returned = True
-            self._mark(*loops)
+            self._raise([op], self._of_result(op))
 
-    def _if(self, op: Op, divergent: bool, loops: tuple[Op, ...]) -> None:
-        differs = op.args[0] in self.divergent
-        before = self.returned
-        after = before
+    def _of_result(self, op: Op) -> int:
+        """Returns the level of the result of a simple operation."""
+        if op.code == "builtin":
+            return UNIFORM if BUILTINS[op.attribute[0]].uniform else DIFFERS
+        if op.operation.divergent or op in self._racing:
+            return UNPROVED
+        return min(self._most(op.args), UNPROVED if op.operation.reads else DIFFERS)
+
+    def _if(self, op: Op, level: int, within: int) -> None:
+        condition = self.of(op.args[0])
         for region in op.regions:
-            self.returned = before
-            self.region(region, divergent or differs, loops)
-            after |= self.returned
-        self.returned = after
-        self._join(op.results, list(exits(op)), differs)
+            self._region(region, max(level, condition), max(within, condition))
+        ends = list(exits(op))
+        self._join(op.results, ends, condition if len(ends) > 1 else UNIFORM)
 
-    def _loop(self, op: Op, divergent: bool, loops: tuple[Op, ...]) -> None:
+    def _loop(self, op: Op, level: int) -> None:
         for param, value in zip(op.params, op.args, strict=True):
-            if value in self.divergent:
-                self._mark(param)
-        self.region(op.regions[0], divergent or op in self.divergent, (*loops, op))
-        self._join(op.params, list(back_edges(op)), op in self.divergent)
-        self._join(op.results, list(exits(op)), op in self.divergent)
+            self._raise([param], self.of(value))
+        self._region(op.regions[0], max(level, self.of(op)), UNIFORM)
+        self._join(op.params, list(back_edges(op)), self.of(op))
+        self._join(op.results, list(exits(op)), self.of(op))
 
-    def _join(self, values: tuple[Value, ...], predecessors: list[Op], divergent: bool) -> None:
+    def _join(self, values: tuple[Value, ...], predecessors: list[Op], level: int) -> None:
         for index, value in enumerate(values):
-            if divergent or any(end.args[index] in self.divergent for end in predecessors):
-                self._mark(value)
+            self._raise([value], max([level, *[self.of(end.args[index]) for end in predecessors]]))
 
-    def _mark(self, *values: Value | Memory) -> None:
-        self.changed |= not self.divergent.issuperset(values)
-        self.divergent.update(values)
+    def _most(self, values: Iterable[Value | Memory]) -> int:
+        return max(map(self.of, values), default=UNIFORM)
+
+    def _raise(self, values: Iterable[Value | Memory], level: int) -> None:
+        for value in values:
+            if level > self.of(value):
+                self._levels[value], self._changed = level, True
 
 
-def _is_source(op: Op) -> bool:
-    """True if invocations may have different results although the operands are uniform."""
-    if op.code == "builtin":
-        return not BUILTINS[op.attribute[0]].uniform
-    return op.operation.divergent
+def unproved_branches(function: Function, divergence: Divergence) -> list[tuple[Op, Op]]:
+    """Returns the branches whose conditions decide about a barrier and are UNPROVED, each with such a barrier.
+
+    They contain the barrier, or leave or continue a loop with one.
+    """
+    pairs: list[tuple[Op, Op]] = []
+    for op in walk(function.body):
+        if op.code == "if" and divergence.of(op.args[0]) == UNPROVED:
+            inside = [inner for region in op.regions for inner in walk(region)]
+            loops = [inner.attribute for inner in inside if inner.code in ("break", "continue")]
+            reached = [*inside, *[inner for loop in loops for inner in walk(loop.regions[0])]]
+            barrier = next((inner for inner in reached if inner.operation.collective), None)
+            if barrier is not None:
+                pairs.append((op, barrier))
+    return pairs

@@ -55,6 +55,8 @@ class Operation:
         active_lanes: True if the result depends on which invocations are active.
         divergent: True if the result can differ within a workgroup although the operands are the same.
         waits: True if invocations wait for others.
+        collective: True if all invocations of a workgroup must reach it; those that have returned do by predication.
+        warp: True for an operation of the invocations of a warp that reach it (ir/warps.py).
         elementary: True for a function of floats that GLSL.std.450 has imprecisely, not for float64, or not at all.
             The front end replaces it before lowering.
     """
@@ -77,7 +79,14 @@ class Operation:
     active_lanes: bool = False
     divergent: bool = False
     waits: bool = False
+    collective: bool = False
+    warp: bool = False
     elementary: bool = False
+
+    @property
+    def through_memory(self) -> bool:
+        """True if it needs barriers of the workgroup, which predication makes all invocations reach."""
+        return self.collective or self.warp
 
     @property
     def repeatable(self) -> bool:
@@ -269,6 +278,24 @@ def _subgroup(operation: Operation, operands: list[Type], name: Any) -> Type:
 
 def _condition(operation: Operation, operands: list[Type], _: Any) -> None:
     _demand(operands == [BOOL], operation.name, operands, "takes one bool")
+
+
+def _word_operand(operation: Operation, operands: list[Type], _: Any) -> Type:
+    _demand(operands == [UINT32], operation.name, operands, "takes one uint32")
+    return UINT32
+
+
+def _of_warp(n: int) -> TypeRule:
+    """The type rule of an operation of warps, on so many operands and the lanes that take part."""
+
+    def kind(operation: Operation, operands: list[Type], _: Any) -> Type | None:
+        shuffles = n == 2
+        fits = len(operands) == n + 1 and operands[-1] is BOOL and (not shuffles or operands[1] is UINT32)
+        fits &= all(isinstance(operand, Scalar) for operand in operands)
+        _demand(fits, operation.name, operands, "takes {} scalars and a bool", n)
+        return None if not n else operands[0] if shuffles else UINT32
+
+    return kind
 
 
 def _no_operands(operation: Operation, operands: list[Type], _: Any) -> None:
@@ -504,7 +531,13 @@ _OTHERS = (
     # On the invocation. The attribute of "builtin" is (name, axis), that of "subgroup" a name.
     Operation("builtin", _builtin),
     Operation("subgroup", _subgroup, active_lanes=True, divergent=True, waits=True),
-    Operation("barrier", _no_operands, effect=True, waits=True),
+    Operation("barrier", _no_operands, effect=True, waits=True, collective=True),
+    Operation("workgroup_sum", _word_operand, effect=True, waits=True, collective=True),
+    # On a warp: the values of its lanes, and last True for those that take part.
+    Operation("warp_ballot", _of_warp(1), active_lanes=True, divergent=True, waits=True, warp=True),
+    Operation("warp_shuffle", _of_warp(2), active_lanes=True, divergent=True, waits=True, warp=True),
+    Operation("warp_match", _of_warp(1), active_lanes=True, divergent=True, waits=True, warp=True),
+    Operation("warp_barrier", _of_warp(0), active_lanes=True, effect=True, waits=True, warp=True),
     Operation("fence", _no_operands, effect=True),
     # On memory, which is the attribute; that of "atomic" is (name, memory).
     Operation("length", _length),

@@ -27,6 +27,7 @@ class Target:
         declares_read_only: True if buffers that a kernel only reads are declared so. Some compilers then reuse what was
             loaded in a loop behind it, also in lanes that had left the loop before.
         broadcasts: True if a shuffle from a constant lane is to be a broadcast, which is faster on most GPUs.
+        max_invocations: the most invocations of a workgroup; None for no limit. Larger ones are divided where possible.
     """
 
     keeps_loop_results: bool = False
@@ -40,6 +41,7 @@ class Target:
     broadcasts: bool = True
     divides_exactly: bool = False
     recomputes_across_barriers: bool = False
+    max_invocations: int | None = None
 
 
 ANY = Target()

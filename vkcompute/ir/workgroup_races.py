@@ -66,7 +66,7 @@ class _Races:
             return _union([self.region(inner, state) for inner in op.regions])
         if op.code == "loop":
             return self._loop(op, state)
-        if op.code == "barrier":
+        if op.code in ("barrier", "workgroup_sum"):
             return frozenset()
         if op.memory is None or op.memory.private or self.array(op) not in self._written:
             return state

@@ -283,8 +283,12 @@ def kernel(
     **Workgroups.** `tile = vc.shared((16, 16), vc.float32)` is an array shared by a workgroup, `vc.barrier()` waits for
     all of its invocations. `vc.atomic.add(array, index, value)`, min, max, and, or, xor, exchange and
     `vc.atomic.compare_exchange(array, index, expected, new)` return the old element; add, min, max and exchange take
-    floats, too. A barrier that is not proved to be reached by all invocations is an error. `vc.memory_fence()` orders
-    an invocation's writes for other workgroups, which learn of them by an atomic operation.
+    floats, too. Invocations that have returned take part in later barriers, and do nothing else. A barrier in a branch
+    on ids is an error; one in a branch on memory is checked at run time. `vc.barrier_count(condition)`, barrier_all and
+    barrier_any are barriers that vote. `vc.memory_fence()` orders an invocation's writes for other workgroups, which
+    learn of them by an atomic operation.
+
+    **Warps** are 32 invocations on every device: `vc.warp` has CUDA's shuffles, votes, ballots and matches.
 
     **Subgroups** are the parts of a workgroup that run in lockstep, `vc.subgroup.size()` lanes each:
     `vc.subgroup.add(x)` and mul, min, max, and, or, xor; scans, as `vc.subgroup.inclusive_add(x)`; votes, broadcasts

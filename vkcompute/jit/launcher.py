@@ -36,6 +36,7 @@ from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.launch_config import (
@@ -73,7 +74,8 @@ class KernelSource:
 
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
-        return optimized(build(Compiler, self._definition, signature, options).function, options)
+        compiler = build(Compiler, self._definition, signature, options)
+        return optimized(compiler.function, options, compiler.reports)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""
@@ -91,6 +93,7 @@ class Launcher:
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
         self._compiled = Compiled(KernelSource(definition))
+        self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
     def __call__(self, config: LaunchConfig, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -111,7 +114,7 @@ class Launcher:
             raise TypeError(f"{self._name} is compiled for each device of a group; pass the shards of one, x.shards[0]")
         args, signature = self._typed(args)
         config = declared(self._name, config, self._options.local_size)
-        return self._on_grid(signature, config, args, runtime_among(args))[0].kernel
+        return self._for_values(signature, config, args, runtime_among(args))[0].kernel
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
@@ -124,12 +127,26 @@ class Launcher:
         runtime = runtime_among(args)
         hosts = hosts_among(self._name, runtime, args)
         given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
-        loaded, grid = self._on_grid(signature, config, args, runtime)
+        loaded, grid, signature = self._for_values(signature, config, args, runtime)
         pushes = [pushed(args[at], what) for at, what in loaded.specialization.pushes]
         tables = [table_on(runtime, table) for table in loaded.specialization.tables]
         kept = key if is_exact(given, signature, self._annotations) else None
         prints = Prints(self._print_limit, _MORE_PRINTS)
         return loaded.launch(args, pushes, grid, config.queue, key=kept, tables=tables, hosts=hosts, prints=prints)
+
+    def _for_values(
+        self, signature: Signature, config: LaunchConfig, args: tuple[Any, ...], runtime: Runtime
+    ) -> tuple[Loaded, Sizes | None, Signature]:
+        """Returns `_on_grid` for the values of arguments that sizes of shared arrays depend on, and the signature."""
+        values = [arg.value if type(arg) is Parameter else arg for arg in args]
+        try:
+            wanted = with_values(signature, values, self._fixed)
+            return *self._on_grid(wanted, config, args, runtime), wanted
+        except ValuesNeededError as needed:
+            if needed.positions <= self._fixed:
+                raise
+            self._fixed |= needed.positions
+        return self._for_values(signature, config, args, runtime)
 
     def _on_grid(
         self, signature: Signature, config: LaunchConfig, args: tuple[Any, ...], runtime: Runtime
@@ -149,7 +166,7 @@ class Launcher:
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)
         grid = config.groups or self._grid(loaded.specialization, args, most_groups(runtime))
-        if grid is not None and is_wrapped(grid, runtime):
+        if grid is not None and is_wrapped(grid, runtime, loaded.specialization.parts):
             loaded = self._compiled.on(runtime, signature, options._replace(grid_wrapped=True))
         return loaded, grid
 

@@ -19,12 +19,13 @@ from vkcompute.compiled.specialization import (
     Specialization,
     iterations_of,
 )
-from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
+from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction
 
@@ -34,7 +35,7 @@ Signature = tuple[Any, ...]
 """Per argument: (character of the dtype, ndim) for an array, with True if it may be any view; or the type of a number.
 
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
-NoneType.
+NoneType, and for an int that is known at compile time `Fixed`.
 """
 
 _LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
@@ -78,17 +79,20 @@ def _default_local_size(ndim: int, axes: Sequence[int]) -> tuple[int, int, int]:
     return sizes.get(0, 1), sizes.get(1, 1), sizes.get(2, 1)
 
 
-def optimized(function: ir.Function, options: CompileOptions = DEFAULTS) -> ir.Function:
+def optimized(function: ir.Function, options: CompileOptions = DEFAULTS, reports: Reports | None = None) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
+
+    Args:
+        reports: take failures of conditions around barriers at run time.
 
     Raises:
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
-    barrier = ir.divergent_barrier(function, aliased=function.buffers if options.aliased else ())
-    if barrier is not None and isinstance(barrier.loc, KernelError):
-        raise barrier.loc
+    function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
+    if options.target.max_invocations is not None:
+        ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
     ir.bind_arrays(function, options.target, options.splits)
     ir.expand_small_atomics(function)
@@ -106,10 +110,12 @@ def real_of(signature: Signature) -> Scalar:
     return FLOAT64 if wide else FLOAT32
 
 
-def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayValue | Number | None:
+def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
     """Declares the next binding or push constant for an argument of this type, and returns its value."""
     if given is NoneType:
         return None
+    if type(given) is Fixed:
+        return given.value
     function = compiler.function
     if type(given) is tuple:
         element = SCALARS[np.dtype(given[0]).name]
@@ -124,6 +130,12 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> ArrayV
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)
 
 
+def _parts(whole: tuple[int, int, int], part: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Returns the number of parts of divided workgroups along each axis."""
+    x, y, z = (n // size for n, size in zip(whole, part, strict=True))
+    return x, y, z
+
+
 def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
@@ -134,18 +146,19 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
     try:
         compiler = build(Compiler, definition, signature, options)
         ids = compiler.id_axes
+        whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options), compiler.first_assigned
+        built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
         scalars = [
             (n, TRUTH if kind in (bool, np.bool_) else VALUE)
             for n, kind in enumerate(signature)
-            if type(kind) is not tuple and kind is not NoneType
+            if type(kind) not in (tuple, Fixed) and kind is not NoneType
         ]
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
         linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
-        if linear is not None and arrays.index(linear) in in_words:
+        if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole):
             linear = None
         return Specialization(
             ir.lower(built, options.target),
@@ -154,7 +167,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             pushes,
             first,
             linear,
-            built.local_size,
+            whole,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
             tuple(sorted(compiler.limits)),
@@ -165,6 +178,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             misfits=misfits,
             array_bindings=built.array_bindings,
             grid_wrapped=options.grid_wrapped,
+            parts=_parts(whole, built.local_size),
         )
     except RecursionError:
         raise definition.source.too_deep() from None

@@ -56,6 +56,7 @@ class Compiler(PrivateArrays):
 
     Attributes:
         tables: the constant tables, in the order of their buffers.
+        shared_arrays: by place in the source, type and shape, the last shared array.
     """
 
     programs = "kernels"
@@ -72,6 +73,7 @@ class Compiler(PrivateArrays):
     ) -> None:
         super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real, host)
         self.tables: dict[Table, ArrayValue] = {}
+        self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
 
     @property
     def id_axes(self) -> ir.IdAxes:

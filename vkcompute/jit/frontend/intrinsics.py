@@ -33,7 +33,7 @@ class Intrinsic(NamedTuple):
     usage: str = ""
 
 
-_NAMESPACES = "atomic", "random", "subgroup", "vector"
+_NAMESPACES = "atomic", "random", "subgroup", "vector", "warp"
 _F = TypeVar("_F", bound=Callable[..., Any])
 INTRINSICS: dict[Any, Intrinsic] = {}
 REMEDIES: dict[Any, str] = {}

@@ -12,5 +12,6 @@ from vkcompute.jit.library import (  # noqa: F401
     random,
     subgroup,
     vector,
+    warp,
     workgroup,
 )

@@ -9,31 +9,64 @@ import numpy as np
 
 from vkcompute.frontend.source import values_in
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import SCALARS, Scalar
+from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.values import ArrayValue, Number, describe
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
+from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.library.ids import outside
 
-_MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
-_BARRIER = (
+DIVERGENT = (
     "only some invocations of a workgroup may reach this barrier, which is undefined: it is in a branch or a loop "
-    "whose condition may differ among them, as one on memory that they write with no barrier in between, or after a "
-    "return; put only loads and stores in branches, as 'if i < n:', and vc.barrier() after them"
+    "whose condition differs among them; put only loads and stores in branches, as 'if i < n:', and vc.barrier() "
+    "after them"
 )
+"""The message of the error that is the `loc` of a barrier."""
+_SHAPE = "the shape of a {} array is positive ints, known at compile time"
+_MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
 
 
 def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
-    """Allocates an array in workgroup memory."""
-    if len(c.evaluator.frames) > 1 or not c.at_top:
-        raise UnsupportedError(
-            "vc.shared is called at the top level of the kernel, outside of branches, loops and the functions that it "
-            "calls; make the array there, and pass it on"
+    """Allocates an array in workgroup memory; in a function or a loop, one for each place in the source."""
+    positions = _arguments_of(c, shape)
+    if positions:
+        raise ValuesNeededError(
+            str(c.error(f"{_SHAPE.format('shared')}; got an argument; launch the kernel with its value")), positions
         )
-    element, lengths = layout(shape, dtype, "shared")
+    element, lengths = layout(_known(shape), dtype, "shared")
+    key = c.evaluator.node, element, lengths
+    if (len(c.evaluator.frames) > 1 or not c.at_top) and key in c.shared_arrays:
+        return c.shared_arrays[key]
     memory = c.function.shared(assigned_name(c, "shared"), element, math.prod(lengths))
-    return ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
+    c.shared_arrays[key] = ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
+    return c.shared_arrays[key]
+
+
+def _known(shape: Any) -> Any:
+    """Returns a shape with ints for numbers that are known at compile time."""
+    if isinstance(shape, tuple):
+        return tuple(map(_known, shape))
+    known = isinstance(shape, Number) and isinstance(shape.value, Constant) and shape.kind.type.kind in "iu"
+    return int(shape.value.value) if known else shape
+
+
+def _arguments_of(c: Compiler, shape: Any) -> frozenset[int]:
+    """Returns the positions of the numbers from which a shape is computed; none if that needs anything else."""
+    pending = [
+        length.value for length in (shape if isinstance(shape, tuple) else (shape,)) if isinstance(length, Number)
+    ]
+    names, positions = list(c.evaluator.frames[0].function.__code__.co_varnames), set[int]()
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Push) and value.name in names:
+            positions.add(names.index(value.name))
+        elif isinstance(value, Op) and not (value.operation.effect or value.operation.reads or value.code == "builtin"):
+            pending += value.args
+        elif not isinstance(value, Constant):
+            return frozenset()
+    return frozenset(positions)
 
 
 def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
@@ -47,8 +80,7 @@ def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
         if not isinstance(length, (int, np.integer)) or isinstance(length, bool) or length < 1:
             got = "a value that is known at the launch only" if isinstance(length, Number) else repr(length)
             raise UnsupportedError(
-                f"the shape of a {what} array is positive ints, known at compile time; got {got}; write numbers, "
-                "vc.local_size(axis), or constants from outside"
+                f"{_SHAPE.format(what)}; got {got}; write numbers, vc.local_size(axis), or constants from outside"
             )
     element = _element(dtype, what)
     nbytes = math.prod(map(int, lengths)) * element.bits // 8
@@ -75,8 +107,31 @@ def assigned_name(c: Context, default: str) -> str:
 
 def _barrier(c: Compiler) -> None:
     """Builds a barrier. Its `loc` is the error to raise if it turns out to be divergent."""
-    with c.builder.at(c.error(_BARRIER)):
+    with c.builder.at(c.error(DIVERGENT)):
         c.builder.barrier()
+
+
+def _barrier_count(c: Compiler, condition: Any) -> Number:
+    return Number(c.builder.cast(_count(c, condition, counts=True), INT32), Kind(INT32))
+
+
+def _barrier_all(c: Compiler, condition: Any) -> Number:
+    none = c.builder.const(0, UINT32)
+    return Number(c.builder.compute("eq", _count(c, condition, counts=False), none), Kind(BOOL))
+
+
+def _barrier_any(c: Compiler, condition: Any) -> Number:
+    none = c.builder.const(0, UINT32)
+    return Number(c.builder.compute("ne", _count(c, condition, counts=True), none), Kind(BOOL))
+
+
+def _count(c: Compiler, condition: Any, *, counts: bool) -> Value:
+    """Builds a barrier that counts the invocations whose condition is `counts`."""
+    truth, b = c.truth(condition), c.builder
+    holds = b.const(truth, BOOL) if isinstance(truth, bool) else truth
+    one, none = b.const(int(counts), UINT32), b.const(int(not counts), UINT32)
+    with b.at(c.error(DIVERGENT)):
+        return b.workgroup_sum(b.select(holds, one, none))
 
 
 @intrinsic(_shared, usage=": shape and dtype, as vc.shared(8, vc.float32)")
@@ -85,8 +140,8 @@ def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
 
         tile = vc.shared((16, 16), vc.float32)
 
-    Shape and dtype are compile-time constants. The call is at the top level of the kernel: not in a branch, a loop or a
-    function that the kernel calls.
+    Shape and dtype are compile-time constants. A shape may be computed from int arguments: the kernel is compiled for
+    their values. In a function that the kernel calls, a branch and a loop, each place in the source has one array.
     """
     outside("shared(shape, dtype)")
 
@@ -95,10 +150,32 @@ def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
 def barrier() -> None:
     """Waits for all invocations of the workgroup; makes their earlier writes to shared and device arrays visible.
 
-    All invocations of a workgroup must reach it. In branches and loops it is accepted only where the conditions are
-    proved to be uniform over a workgroup, and not after a return that only some invocations take.
+    All invocations of a workgroup must reach it, but for those that have returned. A branch or a loop around it is
+    refused if its condition is computed from ids that differ within the workgroup. A condition on memory or on other
+    lanes is checked at run time, unless it is proved to be the same.
     """
     outside("barrier()")
+
+
+@intrinsic(_barrier_count)
+def barrier_count(condition: Any) -> int:
+    """A barrier that returns the number of invocations of the workgroup for which a condition is true; int32.
+
+    Invocations that have returned do not count, here and in `barrier_all` and `barrier_any`.
+    """
+    outside("barrier_count(condition)")
+
+
+@intrinsic(_barrier_all)
+def barrier_all(condition: Any) -> bool:
+    """A barrier that returns True if a condition is true for all invocations of the workgroup."""
+    outside("barrier_all(condition)")
+
+
+@intrinsic(_barrier_any)
+def barrier_any(condition: Any) -> bool:
+    """A barrier that returns True if a condition is true for at least one invocation of the workgroup."""
+    outside("barrier_any(condition)")
 
 
 @intrinsic(lambda c: c.builder.fence())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.errors import KernelError
-from vkcompute.ir import Memory
+from vkcompute.ir import WARP_SIZE, Memory
 from vkcompute.jit.simulator.callstack import Calls, CallStack, line_of
 from vkcompute.jit.simulator.subgroup import SUBGROUP_SIZE, results
 
@@ -79,34 +79,42 @@ class Workgroup:
                 invocation.stop()
 
     def _step(self) -> bool:
-        """Runs each invocation to a barrier or its end. Returns True if all wait at one barrier."""
+        """Runs each invocation to a barrier or its end. Returns True if those that have not returned wait."""
         released = self.invocations
         while released:
             for invocation in released:
                 invocation.resume()
             released = self._synchronized()
-        first = self.invocations[0]
-        for invocation in self.invocations:
+        present = [invocation for invocation in self.invocations if not invocation.has_returned]
+        total = sum(invocation.addend for invocation in present)
+        for invocation in present:
+            first = present[0]
             if invocation.waits_at != first.waits_at:
                 raise invocation.divergence(first) if invocation.waits_at else first.divergence(invocation)
-        return bool(first.waits_at)
+            invocation.total, invocation.addend = total, 0
+        return bool(present) and bool(present[0].waits_at)
 
     def _synchronized(self) -> list[Invocation]:
-        """Performs an operation in each subgroup, for its lanes with the least progress, and returns these lanes."""
+        """Performs an operation in each subgroup and warp, for its lanes with the least progress; returns these."""
         performed = []
-        for _, lanes in itertools.groupby(self.invocations, lambda lane: lane.builtin("subgroup_id")):
-            waiting = [lane for lane in lanes if lane.request is not None]
-            least = min((lane.progress for lane in waiting), default=())
-            performed += _performed([lane for lane in waiting if lane.progress == least])
+        for of_warps, size in ((False, SUBGROUP_SIZE), (True, WARP_SIZE)):
+            for start in range(0, len(self.invocations), size):
+                lanes = self.invocations[start : start + size]
+                waiting = [lane for lane in lanes if lane.request and lane.request[0].startswith("warp_") == of_warps]
+                least = min((lane.progress for lane in waiting), default=())
+                performed += _performed([lane for lane in waiting if lane.progress == least], size)
         return performed
 
 
-def _performed(lanes: list[Invocation]) -> list[Invocation]:
-    """Performs the operation that these lanes wait for, and gives each its result."""
-    asked = {lane.builtin("subgroup_local_id"): lane.request[1] for lane in lanes if lane.request}
+def _performed(lanes: list[Invocation], size: int) -> list[Invocation]:
+    """Performs the operation that these lanes of a subgroup or warp wait for, and gives each its result."""
+    asked = {lane.builtin("local_index") % size: lane.request[1] for lane in lanes if lane.request}
+    after = max((lane.warp_phase for lane in lanes), default=0) + 1
     by_lane = results(lanes[0].request[0], asked) if lanes and lanes[0].request else {}
     for lane in lanes:
-        lane.result, lane.request = by_lane.get(lane.builtin("subgroup_local_id")), None
+        if lane.request is not None and lane.request[0] == "warp_barrier":
+            lane.warp_phase = after
+        lane.result, lane.request = by_lane.get(lane.builtin("local_index") % size), None
     return lanes
 
 
@@ -118,6 +126,9 @@ class Invocation:
         request: the subgroup operation for which it waits, and its arguments; None at a barrier.
         result: the result of the operation.
         progress: its progress when it started to wait, as `CallStack.progress`.
+        has_returned: True if it has ended by a return, so that no barrier waits for it.
+        warp_phase: number of barriers of its warp passed.
+        addend, total: its part of a sum over the workgroup, and that sum.
         stopped: True if it must end at its next operation, since the launch has failed.
         n_fences: number of memory fences passed.
         iterations: numbers of iterations of the loops that it is in, by depth of the call and first line.
@@ -135,7 +146,8 @@ class Invocation:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._resumed = threading.Semaphore(0)
-        self.stopped, self.n_fences = False, 0
+        self.stopped, self.n_fences, self.has_returned = False, 0, False
+        self.addend, self.total, self.warp_phase = 0, 0, 0
 
     def builtin(self, name: str, axis: int = 0) -> int:
         """Returns a built-in variable: an ID or a size."""
@@ -205,6 +217,12 @@ class Invocation:
         self._resumed.acquire()
         self.check()
 
+    def sum(self, value: Any) -> Any:
+        """Waits as at a barrier; returns the sum of a uint32 over the invocations that have not returned."""
+        self.addend = int(value)
+        self.wait()
+        return np.uint32(self.total & 0xFFFFFFFF)
+
     def fence(self) -> None:
         """Passes a memory fence."""
         self.n_fences += 1
@@ -214,8 +232,13 @@ class Invocation:
         if self.stopped:
             raise _Stopped
 
-    def subgroup(self, name: str, args: list[Any]) -> Any:
-        """Performs a subgroup operation with the other lanes that reach this place."""
+    @property
+    def warp(self) -> int:
+        """The index of its warp."""
+        return self.builtin("local_index") // WARP_SIZE
+
+    def exchange(self, name: str, args: list[Any]) -> Any:
+        """Performs an operation of a subgroup or a warp with the other lanes that reach this place."""
         grid = self.group.grid
         self.request, self.progress = (name, args), grid.stack.progress(self.iterations)
         self.wait()

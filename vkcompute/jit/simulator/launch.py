@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import dtypes, locks
+from vkcompute import dtypes, ir, locks
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError, hides_calls
@@ -25,6 +25,7 @@ from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build
 from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
 from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
 from vkcompute.jit.simulator.recorder import Recorder
@@ -108,7 +109,11 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
     marks = _marks([arg for arg in given if isinstance(arg, array_class)])
     arrays = _on_host(given, array_class)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
-    recorder = _recorded(definition, signature, config.local_size)
+    try:
+        recorder = _recorded(definition, signature, config.local_size)
+    except ValuesNeededError as needed:
+        signature = with_values(signature, given, needed.positions)
+        recorder = _recorded(definition, signature, config.local_size)
     ids = recorder.id_axes
     demand_axes(recorder.function.name, config, ids)
     if config.groups is config.local_size is None and not ids.in_group:
@@ -142,7 +147,8 @@ def _check_limits(function: Function, array: Any) -> None:
     limits = _USUAL_LIMITS if array is None else array.runtime.device.physical.limits
     device = "a simulated device" if array is None else array.runtime.device
     private = {op.memory for op in walk(function.body) if op.memory is not None and op.memory.private}
-    shared, invocations = _nbytes(function.shared_memory), math.prod(function.local_size)
+    shared = _nbytes(function.shared_memory)
+    invocations = 1 if ir.is_divisible(function) else math.prod(function.local_size)
     for n, most, what in (
         (shared, limits["maxComputeSharedMemorySize"], "bytes of shared memory per workgroup; make its arrays smaller"),
         (invocations, limits["maxComputeWorkGroupInvocations"], "invocations per workgroup; start fewer"),
@@ -189,7 +195,7 @@ def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[An
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
     """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = walk(recorder.function.body), recorder.function.local_size
-    counts, waits = any(op.code == "subgroup" for op in ops), any(op.operation.waits for op in ops)
+    counts, waits = any(op.operation.active_lanes for op in ops), any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
     for table, array in recorder.tables.items():
         machine.memory.add_array(array.memory, table.array, None)
@@ -251,6 +257,8 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
     for position, (parameter, arg) in enumerate(zip(recorder.args.values(), given, strict=True)):
         if parameter is None:
             values.append(None)
+        elif isinstance(parameter, (int, np.integer)):  # known at compile time
+            values.append(machine.constant(parameter))
         elif not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.limits):
                 if index == parameter.kind.argument:

@@ -34,6 +34,7 @@ class Machine(Compiler):
         rewrite: returns the function of notes for this machine.
 
     Attributes:
+        notes: those of the kernel itself.
         stack: the call stack of the kernel.
         grid: the invocations.
         memory: the elements of array arguments and shared arrays.
@@ -41,7 +42,8 @@ class Machine(Compiler):
     """
 
     def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
-        notes, name = recorder.notes, recorder.function.name
+        self.notes = notes = recorder.notes
+        name = recorder.function.name
         super().__init__(Function(name, recorder.function.local_size), recorder.real)
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
@@ -50,7 +52,7 @@ class Machine(Compiler):
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._shapes: dict[int, tuple[int, ...]] = {}
-        self._shared: dict[ast.AST, SimulatedArray] = {}
+        self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
     def array(
         self, value: ArrayValue, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None
@@ -124,11 +126,13 @@ class Machine(Compiler):
         self.evaluator.node = node
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
-        if node not in self._shared:
-            array = self.call_intrinsic(function, list(map(plain, args)))
+        shape = _lengths(args[0])
+        key = node, str((shape, *args[1:]))
+        if key not in self._shared:
+            array = self.call_intrinsic(function, [shape, *map(plain, args[1:])])
             self.memory.add_shared(array.memory, array.shape)
-            self._shared[node] = SimulatedArray(array, self)
-        return self._shared[node]
+            self._shared[key] = SimulatedArray(array, self)
+        return self._shared[key]
 
     def call(self, function: Any, *args: Any) -> Any:
         """Calls an internal function, which is rewritten once for each combination of types."""
@@ -139,6 +143,10 @@ class Machine(Compiler):
             self._inlined[key] = self._rewrite(notes, self), kind
         variant, kind = self._inlined[key]
         return self.as_type(kind, variant(*map(self.simulated, args)))
+
+    def end_invocation(self) -> None:
+        """Notes that the current invocation returns from the kernel."""
+        self.grid.current.has_returned = True
 
     def begin_loop(self, line: int) -> None:
         """Starts to count the iterations of a loop."""
@@ -196,6 +204,13 @@ class Machine(Compiler):
                 "compare the index before"
             )
         return Constant(INT64, np.int64(flat))
+
+
+def _lengths(shape: Any) -> Any:
+    """Returns the shape of a shared array, with ints for simulated numbers."""
+    if isinstance(shape, tuple):
+        return tuple(map(_lengths, shape))
+    return int(shape) if isinstance(shape, SimulatedNumber) else shape
 
 
 def _stand_in(value: Any) -> Any:

@@ -31,17 +31,21 @@ class Access(NamedTuple):
     Attributes:
         phase: number of barriers that its workgroup had passed.
         released: number of memory fences after which an atomic operation publishes the access.
+        warp_phase: number of barriers that its warp had passed.
     """
 
     invocation: Invocation
     phase: int
     call: Call
     released: int
+    warp_phase: int = 0
 
     def precedes(self, other: Access) -> bool:
         """True if the access is ordered before a later one by barriers, or may be by fences and atomic operations."""
         mine, its = self.invocation, other.invocation
         if mine.group is its.group and self.phase != other.phase:
+            return True
+        if mine.group is its.group and self.warp_phase < other.warp_phase and mine.warp == its.warp:
             return True
         return its.group.synchronizes and mine.n_fences >= self.released
 
@@ -133,7 +137,9 @@ class Cells:
         me = grid.current
         me.group.synchronizes |= kind == ATOMIC
         # A fence comes after a write and before the atomic operation that publishes it, which may itself be the access.
-        access = Access(me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1)
+        access = Access(
+            me, me.group.phase, calls[0], max(me.n_fences, 1) if kind == ATOMIC else me.n_fences + 1, me.warp_phase
+        )
         offset = sum(int(n) * step for n, step in zip(at, self.data.strides, strict=True))
         race = self._history.add(self._address + offset, kind, access)
         if race is not None:

@@ -105,6 +105,10 @@ def _compare_exchange(state: State, args: list[Any], memory: Any) -> Any:
     return state.memory.cells(memory).exchange(args[0], lambda before: args[2] if before == args[1] else before)
 
 
+def _of_warp(name: str) -> Operation:
+    return lambda state, args, _: state.grid.current.exchange(name, args)
+
+
 OPERATIONS: dict[str, Operation] = {
     **{name: _evaluated(row) for name, row in ir.OPERATIONS.items() if row.evaluate is not None},
     "cast": _cast,
@@ -116,8 +120,10 @@ OPERATIONS: dict[str, Operation] = {
     "atomic": _atomic,
     "compare_exchange": _compare_exchange,
     "barrier": lambda state, args, _: state.grid.current.wait(),
+    "workgroup_sum": lambda state, args, _: state.grid.current.sum(args[0]),
+    **{name: _of_warp(name) for name in ("warp_ballot", "warp_shuffle", "warp_match", "warp_barrier")},
     "fence": lambda state, args, _: state.grid.current.fence(),
-    "subgroup": lambda state, args, name: state.grid.current.subgroup(name, args),
+    "subgroup": lambda state, args, name: state.grid.current.exchange(name, args),
 }
 DIRECT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 """Operators that are a single operation on numbers of one type."""

@@ -190,6 +190,14 @@ class Rewriter(ast.NodeVisitor):
         values = [self.visit(default) for default in (*args.defaults, *args.kw_defaults) if default is not None]
         return f"defaults of {node.lineno}:{node.col_offset}", ast.Tuple(values, ast.Load())
 
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt] | ast.Return:
+        """Rewrites a return; barriers no longer wait for an invocation that returns from the kernel."""
+        copied = cast(ast.Return, self.generic_visit(node))
+        if self._notes is not self._machine.notes:
+            return copied
+        call = ast.Call(self._entry(self._machine.end_invocation, node), [], [])
+        return [_placed(ast.Expr(call), node), copied]
+
     def visit_If(self, node: ast.If) -> ast.If:
         """Rewrites a branch."""
         parts = self.visit(node.test), self._block(node.body), self._block(node.orelse)
