@@ -29,10 +29,12 @@ def sum_of_products(a_ptrs, b_ptrs, n_terms, b_row, STEP: tl.constexpr, DTYPE: t
         n_terms: at most LONGEST.
         b_row: the elements from a term on the right to the next.
     """
-    sums = tl.zeros((a_ptrs.shape[0], b_ptrs.shape[1]), DTYPE)
+    wide: tl.constexpr = tl.int32 if DTYPE.is_int() else tl.float32
+    kind: tl.constexpr = wide if DTYPE.primitive_bitwidth == 8 or DTYPE.is_bf16() else DTYPE  # the sums of tl.dot
+    sums = tl.zeros((a_ptrs.shape[0], b_ptrs.shape[1]), kind)
     for term in range(0, tl.minimum(n_terms, LONGEST), STEP):
-        sums = tl.dot(tl.load(a_ptrs + term), tl.load(b_ptrs + term * b_row), sums, out_dtype=DTYPE)
-    return sums
+        sums = tl.dot(tl.load(a_ptrs + term), tl.load(b_ptrs + term * b_row), sums, out_dtype=kind)
+    return sums.to(DTYPE)
 
 
 @block_program
