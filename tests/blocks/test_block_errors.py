@@ -236,7 +236,7 @@ def test_wrong_launches() -> None:
     with pytest.raises(ValueError, match="num_warps is a power of two; got 3"):
         beyond[(1,)](x, 8, num_warps=3)
     with pytest.raises(ValueError, match="launch_cooperative_grid=True makes all programs run at the same time"):
-        beyond[(1,)](x, 8, launch_cooperative_grid=True)
+        beyond[(2,)](x, 8, launch_cooperative_grid=True)
     with pytest.raises(ValueError, match="ir_override names a file"):
         triton.Config({}, ir_override="program.ttgir")
     with pytest.raises(RuntimeError, match="launched on a grid"):

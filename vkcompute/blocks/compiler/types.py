@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple
@@ -199,6 +200,43 @@ class Constexpr:
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value}]"
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index.value if isinstance(index, Constexpr) else index]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.value(*args, **named)
+
+
+def _host_operator(name: str, *, is_reflected: bool) -> None:
+    """Gives constants an operator of Python, whose result is a constant."""
+    compute = getattr(operator, name)
+
+    def apply(self: Constexpr, *others: Any) -> Constexpr:
+        values = [self.value, *[other.value if isinstance(other, Constexpr) else other for other in others]]
+        return Constexpr(compute(*(reversed(values) if is_reflected else values)))
+
+    plain = name.rstrip("_")
+    setattr(Constexpr, f"__r{plain}__" if is_reflected else f"__{plain}__", apply)
+
+
+_BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift"
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert", *_BINARY):
+    _host_operator(_name, is_reflected=False)
+for _name in _BINARY:
+    _host_operator(_name, is_reflected=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ No driver is loaded before the first launch.
 from __future__ import annotations
 
 from vkcompute.blocks.compiler.functions import constexpr_function
+from vkcompute.blocks.launching.launched import KernelInterface
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.program import JITFunction, jit
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
@@ -20,8 +21,8 @@ from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
 
 __all__ = [
-    "CompilationError", "Config", "InterpreterError", "JITFunction", "OutOfResources", "PointerTable",
-    "TensorWrapper", "autotune", "backends", "cdiv", "compiler", "constexpr_function", "heuristics",
+    "CompilationError", "Config", "InterpreterError", "JITFunction", "KernelInterface", "OutOfResources",
+    "PointerTable", "TensorWrapper", "autotune", "backends", "cdiv", "compiler", "constexpr_function", "heuristics",
     "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
     "tools",
 ]  # fmt: skip
