@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
-from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.tile import BFLOAT16, Block
 
 _NAMES = {
@@ -251,6 +251,17 @@ class WindowsValue(ArrayValue):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ChoiceValue(WindowsValue):
+    """Arguments of one type, of which the path taken decides to which one a pointer is.
+
+    Attributes:
+        sources: the arguments, whose memories are the windows.
+    """
+
+    sources: tuple[ArrayValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TableValue(ArrayValue):
     """A table of pointers. Its buffer has a row of int32 per array: first element, number of elements, window.
 
@@ -264,7 +275,7 @@ class TableValue(ArrayValue):
 
 
 class Entry(NamedTuple):
-    """An array of a table of pointers.
+    """An array of a table of pointers, or one of several arguments, of which only the window is known.
 
     Attributes:
         number: its index in the table.
@@ -273,10 +284,10 @@ class Entry(NamedTuple):
         window: index of the window; None if there is one only.
     """
 
-    number: Number
-    start: Number
-    length: Number
-    window: Number | None
+    number: Any
+    start: Any
+    length: Any
+    window: Any
 
 
 class Pointer(NamedTuple):
