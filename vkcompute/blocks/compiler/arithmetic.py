@@ -38,6 +38,8 @@ from vkcompute.tile.types import typed
 
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
 _SHIFTS = {"<<": "shl", ">>": "shr"}
+_OF_BOOLS = {"*": "&", "+": "^", "-": "^"}
+"""Arithmetic of int1, which is modulo two."""
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
 _CONSTANTS = bool, int, float
@@ -276,7 +278,7 @@ class BlockArithmetic(KernelRules):
             remedy = "write tl.dot(a, b)" if sign == "@" else "write x * x, or tl.exp2(y * tl.log2(x))"
             raise UnsupportedError(f"blocks have no {sign}; {remedy}")
         kind = self.common_type(one, other, sign=sign)
-        sign = "&" if sign == "*" and kind.type is BOOL else sign
+        sign = _OF_BOOLS.get(sign, sign) if kind.type is BOOL else sign
         allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
         self.demand_kind(allowed, kind, sign, one, other)
         if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
@@ -288,8 +290,7 @@ class BlockArithmetic(KernelRules):
         """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
         if kind.type.kind not in allowed:
             got = " and ".join(map(describe, operands))
-            remedy = "; write | for bools, or x.to(tl.int32)" if sign == "+" and kind.type is BOOL else ""
-            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}{remedy}")
+            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}")
 
     def _shifted(self, sign: str, one: Any, other: Any) -> Number:
         kind = self.common_type(one, other)

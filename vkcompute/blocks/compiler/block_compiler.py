@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
+from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.functions import (
     DESCRIPTOR_METHODS,
@@ -61,7 +62,7 @@ from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 class Method:
     """A method of a value, to be called."""
 
-    def __init__(self, function: BlockFunction, owner: Any) -> None:
+    def __init__(self, function: Any, owner: Any) -> None:
         self.function, self.owner = function, owner
 
 
@@ -75,6 +76,7 @@ class BlockCompiler(BlockArithmetic):
     """
 
     programs = "block programs"
+    most_recursions = 32
     special_forms: Mapping[Any, Handler] = {}
 
     def __init__(self, function: ir.Function) -> None:
@@ -177,6 +179,8 @@ class BlockCompiler(BlockArithmetic):
             return self._of_block(base, name)
         if isinstance(base, POINTERS):
             return self._of_pointer(base, name)
+        if isinstance(base, Aggregate) and name in base.methods:
+            return Method(base.methods[name], base)
         if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
             return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
         if isinstance(base, TYPES):
@@ -301,6 +305,11 @@ class BlockCompiler(BlockArithmetic):
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call, and returns its value."""
         return self.evaluator.inline(function, args, named, node, self)
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, by the method of a structure if it has one."""
+        method = one.methods.get(OPERATORS.get(sign)) if isinstance(one, Aggregate) else None
+        return super().binary(sign, one, other) if method is None else self.called(method, [one, other])
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
@@ -530,6 +539,17 @@ def _assign(e: Evaluator, node: ast.Assign) -> None:
     statements.STATEMENTS[ast.Assign](e, node)
 
 
+def _expression(e: Evaluator, node: ast.Expr) -> None:
+    """Evaluates a statement that is an expression; a call whose result must be used is none."""
+    if isinstance(node.value, ast.Call) and isinstance(node.value.func, (ast.Name, ast.Attribute)):
+        function = e.value(node.value.func)
+        if getattr(function, "must_use_result", False):
+            raise UnsupportedError(
+                f"the result of {ast.unparse(node.value.func)} is dropped, and must be used; assign it"
+            )
+    statements.STATEMENTS[ast.Expr](e, node)
+
+
 def _annotated(e: Evaluator, node: ast.AnnAssign) -> None:
     """Assigns a value; a name may be declared as tl.constexpr before a tuple is unpacked into it."""
     if node.value is not None or e.value(node.annotation) is not Constexpr:
@@ -557,11 +577,12 @@ _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
 }
 _HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
 _EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in _HANDLERS.items()}
-_STATEMENTS = {
+_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **statements.STATEMENTS,
     ast.Assert: _own(BlockCompiler._assert),
     ast.AnnAssign: _annotated,
     ast.Assign: _assign,
+    ast.Expr: _expression,
     ast.For: _own(BlockCompiler._for),
     ast.Return: _return,
 }

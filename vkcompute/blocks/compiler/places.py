@@ -126,10 +126,9 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
 
 def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
     """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
-    if entry is not None and entry.length is None:  # of one of several arguments
-        entry, places = None, places._replace(window=entry.window.value)
-    if entry is None:
-        return _checked(c, places) if c.check_bounds else places
+    if entry is None or entry.length is None:
+        chosen = places if entry is None else places._replace(window=entry.window.value)  # of several arguments
+        return _checked(c, chosen) if c.check_bounds else chosen
     b, (array, offsets, mask, _) = c.builder, places
     shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
     number, start, length = (field.value for field in entry[:3])

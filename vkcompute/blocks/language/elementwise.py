@@ -279,13 +279,3 @@ add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "
 def expect_zero(c: BlockCompiler, x: Any, mask: Any) -> Any:
     """Returns its operand; the hint has no effect."""
     return x
-
-
-@block_function
-def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
-    """Calls a function of scalars without control flow on the elements of blocks."""
-    if pack != 1:
-        raise UnsupportedError(f"pack is 1; got {pack}; an invocation's elements are the compiler's choice")
-    shape = c.common_shape(*args)
-    blocks = [c.number(c.spread(c.cast(arg, c.common_type(arg).type), shape)) for arg in args]
-    return c.called(scalar_fn, blocks)

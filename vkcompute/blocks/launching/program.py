@@ -47,6 +47,7 @@ class JITFunction(Launched):
         definition: the function and its source.
         signature: its parameters, as `inspect` has them.
         parameters: its parameters, of which some are constants.
+        must_use_result: True if a program may not drop the result of a call.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class JITFunction(Launched):
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         is_internal: bool = False,
     ) -> None:
-        self._debug, self._is_internal = debug, is_internal
+        self._debug, self._is_internal, self.must_use_result = debug, is_internal, False
         functools.update_wrapper(self, function)
-        self.fn, self.definition = function, definition_of(function, "a block program")
+        self.fn, self.definition = function, definition_of(function, "a block program", takes_rest=True)
         self.signature = self.definition.signature
         self.parameters = Parameters(
             function.__name__,
@@ -111,7 +112,10 @@ class JITFunction(Launched):
         return self.launcher
 
     def _check(self) -> None:
-        """Raises ValueError for a constant whose value is not to be specialized for, as Triton does at a launch."""
+        """Raises an error for a program that only others call, and for a constant that is not to be specialized for."""
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                raise self.definition.error(f"a program that is launched has no {parameter}; pass a tuple")
         wrong = [parameter.name for parameter in self.params if parameter.is_constexpr and parameter.do_not_specialize]
         if wrong and not self._is_internal:
             raise ValueError(
