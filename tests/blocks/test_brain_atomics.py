@@ -9,7 +9,7 @@ from block_programs import check_error, run
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
-from vkcompute import KernelError
+from vkcompute import KernelError, ir, tile
 
 
 def words(numbers: object) -> np.ndarray:
@@ -78,3 +78,13 @@ def test_a_poll_is_of_one_element() -> None:
     with pytest.raises(KernelError) as caught:
         polled_block.interpret[(1,)](np.zeros(4, np.int32))
     check_error(caught.value, "tl.atomic_poll takes a pointer to one element", "tl.atomic_poll")
+
+
+@pytest.mark.pure
+def test_an_invocation_has_few_atomic_operations() -> None:
+    """Those of a block of 128 x 128 took lavapipe a minute to compile."""
+    function = ir.Function("added")
+    memory, b = function.buffer("x", ir.FLOAT32), tile.Builder(function)
+    b.atomic_block("add", memory, b.arange(0, 16384), [b.full(b.const(1.0, ir.FLOAT32), (16384,))], None)
+    kernel = tile.lower(function, tile.Target(max_invocations=1024), n_warps=1).function
+    assert kernel.local_size == (512, 1, 1)

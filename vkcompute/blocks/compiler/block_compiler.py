@@ -308,7 +308,7 @@ class BlockCompiler(BlockArithmetic):
 
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, by the method of a structure if it has one."""
-        method = one.methods.get(OPERATORS.get(sign)) if isinstance(one, Aggregate) else None
+        method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
         return super().binary(sign, one, other) if method is None else self.called(method, [one, other])
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
