@@ -88,3 +88,15 @@ def test_an_invocation_has_few_atomic_operations() -> None:
     b.atomic_block("add", memory, b.arange(0, 16384), [b.full(b.const(1.0, ir.FLOAT32), (16384,))], None)
     kernel = tile.lower(function, tile.Target(max_invocations=1024), n_warps=1).function
     assert kernel.local_size == (512, 1, 1)
+
+
+@triton.jit
+def result_is_dropped(x_ptr):
+    tl.atomic_add(x_ptr, 1).to(tl.float32)
+
+
+@pytest.mark.pure
+def test_a_statement_is_evaluated_once() -> None:
+    x = np.zeros(1, np.int32)
+    result_is_dropped.interpret[(1,)](x)
+    assert x[0] == 1

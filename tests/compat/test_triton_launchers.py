@@ -173,3 +173,26 @@ def test_reinterpreted_views_of_the_host() -> None:
     x = np.full(32, -1, np.int16)
     add_one[(1,)](triton.reinterpret(x[::2], tl.uint16), 2, N=2)
     assert x[:3].tolist() == [0, 0, -1]
+
+
+@tl.core.builtin
+def listed(*values: Any, _semantic: Any = None) -> list[Any]:
+    assert _semantic is not None
+    return list(values)
+
+
+@triton.constexpr_function
+def middle(values: list[int]) -> int:
+    return values[1]
+
+
+@triton.jit
+def takes_middle(x_ptr):
+    m: tl.constexpr = middle(listed(4, 8, 16))
+    tl.store(x_ptr + tl.arange(0, m), m)
+
+
+def test_functions_of_the_host_extend_the_language() -> None:
+    x = np.zeros(8)
+    takes_middle[(1,)](x)
+    assert (x == 8).all()

@@ -539,9 +539,16 @@ def _assign(e: Evaluator, node: ast.Assign) -> None:
     statements.STATEMENTS[ast.Assign](e, node)
 
 
+def _is_path(node: ast.expr) -> bool:
+    """True for a name, or attributes of one, which may be evaluated twice."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def _expression(e: Evaluator, node: ast.Expr) -> None:
     """Evaluates a statement that is an expression; a call whose result must be used is none."""
-    if isinstance(node.value, ast.Call) and isinstance(node.value.func, (ast.Name, ast.Attribute)):
+    if isinstance(node.value, ast.Call) and _is_path(node.value.func):
         function = e.value(node.value.func)
         if getattr(function, "must_use_result", False):
             raise UnsupportedError(
