@@ -158,7 +158,7 @@ def real_function(name: str, row: ElementFunction | None = None, *, is_method: b
     if made.arity == 1:
 
         def emit(c: BlockCompiler, x: Any) -> Any:
-            return emitted(c, made.name, *_floats(c, name, x, is_wide=name in _WIDE))
+            return emitted(c, made.name, *_floats(c, name, x, is_wide=row is None and name in _WIDE))
 
     else:
 
