@@ -6,6 +6,7 @@ Vulkan call raises a `VulkanError`. All classes of errors defined here derive fr
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from functools import partial
@@ -273,6 +274,12 @@ class KernelError(CompileError):
 
     The message shows file, line, column, source and a caret.
     """
+
+    @property
+    def error_message(self) -> str:
+        """The message without file, line, column and source."""
+        first = str(self).partition("\n")[0]
+        return re.sub(r"^.*?:\d+:\d+: ", "", first)
 
 
 def hides_calls(raised: Any) -> bool:

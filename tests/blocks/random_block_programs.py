@@ -240,7 +240,7 @@ class Writer:
 
     def histogram(self) -> None:
         name, shape, _ = self.pick(lambda _, dtype: dtype in INTEGERS)
-        self.new(f"tl.histogram({name}.reshape({math.prod(shape)}), 16)", (16,), "int32")
+        self.new(f"tl.histogram({name}.reshape({math.prod(shape)}).to(tl.int32), 16)", (16,), "int32")
 
     # -- along axes ---------------------------------------------------------------------------------------------------
 

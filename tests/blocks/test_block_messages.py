@@ -31,8 +31,11 @@ def test_prints(machine: vkcompute.Runtime | None, capsys: pytest.CaptureFixture
     wanted = []
     for pid in (1, 2):
         wanted += [f"pid ({pid}, 0, 0) idx ({m}, {n}) x {{}}: {x[m, n]}" for m in range(2) for n in range(2)]
-        wanted += [f"pid ({pid}, 0, 0) idx () both (operand 0) {pid}", f"pid ({pid}, 0, 0) idx () both (operand 1) 255"]
-        wanted += [f"pid ({pid}, 0, 0) idx () hex 0xff", f"pid ({pid}, 0, 0) done"]
+        wanted += [
+            f"pid ({pid}, 0, 0) idx () both: (operand 0) {pid}",
+            f"pid ({pid}, 0, 0) idx () both: (operand 1) 255",
+        ]
+        wanted += [f"pid ({pid}, 0, 0) idx () hex: 0x000000ff", f"pid ({pid}, 0, 0) done"]
     found = capsys.readouterr().out.splitlines()
     assert sorted(found) == sorted(wanted)
     assert [line[:8] for line in found] == ["pid (1, "] * 8 + ["pid (2, "] * 8
@@ -51,7 +54,7 @@ def test_each_element_is_printed_once_in_order(
     if machine is not None:
         machine.wait()
     sums = np.arange(2048).reshape(256, 8).sum(0)
-    wanted = [f"pid ({pid}, 0, 0) idx ({n})  {each}" for pid in range(2) for n, each in enumerate(sums)]
+    wanted = [f"pid ({pid}, 0, 0) idx ({n}): {each}" for pid in range(2) for n, each in enumerate(sums)]
     assert capsys.readouterr().out.splitlines() == wanted
 
 
@@ -110,3 +113,19 @@ def untitled(x_ptr):
 def test_errors_of_messages(program: triton.JITFunction, message: str) -> None:
     with pytest.raises(KernelError, match=message):
         program.interpret[(1,)](np.zeros(4, np.int32))
+
+
+@triton.jit
+def in_hexadecimal(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.device_print("x: ", x)
+    tl.device_print("h", x.to(tl.float16), hex=True)
+    tl.device_print("i ", (-x).to(tl.int8), hex=True)
+
+
+@pytest.mark.pure
+def test_prints_have_the_text_of_triton(capsys: pytest.CaptureFixture[str]) -> None:
+    in_hexadecimal.interpret[(1,)](np.arange(16, dtype=np.float32), N=16)
+    found = capsys.readouterr().out.splitlines()
+    place = "pid (0, 0, 0) idx ( 2) "
+    assert [line for line in found if "( 2)" in line] == [f"{place}x: 2.0", f"{place}h: 0x4000", f"{place}i: 0xfe"]

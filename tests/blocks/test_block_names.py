@@ -42,11 +42,6 @@ def assembly(x_ptr):
 
 
 @triton.jit
-def polled(x_ptr):
-    tl.atomic_poll(x_ptr, 1)
-
-
-@triton.jit
 def float8(x_ptr):
     tl.store(x_ptr, tl.load(x_ptr).to(tl.float8e5))
 
@@ -99,7 +94,6 @@ def in_a_branch(x_ptr, n):
     ("program", "args", "message"),
     [
         (assembly, (), "tl.inline_asm_elementwise is not supported: it has no portable assembly"),
-        (polled, (), "tl.atomic_poll is not supported: Vulkan does not guarantee"),
         (float8, (), "float8e5 is not supported; store it as tl.uint8"),
         (
             misspelled,

@@ -277,7 +277,7 @@ def types(a_ptr, b_ptr, out_ptr, i, f, flag, OUT: tl.constexpr):
     tl.static_assert((a + b).dtype == OUT)
     tl.static_assert((a + 1).dtype == a.dtype)
     tl.static_assert((a < b).dtype == tl.int1)
-    tl.static_assert((a / b).dtype == (OUT if OUT.is_floating() else tl.float32))
+    tl.static_assert((a / b.to(OUT)).dtype == (OUT if OUT.is_floating() else tl.float32))
     result = (a + b).to(tl.float32) * f + i
     tl.store(out_ptr + tl.arange(0, 8), tl.where(flag, result, 0))
 

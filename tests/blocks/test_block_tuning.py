@@ -165,13 +165,13 @@ def test_interpreted_launches_are_not_measured(monkeypatch: Any) -> None:
 
 
 @pytest.mark.pure
-def test_an_unknown_key_is_an_error() -> None:
+def test_an_unknown_array_to_restore_is_an_error() -> None:
     @triton.jit
     def program(x_ptr):
         tl.store(x_ptr, 0)
 
     with pytest.raises(ValueError, match="program has no parameter M; it has x_ptr"):
-        triton.autotune(configs=[], key=["M"])(program)
+        triton.autotune(configs=[], key=[], restore_value=["M"])(program)
 
 
 @pytest.mark.pure

@@ -63,7 +63,7 @@ def shader(program: Launched, text: str, target: Target) -> Shader:
     while not isinstance(program, JITFunction):
         if isinstance(program, Autotuner):
             chosen = {**program.configs[0].all_kwargs(), **chosen}
-        program = program.fn  # type: ignore[attr-defined]
+        program = program.fn
     items, named = _items(program.__name__, text)
     n_warps = (chosen | named).get("num_warps", DEFAULTS.n_warps)
     constants, types = _bound(program, items, chosen | named)

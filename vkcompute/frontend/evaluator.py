@@ -240,8 +240,10 @@ class Evaluator:
         Raises:
             UnsupportedError: it calls itself, or its source has changed.
         """
-        if any(frame.function is function for frame in self.frames):
-            raise UnsupportedError(f"{function.__name__} calls itself; kernels have no recursion: write a loop")
+        depth = sum(frame.function is function for frame in self.frames)
+        if depth > self.language.most_recursions:
+            deep = f" {depth} deep, and its constants do not end that" if self.language.most_recursions else ""
+            raise UnsupportedError(f"{function.__name__} calls itself{deep}; kernels have no recursion: write a loop")
         if function not in self.sources:
             try:
                 self.sources[function] = read(function, self.frames[0].source.program if self.frames else None)

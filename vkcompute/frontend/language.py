@@ -50,6 +50,10 @@ class Language(Kinds, Protocol):
         """Plural of its programs, for errors, as "kernels"."""
 
     @property
+    def most_recursions(self) -> int:
+        """Depth to which a function may call itself, with constants that end it."""
+
+    @property
     def expressions(self) -> Mapping[type[ast.AST], Handler]:
         """The syntax of expressions -> function of the evaluator and the node; others are refused."""
 

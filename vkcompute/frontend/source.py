@@ -149,12 +149,15 @@ class Definition:
         return self.source.too_deep()
 
 
-def definition_of(function: FunctionType, what: str = "a kernel", program: str | None = None) -> Definition:
+def definition_of(
+    function: FunctionType, what: str = "a kernel", program: str | None = None, *, takes_rest: bool = False
+) -> Definition:
     """Returns a function with its source, whose text is that of today.
 
     Args:
         what: description of the function, for errors.
         program: a text that has the function.
+        takes_rest: True if it may have a parameter *args.
 
     Raises:
         KernelError: there is no source, or a decorator replaced the function; or it has parameters that are not
@@ -170,7 +173,8 @@ def definition_of(function: FunctionType, what: str = "a kernel", program: str |
         keep_text(function)
     definition = Definition(function, source)
     for parameter in definition.signature.parameters.values():
-        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+        is_rest = takes_rest and parameter.kind is parameter.VAR_POSITIONAL
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD and not is_rest:
             raise definition.error(f"{what} takes positional-or-keyword parameters only; got {parameter}")
     return definition
 
@@ -365,9 +369,19 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
             compiled = _codes(_codes(unit)[-1])[-1]
             while not compiled.co_flags & inspect.CO_OPTIMIZED or compiled.co_name.startswith("<generic"):
                 compiled = _codes(compiled)[-1]  # a class, or the scope of type parameters
-            if [*code_parts(compiled)] == wanted:
+            if [*code_parts(compiled)] == wanted or _is_rewritten(code, compiled):
                 return True
     return False
+
+
+def _is_rewritten(code: CodeType, plain: CodeType) -> bool:
+    """True if pytest made a code of the plain one: it replaces the asserts, and keeps all other names."""
+    if "@pytest_ar" not in code.co_names:
+        return False
+    names = tuple([name for name in code.co_varnames if not name.startswith("@")])
+    return (code.co_argcount, names, code.co_freevars) == (
+        plain.co_argcount, plain.co_varnames, plain.co_freevars,
+    ) and {*plain.co_names} <= {*code.co_names}  # fmt: skip
 
 
 def _in_class(definition: ast.stmt, function: FunctionType) -> ast.stmt:

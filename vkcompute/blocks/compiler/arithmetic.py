@@ -8,34 +8,38 @@ one width the unsigned one. Integer division truncates, and the remainder has th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from vkcompute.blocks.compiler.kernel_rules import KernelRules
+from vkcompute.blocks.compiler.pointer_choice import PointerChoices, as_choice, kind_of_choice, sources_of
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
     POINTERS,
     TYPES,
     Address,
     BlockPointer,
+    ChoiceValue,
     Descriptor,
     Dtype,
     Pointer,
 )
-from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import Type, element_of
-from vkcompute.jit.frontend.values import Kind, Number, fits, int_type_of
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, int_type_of, like
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
 from vkcompute.tile.types import typed
 
 _PLAIN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "rem", "&": "and", "|": "or", "^": "xor"}
 _SHIFTS = {"<<": "shl", ">>": "shr"}
+_OF_BOOLS = {"*": "&", "+": "^", "-": "^"}
+"""Arithmetic of int1, which is modulo two."""
 _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
 _CONSTANTS = bool, int, float
@@ -55,6 +59,10 @@ class BlockArithmetic(KernelRules):
     """
 
     builder: Builder
+
+    @cached_property
+    def _pointer_choices(self) -> PointerChoices:
+        return PointerChoices()
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -132,14 +140,12 @@ class BlockArithmetic(KernelRules):
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
         if isinstance(one, Pointer) and isinstance(other, Pointer):
+            alike = self._offsets_alike(one, other), self._offsets_alike(other, one)
             if one.array is not other.array:
-                raise UnsupportedError(
-                    f"{describe(one)} on one path and to {other.array.name} on another, and a pointer is to one "
-                    "argument; load or store in each branch"
-                )
-            one, other = self._offsets_alike(one, other), self._offsets_alike(other, one)
-        if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and is_named(type(one)):
-            return type(one)(*[self.joined(*pair) for pair in zip(one, other, strict=True)])
+                return self._joined_pointers(*alike)
+            one, other = alike
+        if isinstance(one, tuple) and isinstance(other, tuple) and type(one) is type(other) and len(one) == len(other):
+            return like(one, [self.joined(*pair) for pair in zip(one, other, strict=True)])
         if isinstance(one, Kind) and isinstance(other, Kind):
             kinds = [operand.type for operand in (one, other)]
             if kinds[0] is kinds[1]:
@@ -150,6 +156,37 @@ class BlockArithmetic(KernelRules):
                     "tl.zeros(shape, dtype) and x.to(dtype)"
                 )
         return self.kernels.joined(one, other)
+
+    def _joined_pointers(self, one: Pointer, other: Pointer) -> Pointer:
+        """Returns the type of a pointer that is to either argument, depending on the path taken."""
+        choice = self._pointer_choices.of(one, other)
+        if choice is None:
+            raise UnsupportedError(
+                f"{describe(one)} on one path and to {other.array.name} on another, of another type or of a table; "
+                "load or store in each branch"
+            )
+        return kind_of_choice(choice, self.joined(one.base, other.base), self.joined(one.offset, other.offset))
+
+    def packed(self, value: Any, kind: Any) -> list[Value]:
+        """Returns the device values of a value of this type; constants have none."""
+        if isinstance(kind, Pointer) and isinstance(kind.array, ChoiceValue):
+            value = as_choice(self.builder, value, kind.array)
+        if isinstance(kind, tuple):
+            return [part for pair in zip(value, kind, strict=True) for part in self.packed(*pair)]
+        return super().packed(value, kind)
+
+    def selected(self, truth: Value, one: Any, other: Any) -> Any:
+        """Selects one of two values that have both been computed."""
+        if not isinstance(one, Pointer) or not isinstance(other, Pointer) or one.array is other.array:
+            return super().selected(truth, one, other)
+        kind = self.joined(self.kind_of_variable(one), self.kind_of_variable(other))
+        pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
+        return self.unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+
+    def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
+        """Notes that the program writes an array, or any of those of a choice."""
+        for source in sources_of(array):
+            super().mark_written(source, assigned=assigned)
 
     def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
         """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
@@ -211,7 +248,7 @@ class BlockArithmetic(KernelRules):
                 return FLOAT32
             return FLOAT16 if FLOAT16 in (one, other) else BFLOAT16 if one is other else FLOAT32
         if (
-            sign in ("//", "%")
+            sign in ("/", "//", "%")
             and one.kind != other.kind
             and "b" not in (one.kind, other.kind)
             and not (one_plain or other_plain)
@@ -241,7 +278,7 @@ class BlockArithmetic(KernelRules):
             remedy = "write tl.dot(a, b)" if sign == "@" else "write x * x, or tl.exp2(y * tl.log2(x))"
             raise UnsupportedError(f"blocks have no {sign}; {remedy}")
         kind = self.common_type(one, other, sign=sign)
-        sign = "&" if sign == "*" and kind.type is BOOL else sign
+        sign = _OF_BOOLS.get(sign, sign) if kind.type is BOOL else sign
         allowed = "iub" if sign in ("&", "|", "^") else "iu" if sign == "//" else "iuf"
         self.demand_kind(allowed, kind, sign, one, other)
         if sign in ("//", "%") and not isinstance(other, Number) and other == 0:
@@ -253,8 +290,7 @@ class BlockArithmetic(KernelRules):
         """Raises UnsupportedError unless the type of the operands is of an allowed kind."""
         if kind.type.kind not in allowed:
             got = " and ".join(map(describe, operands))
-            remedy = "; write | for bools, or x.to(tl.int32)" if sign == "+" and kind.type is BOOL else ""
-            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}{remedy}")
+            raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}")
 
     def _shifted(self, sign: str, one: Any, other: Any) -> Number:
         kind = self.common_type(one, other)
@@ -331,12 +367,16 @@ class BlockArithmetic(KernelRules):
 
         A scalar takes a block behind it if that may be computed in any case.
         """
-        if self.is_block(first) or (isinstance(first, Number) and is_cheap):
+        if self._is_shaped(first) or (isinstance(first, Number) and is_cheap):
             other = second()
-            if self.is_block(first) or self.is_block(other):
+            if self._is_shaped(first) or self._is_shaped(other):
                 return self.binary("&" if is_and else "|", *[self.compare("!=", arg, 0) for arg in (first, other)])
             return self.kernels.connected(is_and, first, lambda: other, where, is_cheap=is_cheap)
         return self.kernels.connected(is_and, first, second, where, is_cheap=is_cheap)
+
+    def _is_shaped(self, value: Any) -> bool:
+        """True for a block, also of one element."""
+        return isinstance(value, Number) and bool(self.shape(value))
 
     def describe(self, value: Any) -> str:
         """Describes a value or its type."""
@@ -347,8 +387,10 @@ class BlockArithmetic(KernelRules):
         return isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n > 1
 
     def truth(self, value: Any) -> Value | bool:
-        """Returns the truth of a scalar: a device value, or a constant."""
+        """Returns the truth of a scalar: a device value, or a constant. A pointer is true, and None is not."""
         self._refuse_addresses(value)
+        if isinstance(value, Pointer) and not self.shape(value):
+            return True
         if isinstance(value, Number) and isinstance(value.kind.type, Block) and value.kind.type.n == 1:
             flat = self.builder.reshape(value.value, (1,))
             value = self.number(self.builder.reduce([flat], 0, lambda one, _: [*one])[0])

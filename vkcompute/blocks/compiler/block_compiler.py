@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 from vkcompute import ir, tile
+from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
 from vkcompute.blocks.compiler.functions import (
     DESCRIPTOR_METHODS,
@@ -23,6 +24,8 @@ from vkcompute.blocks.compiler.functions import (
     ConstexprFunction,
 )
 from vkcompute.blocks.compiler.loop_range import LoopRange
+from vkcompute.blocks.compiler.pointer_choice import sources_of
+from vkcompute.blocks.compiler.refusals import is_users, refuse_global, refuse_return, refuse_starred
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
     POINTERS,
@@ -44,6 +47,7 @@ from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, attribute, call_python, store_to, subscript
+from vkcompute.frontend.expressions import name as name_of
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.statements import for_each
@@ -52,13 +56,13 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir.intervals import Interval
 from vkcompute.jit.frontend.intrinsics import folded
 from vkcompute.jit.frontend.ranges import Range
-from vkcompute.jit.frontend.values import Number, is_static
+from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 
 
 class Method:
     """A method of a value, to be called."""
 
-    def __init__(self, function: BlockFunction, owner: Any) -> None:
+    def __init__(self, function: Any, owner: Any) -> None:
         self.function, self.owner = function, owner
 
 
@@ -68,17 +72,30 @@ class BlockCompiler(BlockArithmetic):
     Attributes:
         divisors: powers of two that divide integer arguments.
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
+        read_only: positions of the array arguments that are annotated as tl.const.
     """
 
     programs = "block programs"
+    most_recursions = 32
     special_forms: Mapping[Any, Handler] = {}
 
     def __init__(self, function: ir.Function) -> None:
         super().__init__(function, Evaluator(self, tile.Builder(function)), self)
         self.check_bounds = False
+        self.read_only: set[int] = set()
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
+
+    def is_users(self) -> bool:
+        """True in a function of users, which has Triton's restrictions; those of the library may do more."""
+        return is_users(self.evaluator.frames[-1])
+
+    def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
+        """Notes that the program writes an array, which is not annotated as tl.const."""
+        if any(source.position in self.read_only for source in sources_of(array)):
+            raise UnsupportedError(f"{array.name} is a tl.const, through which nothing is written; drop the annotation")
+        super().mark_written(array, assigned=assigned)
 
     def place(self) -> KernelError:
         """Returns an error at the current place, with "\\0" for its message."""
@@ -162,6 +179,8 @@ class BlockCompiler(BlockArithmetic):
             return self._of_block(base, name)
         if isinstance(base, POINTERS):
             return self._of_pointer(base, name)
+        if isinstance(base, Aggregate) and name in base.methods:
+            return Method(base.methods[name], base)
         if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
             return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
         if isinstance(base, TYPES):
@@ -246,11 +265,11 @@ class BlockCompiler(BlockArithmetic):
         """Inserts axes of length 1 where the index has None."""
         entries, shape = index if isinstance(index, tuple) else (index,), list(self.shape(base))
         lengths: list[int] = []
-        for entry in entries:
+        for at, entry in enumerate(entries):
             if entry is None:
                 lengths.append(1)
-            elif isinstance(entry, slice) and entry == slice(None) and shape:
-                lengths.append(shape.pop(0))
+            elif isinstance(entry, slice) and entry == slice(None) and (shape or None not in entries[at:]):
+                lengths += [shape.pop(0)] if shape else []  # as in Triton, more colons than axes may follow
             else:
                 raise UnsupportedError(f"{what} takes : and None in brackets; got {describe(entry)}; {remedy}")
         return self.number(self.builder.reshape(self.as_block(base), (*lengths, *shape)))
@@ -286,6 +305,11 @@ class BlockCompiler(BlockArithmetic):
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call, and returns its value."""
         return self.evaluator.inline(function, args, named, node, self)
+
+    def binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, by the method of a structure if it has one."""
+        method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
+        return super().binary(sign, one, other) if method is None else self.called(method, [one, other])
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
@@ -343,6 +367,8 @@ class BlockCompiler(BlockArithmetic):
         if function in (len, tuple, list) and len(args) == 1 and not named:
             return self._of_tuple(function, args[0])
         if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
+            if function in (min, max) and any(isinstance(arg, float) and math.isnan(arg) for arg in args):
+                raise UnsupportedError(f"{name} of constants takes no NaN; got {', '.join(map(describe, args))}")
             return folded(function, args)
         if function in _CONSTANT_FUNCTIONS:
             raise UnsupportedError(f"{name} takes constants in block programs; use functions of tl and x.to(dtype)")
@@ -380,11 +406,7 @@ class BlockCompiler(BlockArithmetic):
         raise UnsupportedError(f"the elements of {describe(base)} cannot be assigned; {remedy}")
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
-        """Returns the value of an annotated variable, which is a constant for tl.constexpr."""
-        if kind is not Constexpr:
-            return value
-        if not is_static(value):
-            raise UnsupportedError(f"a constexpr is known at compile time; got {describe_dynamic(value)}")
+        """Returns the value of an annotated variable. As in Triton, one annotated as tl.constexpr may change."""
         return value
 
     def _assert(self, node: ast.Assert) -> None:
@@ -505,6 +527,47 @@ def _plain(handler: Callable[[Evaluator, Any], Any], e: Evaluator, node: Any) ->
     return value.value if isinstance(value, Constexpr) else value
 
 
+def _name(e: Evaluator, node: ast.Name) -> Any:
+    """Returns the value of a name; of one from outside of the program only if it is a constexpr."""
+    value = name_of(e, node)
+    refuse_global(e, node.id, value)
+    return value
+
+
+def _assign(e: Evaluator, node: ast.Assign) -> None:
+    refuse_starred(e, node)
+    statements.STATEMENTS[ast.Assign](e, node)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """True for a name, or attributes of one, which may be evaluated twice."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _expression(e: Evaluator, node: ast.Expr) -> None:
+    """Evaluates a statement that is an expression; a call whose result must be used is none."""
+    if isinstance(node.value, ast.Call) and _is_path(node.value.func):
+        function = e.value(node.value.func)
+        if getattr(function, "must_use_result", False):
+            raise UnsupportedError(
+                f"the result of {ast.unparse(node.value.func)} is dropped, and must be used; assign it"
+            )
+    statements.STATEMENTS[ast.Expr](e, node)
+
+
+def _annotated(e: Evaluator, node: ast.AnnAssign) -> None:
+    """Assigns a value; a name may be declared as tl.constexpr before a tuple is unpacked into it."""
+    if node.value is not None or e.value(node.annotation) is not Constexpr:
+        statements.STATEMENTS[ast.AnnAssign](e, node)
+
+
+def _return(e: Evaluator, node: ast.Return) -> None:
+    refuse_return(e)
+    statements.STATEMENTS[ast.Return](e, node)
+
+
 def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, Any], Any]:
     """Makes a function of the evaluator and a node from a method of the language."""
     return lambda e, node: method(e.language, node)  # type: ignore[arg-type]
@@ -519,6 +582,14 @@ _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
     ast.JoinedStr: BlockCompiler._f_string,
     _Known: lambda _, node: node.found,
 }
-_HANDLERS = {**EXPRESSIONS, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
+_HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
 _EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in _HANDLERS.items()}
-_STATEMENTS = {**statements.STATEMENTS, ast.Assert: _own(BlockCompiler._assert), ast.For: _own(BlockCompiler._for)}
+_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
+    **statements.STATEMENTS,
+    ast.Assert: _own(BlockCompiler._assert),
+    ast.AnnAssign: _annotated,
+    ast.Assign: _assign,
+    ast.Expr: _expression,
+    ast.For: _own(BlockCompiler._for),
+    ast.Return: _return,
+}

@@ -10,6 +10,7 @@ import numpy as np
 
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
+from vkcompute.blocks.compiler.pointer_choice import selected, sources_of
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
     BlockPointer,
@@ -125,8 +126,9 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
 
 def _inside(c: BlockCompiler, places: Places, entry: Entry | None) -> Places:
     """Returns places in an array of a table as places in its window. Elements out of bounds are not accessed."""
-    if entry is None:
-        return _checked(c, places) if c.check_bounds else places
+    if entry is None or entry.length is None:
+        chosen = places if entry is None else places._replace(window=entry.window.value)  # of several arguments
+        return _checked(c, chosen) if c.check_bounds else chosen
     b, (array, offsets, mask, _) = c.builder, places
     shape, window = shape_of(offsets.type), None if entry.window is None else entry.window.value
     number, start, length = (field.value for field in entry[:3])
@@ -142,16 +144,30 @@ def _checked(c: BlockCompiler, places: Places) -> Places:
     b, (array, offsets, mask, window) = c.builder, places
     shape, kind = shape_of(offsets.type), element_of(offsets.type)
 
-    def parameter(source: int) -> Value:
-        return b.full(b.cast(c.parameter(array, source), kind), shape)
+    def parameter(what: int) -> Value:
+        return b.full(b.cast(_parameter(c, places, what), kind), shape)
 
-    index = b.compute("sub", offsets, parameter(OFFSET)) if array.strided else offsets
-    lowest = parameter(LOWEST) if array.strided else b.full(b.const(0, kind), shape)
-    inside = in_bounds(c, b.compute("sub", index, lowest), c.parameter(array, SPAN))
+    is_strided = any(source.strided for source in sources_of(array))
+    index = b.compute("sub", offsets, parameter(OFFSET)) if is_strided else offsets
+    lowest = parameter(LOWEST) if is_strided else b.full(b.const(0, kind), shape)
+    inside = in_bounds(c, b.compute("sub", index, lowest), _parameter(c, places, SPAN))
     last = b.compute("sub", b.compute("add", lowest, parameter(SPAN)), b.full(b.const(1, kind), shape))
     message = f"accesses element {{}} of {array.name}, whose elements are {{}} to {{}}; mask it, as mask=offsets < n"
     demand(c, inside, mask, message, index, lowest, last)
     return Places(array, offsets, inside if mask is None else b.compute("and", mask, inside), window)
+
+
+def _parameter(c: BlockCompiler, places: Places, what: int) -> Value:
+    """Returns a parameter of an array; of the chosen one of several arguments, int32."""
+    if places.window is None:
+        return c.parameter(places.array, what)
+    values = [
+        c.builder.cast(c.parameter(source, what), INT32)
+        if source.strided or what == SPAN
+        else c.builder.const(0, INT32)
+        for source in sources_of(places.array)
+    ]
+    return selected(c.builder, places.window, values)
 
 
 # -- blocks of strided arrays ------------------------------------------------------------------------------------------

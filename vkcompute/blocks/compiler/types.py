@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple
 
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
-from vkcompute.jit.frontend.values import ArrayValue, Number
+from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.tile import BFLOAT16, Block
 
 _NAMES = {
@@ -200,6 +201,43 @@ class Constexpr:
     def __repr__(self) -> str:
         return f"constexpr[{self.value}]"
 
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index.value if isinstance(index, Constexpr) else index]
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.value(*args, **named)
+
+
+def _host_operator(name: str, *, is_reflected: bool) -> None:
+    """Gives constants an operator of Python, whose result is a constant."""
+    compute = getattr(operator, name)
+
+    def apply(self: Constexpr, *others: Any) -> Constexpr:
+        values = [self.value, *[other.value if isinstance(other, Constexpr) else other for other in others]]
+        return Constexpr(compute(*(reversed(values) if is_reflected else values)))
+
+    plain = name.rstrip("_")
+    setattr(Constexpr, f"__r{plain}__" if is_reflected else f"__{plain}__", apply)
+
+
+_BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift"
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert", *_BINARY):
+    _host_operator(_name, is_reflected=False)
+for _name in _BINARY:
+    _host_operator(_name, is_reflected=True)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowsValue(ArrayValue):
@@ -210,6 +248,17 @@ class WindowsValue(ArrayValue):
     """
 
     windows: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChoiceValue(WindowsValue):
+    """Arguments of one type, of which the path taken decides to which one a pointer is.
+
+    Attributes:
+        sources: the arguments, whose memories are the windows.
+    """
+
+    sources: tuple[ArrayValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +275,7 @@ class TableValue(ArrayValue):
 
 
 class Entry(NamedTuple):
-    """An array of a table of pointers.
+    """An array of a table of pointers, or one of several arguments, of which only the window is known.
 
     Attributes:
         number: its index in the table.
@@ -235,10 +284,10 @@ class Entry(NamedTuple):
         window: index of the window; None if there is one only.
     """
 
-    number: Number
-    start: Number
-    length: Number
-    window: Number | None
+    number: Any
+    start: Any
+    length: Any
+    window: Any
 
 
 class Pointer(NamedTuple):

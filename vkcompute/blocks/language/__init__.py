@@ -38,7 +38,6 @@ from vkcompute.blocks.language.elementwise import (
     clamp,
     expect_zero,
     fdiv,
-    map_elementwise,
     maximum,
     minimum,
     mul,
@@ -59,6 +58,7 @@ from vkcompute.blocks.language.hints import (
     static_print,
 )
 from vkcompute.blocks.language.joining import cat, interleave, join, split
+from vkcompute.blocks.language.mapping import map_elementwise
 from vkcompute.blocks.language.math import (
     abs,
     cdiv,
@@ -86,6 +86,7 @@ from vkcompute.blocks.language.memory import (
     atomic_max,
     atomic_min,
     atomic_or,
+    atomic_poll,
     atomic_store,
     atomic_xchg,
     atomic_xor,
@@ -137,7 +138,7 @@ from vkcompute.jit.frontend.values import Number
 __all__ = [
     "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax", "argmin",
     "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max",
-    "atomic_min", "atomic_or", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16",
+    "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16",
     "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier",
     "device_assert", "device_print", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims",

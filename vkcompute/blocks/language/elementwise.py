@@ -73,9 +73,13 @@ def where(c: BlockCompiler, condition: Any, x: Any, y: Any) -> Any:
 def _chosen(c: BlockCompiler, condition: Any, x: Pointer, y: Pointer) -> Pointer:
     """Returns the pointers of `x` where the condition is True, else those of `y`."""
     if x.array is not y.array:
-        raise UnsupportedError(
-            f"a block of pointers is to one array; got {describe(x)} and {describe(y)}; choose loaded numbers"
-        )
+        if c.shape(condition) or c.shape(x) != c.shape(y):
+            raise UnsupportedError(
+                f"a block of pointers is to one array; got {describe(x)} and {describe(y)}; choose loaded numbers"
+            )
+        truth = c.truth(condition)
+        chosen: Pointer = (x if truth else y) if isinstance(truth, bool) else c.selected(truth, x, y)
+        return chosen
     if x.entry != y.entry:
         raise UnsupportedError(
             f"a block of pointers is to one array; got pointers to two arrays of {x.array.memory.name}; choose the "
@@ -129,8 +133,16 @@ def clamp(c: BlockCompiler, x: Any, min: Any, max: Any, propagate_nan: Any = Pro
     return _extreme(c, "min", _extreme(c, "max", x, min, propagate_nan), max, propagate_nan)
 
 
-def _floats(c: BlockCompiler, name: str, *values: Any) -> list[Value]:
+_WIDE = "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn"
+"""Functions that Triton does not have of float16 and bfloat16."""
+
+
+def _floats(c: BlockCompiler, name: str, *values: Any, is_wide: bool = False) -> list[Value]:
     kind = c.common_type(*values)
+    if is_wide and kind.type.kind == "f" and kind.type.bits < 32 and c.is_users():
+        raise UnsupportedError(
+            f"tl.{name} takes float32 and float64; got {describe(values[0])}; convert it, as x.to(tl.float32)"
+        )
     if kind.type.kind != "f":
         got = " and ".join(map(describe, values))
         raise UnsupportedError(f"tl.{name} takes floats; got {got}; convert, as x.to(tl.float32)")
@@ -146,7 +158,7 @@ def real_function(name: str, row: ElementFunction | None = None, *, is_method: b
     if made.arity == 1:
 
         def emit(c: BlockCompiler, x: Any) -> Any:
-            return emitted(c, made.name, *_floats(c, name, x))
+            return emitted(c, made.name, *_floats(c, name, x, is_wide=row is None and name in _WIDE))
 
     else:
 
@@ -267,13 +279,3 @@ add, sub, mul = _operator("add", "+"), _operator("sub", "-"), _operator("mul", "
 def expect_zero(c: BlockCompiler, x: Any, mask: Any) -> Any:
     """Returns its operand; the hint has no effect."""
     return x
-
-
-@block_function
-def map_elementwise(c: BlockCompiler, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
-    """Calls a function of scalars without control flow on the elements of blocks."""
-    if pack != 1:
-        raise UnsupportedError(f"pack is 1; got {pack}; an invocation's elements are the compiler's choice")
-    shape = c.common_shape(*args)
-    blocks = [c.number(c.spread(c.cast(arg, c.common_type(arg).type), shape)) for arg in args]
-    return c.called(scalar_fn, blocks)

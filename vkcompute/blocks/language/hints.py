@@ -13,7 +13,7 @@ from vkcompute.blocks.compiler.places import demand
 from vkcompute.blocks.compiler.types import Pointer
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, Constant, Scalar
+from vkcompute.ir import BOOL, INT32, SCALARS, Constant, Scalar
 from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend.values import Number
 
@@ -119,12 +119,17 @@ def device_print(c: BlockCompiler, prefix: Any, *args: Any, hex: Any = False) ->
     if not isinstance(prefix, str):
         raise UnsupportedError(f"tl.device_print takes a text first; got {describe(prefix)}")
     shapes = [_labels(c, (arg,), "device_print") for arg in args]
+    label = prefix.rstrip(" ").removesuffix(":") + ": "  # as Triton's
+    label = f" {label}" if len(label) > 2 and not label.startswith(" ") else label
     for at, (arg, shape) in enumerate(zip(args, shapes, strict=True)):
-        index = ", ".join(f"{{{3 + axis}}}" for axis in range(len(shape)))
-        operand = f" (operand {at})" if len(args) > 1 else ""
-        number = f"{{{3 + len(shape)}{':#x' if hex else ''}}}"
-        text = f"pid ({{0}}, {{1}}, {{2}}) idx ({index}) {escaped(prefix)}{operand} {number}\n"
-        c.builder.report(text, [c.cast(arg, c.element_type(arg))])
+        index = ", ".join(f"{{{3 + axis}:{len(str(n - 1))}}}" for axis, n in enumerate(shape))
+        operand = f"(operand {at}) " if len(args) > 1 else ""
+        kind = c.element_type(arg)
+        value, form = c.cast(arg, kind), ""
+        if hex and kind.kind in "iuf":  # the bits, in the width of the type
+            value, form = c.builder.bitcast(value, SCALARS[f"uint{kind.bits}"]), f":#0{2 + kind.bits // 4}x"
+        number = f"{{{3 + len(shape)}{form}}}"
+        c.builder.report(f"pid ({{0}}, {{1}}, {{2}}) idx ({index}){escaped(label)}{operand}{number}\n", [value])
     if not args:
         c.builder.report(f"pid ({{0}}, {{1}}, {{2}}) {escaped(prefix)}\n", [])
 

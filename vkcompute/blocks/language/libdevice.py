@@ -19,9 +19,10 @@ from vkcompute.tile import shape_of
 from vkcompute.tile.block_emitter import BlockEmitter
 
 __all__ = [
-    "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_dividef",
-    "fast_expf", "fast_logf", "ffs", "finitef", "floor", "fma", "isfinited", "llrint", "llround", "log", "log2",
-    "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
+    "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_cosf",
+    "fast_dividef", "fast_expf", "fast_logf", "fast_sinf", "fdim", "ffs", "finitef", "float2int_rn", "float2int_rz",
+    "float_as_int", "floor", "fma", "int_as_float", "isfinited", "llrint", "llround", "log", "log2", "popc", "round",
+    "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
 ]  # fmt: skip
 _OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]
 globals().update({name: real_function(name, is_method=False) for name in _OF_ROWS})
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # those of rows
 
 
-fast_dividef, fast_expf, fast_logf = fdiv, exp, log  # as accurate as the others
+fast_dividef, fast_expf, fast_logf, fast_sinf, fast_cosf = fdiv, exp, log, sin, cos  # as accurate as the others
 
 
 class _Floats:
@@ -184,3 +185,44 @@ def popc(c: BlockCompiler, x: Any) -> Any:
     if kind.kind not in "iu" or kind.bits < 32:
         raise UnsupportedError(f"libdevice.popc takes integers of 32 or 64 bits; got {describe(x)}")
     return _of_bits(c, bits.popcount, c.cast(x, kind))
+
+
+def _single(c: BlockCompiler, x: Any, name: str) -> Value:
+    value, _ = _float(c, x, name)
+    if element_of(value.type) is not FLOAT32:
+        raise UnsupportedError(f"libdevice.{name} takes float32; got {describe(x)}; convert, as x.to(tl.float32)")
+    return value
+
+
+@block_function
+def float_as_int(c: BlockCompiler, x: Any) -> Any:
+    """The bits of float32, as int32."""
+    return c.number(c.builder.bitcast(_single(c, x, "float_as_int"), INT32))
+
+
+@block_function
+def int_as_float(c: BlockCompiler, x: Any) -> Any:
+    """The float32 with the bits of an integer of 32 bits."""
+    return c.number(c.builder.bitcast(_word(c, x, "int_as_float"), FLOAT32))
+
+
+@block_function
+def float2int_rz(c: BlockCompiler, x: Any) -> Any:
+    """float32 as int32, rounded to zero."""
+    return c.number(c.builder.cast(_single(c, x, "float2int_rz"), INT32))
+
+
+@block_function
+def float2int_rn(c: BlockCompiler, x: Any) -> Any:
+    """float32 as int32, rounded to the nearest, halves to even."""
+    return c.number(c.builder.cast(c.builder.compute("round", _single(c, x, "float2int_rn")), INT32))
+
+
+@block_function
+def fdim(c: BlockCompiler, x: Any, y: Any) -> Any:
+    """x - y where it is positive, else 0; NaN where one is."""
+    for operand in (x, y):
+        _float(c, operand, "fdim")
+    one, other = c.alike(c.common_type(x, y).type, x, y)
+    f = _Floats(c, one)
+    return c.number(f.b.select(f("le", one, other), f.full(0.0), f("sub", one, other)))

@@ -19,6 +19,7 @@ from vkcompute.blocks.compiler.places import (
 from vkcompute.blocks.compiler.types import BlockPointer, Pointer, TableValue
 from vkcompute.blocks.language.addresses import address_at
 from vkcompute.blocks.language.choices import check_choices
+from vkcompute.blocks.language.narrow_atomics import UPDATES, is_narrow, updated
 from vkcompute.frontend.unsupported import UnsupportedError
 
 
@@ -84,6 +85,8 @@ def store(
 def _atomic_function(name: str, code: str, what: str) -> Any:
     def emit(c: BlockCompiler, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
         check_choices(sem=sem, scope=scope)
+        if is_narrow(pointer) and code in UPDATES:
+            return updated(c, code, pointer, val, mask)
         return atomic_at(c, code, pointer_places(c, pointer, mask, "atomic operation"), (val,))
 
     emit.__name__, emit.__doc__ = f"atomic_{name}", f"{what} at a pointer, atomically; returns the elements before."
@@ -125,3 +128,31 @@ def atomic_store(
     """Writes elements at a pointer, atomically."""
     check_choices(sem=sem, scope=scope)
     atomic_at(c, "exchange", pointer_places(c, pointer, mask, "atomic operation"), (value,))
+
+
+_MOST_POLLS = 65000  # lavapipe runs at most 65,535 iterations
+_POLL_NS = 20  # of a load from memory that other programs write, at least
+
+
+@block_function
+def atomic_poll(
+    c: BlockCompiler, pointer: Any, expected: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None
+) -> Any:
+    """Waits until the element at a pointer has a value; True if it has, False after the time, or 65,000 loads."""
+    check_choices(sem=sem, scope=scope)
+    if not isinstance(pointer, Pointer) or c.shape(pointer):
+        raise UnsupportedError(f"tl.atomic_poll takes a pointer to one element; got {describe(pointer)}")
+    if timeout_ns is not None and type(timeout_ns) is not int:
+        raise UnsupportedError(f"timeout_ns is an int known at compile time; got {describe(timeout_ns)}")
+    most = _MOST_POLLS if timeout_ns is None else max(1, min(timeout_ns // _POLL_NS, _MOST_POLLS))
+    return c.called(_polled, [pointer, expected, most])
+
+
+def _polled(pointer: Any, expected: Any, most: Any) -> Any:
+    """Loads an element until it has a value, a number of times at most."""
+    is_seen = atomic_load(pointer) == expected
+    n = 1
+    while n < most and not is_seen:
+        is_seen = atomic_load(pointer) == expected
+        n += 1
+    return is_seen

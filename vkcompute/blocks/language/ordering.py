@@ -180,6 +180,8 @@ def histogram(c: BlockCompiler, input: Any, num_bins: Any, mask: Any = None) -> 
     if type(num_bins) is not int or num_bins < 1 or num_bins & (num_bins - 1):
         raise UnsupportedError(f"num_bins is a power of two known at compile time; got {describe_dynamic(num_bins)}")
     value, b, kind = input.value, c.builder, c.element_type(input)
+    if kind.bits != 32 and c.is_users():
+        raise UnsupportedError(f"tl.histogram takes int32; got {describe(input)}; convert it, as x.to(tl.int32)")
     if kind.bits == 64 or kind is UINT32:  # values that int32 lacks become others that do not count
         value = b.compute("min", value, b.full(b.const(num_bins, kind), shape))
         value = b.compute("max", value, b.full(b.const(-1, kind), shape)) if kind.kind == "i" else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
@@ -10,7 +11,8 @@ from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.blocks.compiler.types import OF_SCALAR, scalar_of
 from vkcompute.blocks.language.choices import check_choices
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT32, INT32, Scalar
+from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, Scalar, Value
+from vkcompute.tile import BFLOAT16
 
 
 @block_function
@@ -26,13 +28,13 @@ def dot(
 ) -> Any:
     """The matrix product of blocks (m, k) and (k, n), added to `acc`, in float32 (int32 for integers).
 
-    Blocks of three axes are stacks of as many matrices.
+    Axes in front are those of a stack of matrices. Sums of float16 have `out_dtype`, or the dtype of `acc`.
 
     Products are exact for float16, and rounded with the sum for float32, whatever precision is asked for.
     """
     check_choices(input_precision=input_precision)
     one, two = c.shape(input), c.shape(other)
-    if len(one) not in (2, 3) or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
+    if len(one) < 2 or len(one) != len(two) or one[-1] != two[-2] or one[:-2] != two[:-2]:
         raise UnsupportedError(
             "tl.dot takes blocks of shapes (m, k) and (k, n), or (stack, m, k) and (stack, k, n); got "
             f"{describe(input)} and {describe(other)}"
@@ -40,14 +42,35 @@ def dot(
     kinds = c.element_type(input), c.element_type(other)
     if kinds[0] is not kinds[1] or kinds[0] is BOOL:
         raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {describe(input)} and {describe(other)}")
-    sums = scalar_of(out_dtype) if out_dtype is not None else _sums(kinds[0])
+    sums = _sums(c, kinds[0], acc, out_dtype)
     shape = *one[:-1], two[-1]
     if acc is not None and (c.shape(acc) != shape or c.element_type(acc) is not sums):
         raise UnsupportedError(f"acc is a block of {OF_SCALAR[sums]}{list(shape)}; got {describe(acc)}")
     wide = FLOAT32 if sums.kind == "f" and sums.bits == 16 else sums
     start = c.builder.full(c.builder.const(0, wide), shape) if acc is None else c.builder.cast(acc.value, wide)
-    return c.number(c.builder.cast(c.builder.dot(input.value, other.value, start), sums))
+    product = c.builder.dot(*[_stacked(c, value, len(shape)) for value in (input.value, other.value, start)])
+    return c.number(c.builder.cast(c.builder.reshape(product, shape), sums))
 
 
-def _sums(kind: Scalar) -> Scalar:
-    return INT32 if kind.kind in "iu" else FLOAT32 if kind.bits < 64 else kind
+def _sums(c: BlockCompiler, kind: Scalar, acc: Any, out_dtype: Any) -> Scalar:
+    """Returns the dtype of sums. That of bytes and of floats but float16 is fixed, as in Triton.
+
+    Raises:
+        UnsupportedError: `out_dtype` is none, or bfloat16.
+    """
+    chosen = None if out_dtype is None else scalar_of(out_dtype)
+    if chosen is BFLOAT16:
+        raise UnsupportedError("out_dtype is no tl.bfloat16; write tl.dot(a, b).to(tl.bfloat16)")
+    if kind.kind == "f" and kind is not FLOAT16:
+        return FLOAT32 if kind.bits < 64 else kind
+    if kind.bits == 8:
+        return INT32
+    if chosen is None and kind is FLOAT16 and acc is not None and c.element_type(acc) is FLOAT16:
+        return FLOAT16
+    return chosen or (INT32 if kind.kind in "iu" else FLOAT32)
+
+
+def _stacked(c: BlockCompiler, value: Value, n_axes: int) -> Value:
+    """Returns a block with at most one axis in front of its matrices."""
+    shape = c.shape(c.number(value))
+    return value if n_axes < 4 else c.builder.reshape(value, (math.prod(shape[:-2]), *shape[-2:]))

@@ -9,7 +9,8 @@ from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import FLOAT32, INT32, UINT32, UINT64, Value
+from vkcompute.ir import FLOAT32, INT32, INT64, UINT32, UINT64, Value
+from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import philox as of_words
 from vkcompute.operations.philox import ROUNDS
@@ -17,6 +18,7 @@ from vkcompute.tile import shape_of
 from vkcompute.tile.block_emitter import BlockEmitter
 
 _SCALE = 4.6566127342e-10  # Triton's, just below 2**-31
+_WIDE_SCALE = 1.0842020432385337e-19  # below 2**-63
 _LEAST = 1.0e-7  # of the uniform number whose logarithm is taken
 
 
@@ -25,14 +27,14 @@ def _key(c: BlockCompiler, seed: Any) -> tuple[Value, Value]:
     b = c.builder
     if not isinstance(seed, Number) and isinstance(seed, int):
         return b.const(seed & 0xFFFFFFFF, UINT32), b.const(seed >> 32 & 0xFFFFFFFF, UINT32)
-    kind = c.element_type(seed)
-    if c.shape(seed) or kind.kind not in "iu":
+    kind, shape = c.element_type(seed), c.shape(seed)
+    if kind.kind not in "iu":
         raise UnsupportedError(f"a seed is an int; got {describe(seed)}")
     if kind.bits == 64:
         wide = b.cast(seed.value, UINT64)
-        return b.cast(wide, UINT32), b.cast(b.compute("shr", wide, b.const(32, UINT64)), UINT32)
+        return b.cast(wide, UINT32), b.cast(b.compute("shr", wide, b.full(b.const(32, UINT64), shape)), UINT32)
     word = b.cast(seed.value, INT32)
-    sign = b.compute("shr", word, b.const(31, INT32)) if kind.kind == "i" else b.const(0, INT32)
+    sign = b.compute("shr", word, b.full(b.const(31, INT32), shape)) if kind.kind == "i" else b.const(0, INT32)
     return b.bitcast(word, UINT32), b.bitcast(sign, UINT32)
 
 
@@ -41,13 +43,14 @@ def _philox(c: BlockCompiler, seed: Any, offset: Any, n_rounds: Any) -> list[Val
     b, kind = c.builder, c.element_type(offset)
     if kind.kind not in "iu":
         raise UnsupportedError(f"offsets are integers; got {describe(offset)}")
-    counter = c.cast(offset, kind)
-    shape = shape_of(counter.type)
+    shape = c.common_shape(offset, seed)
+    counter = c.spread(c.cast(offset, kind), shape)
     zero = b.full(b.const(0, UINT32), shape)
     high = zero
     if kind.bits == 64:
         high = b.cast(b.compute("shr", counter, b.full(b.const(32, kind), shape)), UINT32)
-    return _rounds(c, [b.cast(counter, UINT32), high, zero, zero], _key(c, seed), n_rounds)
+    key = [c.spread(word, shape) if shape_of(word.type) else word for word in _key(c, seed)]
+    return _rounds(c, [b.cast(counter, UINT32), high, zero, zero], key, n_rounds)
 
 
 def _rounds(c: BlockCompiler, counter: Sequence[Value], key: Sequence[Value], n_rounds: Any) -> list[Value]:
@@ -59,13 +62,14 @@ def _rounds(c: BlockCompiler, counter: Sequence[Value], key: Sequence[Value], n_
     return [word.value for word in of_words.philox(f, list(map(f.operand, counter)), words, n_rounds)]
 
 
-def _uniform(c: BlockCompiler, word: Value) -> Value:
+def _uniform(c: BlockCompiler, word: Value, scale: float = _SCALE) -> Value:
     """Returns floats in [0, 1) of words, as Triton makes them."""
     b, shape = c.builder, shape_of(word.type)
-    number = b.bitcast(word, INT32)
-    zero = b.full(b.const(0, INT32), shape)
+    kind = INT64 if element_of(word.type).bits == 64 else INT32
+    number = b.bitcast(word, kind)
+    zero = b.full(b.const(0, kind), shape)
     folded = b.select(b.compute("lt", number, zero), b.compute("not", number), number)
-    return b.compute("mul", b.cast(folded, FLOAT32), b.full(b.const(_SCALE, FLOAT32), shape))
+    return b.compute("mul", b.cast(folded, FLOAT32), b.full(b.const(scale, FLOAT32), shape))
 
 
 def _normal(c: BlockCompiler, one: Value, other: Value) -> tuple[Value, Value]:
@@ -139,7 +143,10 @@ def philox(c: BlockCompiler, seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_ro
 
 @block_function
 def uint_to_uniform_float(c: BlockCompiler, x: Any) -> Any:
-    """Floats in [0, 1) of words."""
+    """Floats in [0, 1) of words, or of integers of 64 bits."""
+    kind = c.element_type(x)
+    if kind.kind in "iu" and kind.bits == 64:
+        return c.number(_uniform(c, c.builder.bitcast(c.cast(x, kind), INT64), _WIDE_SCALE))
     return c.number(_uniform(c, _words(c, x)[0]))
 
 

@@ -16,7 +16,7 @@ from vkcompute.blocks.language.elementwise import emitted
 from vkcompute.blocks.language.shapes import checked_axis
 from vkcompute.frontend.source import parameters_of
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import FLOAT32, INT32, UINT32, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT32, INT32, UINT32, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.tile import BFLOAT16, shape_of
@@ -88,7 +88,7 @@ def _reduced_bits(c: BlockCompiler, input: Any, axis: Any, keep_dims: Any, name:
 def sum(c: BlockCompiler, input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Any:
     """The sums along an axis, or of all elements; of integers below 32 bits as int32 or uint32."""
     wide = None if dtype is None else scalar_of(dtype)
-    return _reduced(c, input, axis, keep_dims, _plain("add"), wide)
+    return _reduced(c, input, axis, keep_dims, _plain("xor" if wide is BOOL else "add"), wide)
 
 
 @method

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,10 @@ from vkcompute.ir import BOOL
 N_WARPS = 4
 OPTIONS = (
     "num_warps", "debug", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "sanitize_overflow", "extern_libs",
-    "launch_pdl", "launch_cooperative_grid", "ir_override",
+    "launch_pdl", "launch_cooperative_grid", "ir_override", "waves_per_eu", "matrix_instr_nonkdim", "kpack",
+    "schedule_hint",
 )  # fmt: skip
-"""Keywords of a launch. The first two have an effect; a cooperative grid is refused."""
+"""Keywords of a launch. The first two have an effect; a cooperative grid has one program. The last are AMD's."""
 
 
 class LaunchOptions(NamedTuple):
@@ -31,10 +33,20 @@ class LaunchOptions(NamedTuple):
     Attributes:
         n_warps: invocations of a workgroup are at most 32 times as many.
         asserts: True to check the conditions of `tl.device_assert`.
+        is_cooperative: True if all programs are to run at the same time.
     """
 
     n_warps: int = N_WARPS
     asserts: bool = False
+    is_cooperative: bool = False
+
+    def check(self, grid: Sequence[int]) -> None:
+        """Raises ValueError for several programs that are to run at the same time."""
+        if self.is_cooperative and prod(grid) > 1:
+            raise ValueError(
+                "launch_cooperative_grid=True makes all programs run at the same time, which Vulkan does not "
+                f"guarantee; got a grid of {prod(grid)}; launch a second program where they wait for each other"
+            )
 
     def named(self) -> dict[str, Any]:
         """Returns the keywords of a launch with these options."""
@@ -58,10 +70,7 @@ class Parameters:
 
     Args:
         unspecialized: names or indices of parameters whose ints are not constant if 1, and have no known divisor.
-        unaligned: names or indices of parameters whose ints have no known divisor.
-
-    Raises:
-        ValueError: there is no such parameter.
+        unaligned: names or indices of parameters whose ints have no known divisor. Others have no effect, as in Triton.
     """
 
     def __init__(
@@ -80,13 +89,17 @@ class Parameters:
         self.dtypes = [_dtype_of(parameter) for parameter in signature.parameters.values()]
         self.forms: Forms | None = None
 
-    def _position(self, which: str | int) -> int:
-        """Returns the index of a parameter."""
+    def _position(self, which: str | int) -> int | None:
+        """Returns the index of a parameter; None if there is none."""
         if which in self.names:
             return self.names.index(str(which))
         if type(which) is int and -len(self.names) <= which < len(self.names):
             return which % len(self.names)
-        raise ValueError(f"{self.name} has no parameter {which!r}; it has {', '.join(self.names)}")
+        return None
+
+    def traits(self, at: int) -> tuple[bool, bool, bool]:
+        """Returns whether a parameter is a constant, and whether its ints are not specialized, by value or divisor."""
+        return self.constexprs[at], self.unspecialized[at], self._unaligned[at]
 
     def of_leaves(self, forms: Forms) -> Parameters:
         """Returns a parameter per leaf of the arguments, with the annotation and options of its argument."""
@@ -220,8 +233,12 @@ def number_type(arg: Any, name: str) -> Any:
 
     Raises:
         TypeError: it is none.
+        OverflowError: it is an int of more than 64 bits.
     """
-    kind = kind_of_number(arg)
+    try:
+        kind = kind_of_number(arg)
+    except ValueError as error:  # more than 64 bits: Triton's class
+        raise OverflowError(str(error)) from None
     if kind is int or isinstance(kind, str):
         return IntType(kind if isinstance(kind, str) else "int32", DIVISOR if arg % DIVISOR == 0 else 1)
     if kind is None and isinstance(arg, list):
@@ -291,14 +308,9 @@ def _launch_options(given: Mapping[str, Any]) -> LaunchOptions:
     """Returns the options of a launch.
 
     Raises:
-        ValueError: the number of warps is no power of two, or the programs are to run at the same time.
+        ValueError: the number of warps is no power of two.
     """
     n = given.get("num_warps", N_WARPS)
     if type(n) is not int or n < 1 or n & (n - 1):
         raise ValueError(f"num_warps is a power of two; got {n!r}")
-    if given.get("launch_cooperative_grid"):
-        raise ValueError(
-            "launch_cooperative_grid=True makes all programs run at the same time, which Vulkan does not guarantee; "
-            "launch a second program where they wait for each other"
-        )
-    return LaunchOptions(n, bool(given.get("debug")))
+    return LaunchOptions(n, bool(given.get("debug")), bool(given.get("launch_cooperative_grid")))

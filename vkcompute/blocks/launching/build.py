@@ -12,6 +12,7 @@ from vkcompute import ir, tile
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, WindowsValue
 from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
+from vkcompute.blocks.launching.parameter import is_const
 from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
@@ -147,6 +148,7 @@ def build(
     names = parameters if forms is None else all_leaf_names(parameters, forms)
     compiler = BlockCompiler(ir.Function(definition.function.__name__))
     compiler.check_bounds = options is not None and options.compilation.check_bounds
+    compiler.read_only = _read_only(definition, names)
     built = Built(compiler, {}, {}, [], len(names))
     given = {**constants, **_arguments(built, names, signature)}
     args = [given[at] for at in range(len(names))]
@@ -161,6 +163,12 @@ def build(
     has_matrices = any(matrix.operand == BFLOAT16.name for matrix in matrices)
     widen(remove_invariants(compiler.function), compiler.builder, keeps_operands=has_matrices)
     return built
+
+
+def _read_only(definition: Definition, names: Sequence[str]) -> set[int]:
+    """Returns the positions of the arguments, by name, whose parameters are annotated as tl.const."""
+    constants = {name for name, parameter in definition.signature.parameters.items() if is_const(parameter.annotation)}
+    return {at for at, name in enumerate(names) if name in constants}
 
 
 def _arguments(built: Built, names: Sequence[str], signature: Mapping[int, Any]) -> dict[int, Any]:

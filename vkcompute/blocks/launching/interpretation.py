@@ -33,8 +33,9 @@ def run(definition: Definition, parameters: Parameters, grid: Any, args: Any, na
     Raises:
         KernelError: it does something that is not supported, or accesses an element outside of an array.
     """
-    args, _ = parameters.bound(args, named)
+    args, chosen = parameters.bound(args, named)
     sizes = parameters.grid(grid, args)
+    chosen.check(sizes)
     forms, args = flattened(args, parameters.constexprs)
     parameters = parameters if forms is None else parameters.of_leaves(forms)
     parameters.check_constants(args)

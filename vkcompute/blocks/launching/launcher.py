@@ -145,6 +145,7 @@ class BlockLauncher:
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future
         sizes = self._parameters.grid(grid, args)
+        chosen.check(sizes)
         if 0 in sizes:
             _, leaves = flattened(args, self._parameters.constexprs)
             return runtime_among(unwrapped(leaves)[0]).scheduler.completed_future()

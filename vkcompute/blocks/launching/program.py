@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import textwrap
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from types import FunctionType
@@ -12,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from vkcompute.blocks.launching.arguments import Parameters
 from vkcompute.blocks.launching.compiled import CompiledKernel
 from vkcompute.blocks.launching.launched import Launched
+from vkcompute.blocks.launching.parameter import KernelParam
 from vkcompute.errors import hides_calls
 from vkcompute.frontend.source import definition_of
+from vkcompute.jit.compilation import fingerprint
 
 if TYPE_CHECKING:
     from vkcompute.blocks.launching.launcher import BlockLauncher
@@ -43,6 +47,7 @@ class JITFunction(Launched):
         definition: the function and its source.
         signature: its parameters, as `inspect` has them.
         parameters: its parameters, of which some are constants.
+        must_use_result: True if a program may not drop the result of a call.
     """
 
     def __init__(
@@ -54,9 +59,9 @@ class JITFunction(Launched):
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         is_internal: bool = False,
     ) -> None:
-        self._debug, self._is_internal = debug, is_internal
+        self._debug, self._is_internal, self.must_use_result = debug, is_internal, False
         functools.update_wrapper(self, function)
-        self.fn, self.definition = function, definition_of(function, "a block program")
+        self.fn, self.definition = function, definition_of(function, "a block program", takes_rest=True)
         self.signature = self.definition.signature
         self.parameters = Parameters(
             function.__name__,
@@ -65,12 +70,35 @@ class JITFunction(Launched):
             unaligned=do_not_specialize_on_alignment,
         )
         self.arg_names = self.parameters.names
+        self.__globals__ = function.__globals__
+
+    @cached_property
+    def params(self) -> list[KernelParam]:
+        """Its parameters, as libraries ask for them."""
+        parameters = enumerate(self.signature.parameters.values())
+        return [
+            KernelParam(at, parameter.name, parameter.annotation, parameter.default, *self.parameters.traits(at))
+            for at, parameter in parameters
+        ]
+
+    @cached_property
+    def cache_key(self) -> str:
+        """A text that changes with that of the program, and not between processes."""
+        text = fingerprint.function(self.fn) or self.src
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def src(self) -> str:
+        """The text of the program, from `def` on."""
+        text = textwrap.dedent("\n".join(self.definition.source.lines))
+        return text[text.index("def ") :]
 
     @cached_property
     def launcher(self) -> BlockLauncher:
         """Its launches. It loads the driver's package."""
         from vkcompute.blocks.launching.launcher import BlockLauncher  # not at import: it loads the driver
 
+        self._check()
         return BlockLauncher(self.definition, self.parameters, debug=self._debug, is_internal=self._is_internal)
 
     @cached_property
@@ -79,8 +107,21 @@ class JITFunction(Launched):
         if not self._is_internal and is_interpreting():
             from vkcompute.blocks.launching import interpretation  # not at import: it takes the simulator
 
+            self._check()
             return partial(interpretation.run, self.definition, self.parameters)
         return self.launcher
+
+    def _check(self) -> None:
+        """Raises an error for a program that only others call, and for a constant that is not to be specialized for."""
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                raise self.definition.error(f"a program that is launched has no {parameter}; pass a tuple")
+        wrong = [parameter.name for parameter in self.params if parameter.is_constexpr and parameter.do_not_specialize]
+        if wrong and not self._is_internal:
+            raise ValueError(
+                f"{wrong[0]} of {self.__name__} is a tl.constexpr, for each value of which it is compiled, and in "
+                "do_not_specialize; take it from one of them"
+            )
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program; returns a `Future`, which has completed with an empty grid, or interpreted.
@@ -165,12 +206,11 @@ def jit(
     Args:
         debug: True to check the conditions of `tl.device_assert`, as the environment variable TRITON_DEBUG=1 does.
         do_not_specialize: names or indices of ints for which no program is compiled anew: 1 is no constant, and
-            multiples of 16 are not known to be such.
+            multiples of 16 are not known to be such. Names of no parameter have no effect.
         do_not_specialize_on_alignment: those of ints whose multiples of 16 are not known to be such.
         version, repr, launch_metadata, noinline: have no effect.
 
     Raises:
-        ValueError: there is no such parameter.
         KernelError: there is no source; or, at a launch, the program does something that is not supported.
     """
     options: dict[str, Any] = {

@@ -24,6 +24,51 @@ class TensorWrapper:
         """The runtime of the array; arrays of the host have none."""
         return self.base.runtime
 
+    @property
+    def data(self) -> Any:
+        """The data of the array."""
+        return self.base.data
+
+    @property
+    def device(self) -> Any:
+        """The device of the array."""
+        return self.base.device
+
+    def data_ptr(self) -> int:
+        """Returns the address of the first element."""
+        return int(self.base.data_ptr())
+
+    def stride(self, *axes: int) -> Any:
+        """Returns the stride of an axis, or all."""
+        return self.base.stride(*axes)
+
+    def element_size(self) -> int:
+        """Returns the bytes of an element."""
+        return self.dtype.itemsize
+
+    def copy_(self, other: TensorWrapper) -> None:
+        """Copies the bits of another array."""
+        self.base.copy_(other.base)
+
+    def _wrapping(self, base: Any) -> TensorWrapper:
+        return TensorWrapper(base, self.dtype)
+
+    def cpu(self) -> TensorWrapper:
+        """Returns it in host memory."""
+        return self._wrapping(self.base.cpu())
+
+    def clone(self) -> TensorWrapper:
+        """Returns a copy."""
+        return self._wrapping(self.base.clone())
+
+    def to(self, device: Any) -> TensorWrapper:
+        """Returns it on a device."""
+        return self._wrapping(self.base.to(device))
+
+    def new_empty(self, sizes: Any) -> TensorWrapper:
+        """Returns an array without initial values."""
+        return self._wrapping(self.base.new_empty(sizes))
+
     def __repr__(self) -> str:
         return f"TensorWrapper[{self.dtype}]({self.base!r})"
 

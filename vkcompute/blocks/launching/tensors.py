@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.types import DTYPES
+from vkcompute.blocks.compiler.types import DTYPES, Dtype
 from vkcompute.blocks.launching.composites import leaves_of
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper
 from vkcompute.runtime.memory.layout import extent
+
+_OTHERS = int, float, bool, NoneType, str, tuple
+"""Types of arguments that have no memory."""
 
 
 def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -26,10 +30,61 @@ def on_host(args: Sequence[Any]) -> tuple[Any, ...]:
         ValueError: the first element of a view is not at its lowest address.
     """
     torch = sys.modules.get("torch")
-    contiguous = [arg if type(arg) is not np.ndarray or arg.flags.c_contiguous else span_of(arg) for arg in args]
-    if torch is None:
-        return tuple(contiguous)
-    return tuple([_memory_of(arg, torch) if isinstance(arg, torch.Tensor) else arg for arg in contiguous])
+    return tuple([arg if type(arg) in _OTHERS else _on_host(arg, torch) for arg in args])
+
+
+def _on_host(arg: Any, torch: Any) -> Any:
+    if type(arg) is np.ndarray:
+        return arg if arg.flags.c_contiguous else span_of(arg)
+    if type(arg) is TensorWrapper:
+        base = _on_host(arg.base, torch)
+        return TensorWrapper(base.base if type(base) is TensorWrapper else base, arg.dtype)
+    if torch is not None and isinstance(arg, torch.Tensor):
+        return _memory_of(arg, torch)
+    return _memory_at(arg, torch) if hasattr(arg, "data_ptr") and hasattr(arg, "dtype") else arg
+
+
+class _Memory:
+    """Bytes at an address, for NumPy.
+
+    Args:
+        owner: keeps them alive.
+    """
+
+    def __init__(self, owner: Any, start: int, nbytes: int) -> None:
+        self._owner = owner
+        self.__array_interface__ = {"data": (start, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+def _memory_at(view: Any, torch: Any) -> Any:
+    """Returns the memory from the address of an object to the end of its storage.
+
+    Raises:
+        TypeError: it has no storage, or is not in host memory.
+    """
+    if not hasattr(view, "untyped_storage"):
+        raise TypeError(
+            f"a {type(view).__name__} with data_ptr() has untyped_storage(), whose nbytes() bound the accesses; got "
+            "none; pass the tensor"
+        )
+    if getattr(getattr(view, "device", None), "type", "cpu") != "cpu":
+        raise TypeError(f"tensors of the host are copied to the device; got one on {view.device}; pass tensor.cpu()")
+    storage, start = view.untyped_storage(), view.data_ptr()
+    element, word = _element_of(view.dtype, torch)
+    n = (storage.data_ptr() + storage.nbytes() - start) // word.itemsize
+    elements = np.asarray(_Memory(view, start, n * word.itemsize)).view(word)
+    return elements if element is None else TensorWrapper(elements, element)
+
+
+def _element_of(dtype: Any, torch: Any) -> tuple[Dtype | None, np.dtype[Any]]:
+    """Returns a dtype of the language if NumPy lacks it, or if it is one, and NumPy's dtype of as many bits."""
+    if torch is not None and isinstance(dtype, torch.dtype):
+        if dtype == torch.bfloat16:
+            return DTYPES["bfloat16"], np.dtype(np.uint16)
+        return None, torch.empty(0, dtype=dtype).numpy().dtype
+    if isinstance(dtype, Dtype):
+        return dtype, np.dtype(f"u{dtype.itemsize}")
+    return None, np.dtype(dtype)
 
 
 def span_of(view: Any) -> Any:

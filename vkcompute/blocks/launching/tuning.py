@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from vkcompute.blocks.launching import measuring
 from vkcompute.blocks.launching.build import FOLDERS
 from vkcompute.blocks.launching.composites import is_composite, leaves_of
 from vkcompute.blocks.launching.launched import Launched
-from vkcompute.blocks.launching.program import JITFunction, is_interpreting
+from vkcompute.blocks.launching.program import is_interpreting
 from vkcompute.blocks.launching.reinterpretation import unwrapped
 from vkcompute.blocks.launching.tensors import arrays_of
 from vkcompute.code_version import code_version
@@ -66,8 +67,15 @@ class Autotuner(Launched):
     A choice is kept on disk for the device, its driver, the program, the configurations and the key. Integers of a key
     stand for others of their size, so that few launches measure.
 
+    The constructor and the attributes are Triton's, from which libraries derive tuners of their own.
+
+    Args:
+        key: names of arguments; those that are no parameters are left out.
+
     Attributes:
         fn: the program.
+        keys: the names of the key.
+        early_config_prune, perf_model, configs_top_k: of `prune_configs_by`.
         best_config: that of the last launch.
         cache: the fastest ones by key.
         configs_timings: the medians in milliseconds of the last measurement.
@@ -75,40 +83,65 @@ class Autotuner(Launched):
 
     def __init__(
         self,
-        program: Launched,
+        fn: Launched,
+        arg_names: Sequence[str],
         configs: Sequence[Config],
         key: Sequence[str],
-        *,
-        reset_to_zero: Sequence[str] = (),
-        restore_value: Sequence[str] = (),
-        prune: Mapping[str, Any] | None = None,
-        hooks: tuple[Callable[..., object] | None, Callable[..., object] | None] = (None, None),
-        bench: Callable[..., Any] | None = None,
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
+        pre_hook: Callable[..., object] | None = None,
+        post_hook: Callable[..., object] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: float | None = None,
+        rep: float | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
     ) -> None:
-        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
-        unknown = [name for name in (*key, *reset_to_zero, *restore_value) if name not in self.arg_names]
+        self.fn, self.arg_names, self.__name__ = fn, list(arg_names), fn.__name__
+        self.configs, self.keys = list(configs) or [Config({})], list(key)
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        unknown = [name for name in (*self.reset_to_zero, *self.restore_value) if name not in self.arg_names]
         if unknown:
-            raise ValueError(f"{program.__name__} has no parameter {unknown[0]}; it has {', '.join(self.arg_names)}")
-        known = "early_config_prune", "perf_model", "top_k"
-        wrong = [name for name in prune or {} if name not in known]
-        if wrong:
-            raise ValueError(f"prune_configs_by has {', '.join(known)}; got {wrong[0]}")
-        self.configs, self._key = list(configs) or [Config({})], list(key)
-        self._reset, self._restore, self._prune = list(reset_to_zero), list(restore_value), dict(prune or {})
-        self._hooks, self._do_bench = hooks, bench or partial(measuring.do_bench, warmup=5, rep=20)
+            raise ValueError(f"{fn.__name__} has no parameter {unknown[0]}; it has {', '.join(self.arg_names)}")
+        self._take_pruning(prune_configs_by or {})
+        self._pre_hook, self._post_hook = pre_hook, post_hook
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
+        self.do_bench = do_bench or _bench_of(warmup, rep)
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, float] = {}
         self.best_config: Config | None = None
+        self._local = local()
+
+    @property
+    def nargs(self) -> dict[str, Any] | None:
+        """The positional arguments of this thread's launch by name; None before the first one."""
+        return getattr(self._local, "nargs", None)
+
+    @nargs.setter
+    def nargs(self, given: dict[str, Any] | None) -> None:
+        self._local.nargs = given
+
+    def _take_pruning(self, prune: Mapping[str, Any]) -> None:
+        known = "early_config_prune", "perf_model", "top_k", "configs_top_k"
+        wrong = [name for name in prune if name not in known]
+        if wrong:
+            raise ValueError(f"prune_configs_by has {', '.join(known[:3])}; got {wrong[0]}")
+        self.early_config_prune, self.perf_model = prune.get("early_config_prune"), prune.get("perf_model")
+        self.configs_top_k = prune.get("top_k", prune.get("configs_top_k", 1.0))
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program with the fastest constants; the first launch of a key measures them."""
         if len(self.configs) == 1:
             return self._launched(self.configs[0], args, grid, named)
-        given = self.by_name(args, named)
-        key = *[bucket(given.get(name)) for name in self._key], *_dtypes(given.values())
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        given = {**self.nargs, **named}
+        key = *[bucket(given.get(name)) for name in self.keys], *_dtypes(given.values())
         if key not in self.cache:
-            configs = self._pruned(given, named)
+            configs = self.prune_configs(named)
             self.cache[key] = configs[0] if len(configs) == 1 else self._chosen(key, configs, given, args, grid, named)
+        self.nargs = None
         return self._launched(self.cache[key], args, grid, named)
 
     def _launched(self, config: Config, args: tuple[Any, ...], grid: Any, named: dict[str, Any]) -> Any:
@@ -124,27 +157,26 @@ class Autotuner(Launched):
             config.pre_hook({**self.by_name(args, named), **config.all_kwargs()})
         return self.fn.run(*args, grid=grid, **named, **config.all_kwargs())
 
-    def _pruned(self, given: dict[str, Any], named: dict[str, Any]) -> list[Config]:
-        """Returns the configurations to measure.
+    def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
+        """Returns the configurations to measure for the launch with `nargs` and these named arguments.
 
         Raises:
             ValueError: none is left, or `top_k` is no number of them.
         """
-        configs, early, model = self.configs, self._prune.get("early_config_prune"), self._prune.get("perf_model")
+        configs, early, model, positional = self.configs, self.early_config_prune, self.perf_model, self.nargs or {}
         if early is not None:
-            positional = {name: value for name, value in given.items() if name not in named}
-            configs = list(early(configs, positional, **named))
+            configs = list(early(configs, positional, **kwargs))
         if not configs:
             raise ValueError(f"early_config_prune of {self.__name__} returns at least one configuration; got none")
         if model is None:
             return configs
-        top = self._prune.get("top_k", 1.0)
+        top = self.configs_top_k
         if not isinstance(top, int) and not (isinstance(top, float) and top <= 1):
             raise ValueError(f"top_k is a number of configurations, or a float up to 1; got {top!r}")
         n = max(int(len(configs) * top), 1) if isinstance(top, float) else top
         if n >= len(configs):
             return configs
-        return sorted(configs, key=lambda config: model(**{**given, **config.all_kwargs()}))[:n]
+        return sorted(configs, key=lambda config: model(**{**positional, **kwargs, **config.all_kwargs()}))[:n]
 
     # -- measurements -------------------------------------------------------------------------------------------------
 
@@ -172,10 +204,7 @@ class Autotuner(Launched):
 
     def _entry(self, key: tuple[Any, ...], configs: Sequence[Config], given: dict[str, Any]) -> Path | None:
         """Returns the file of a choice; None if something on which it depends has no text."""
-        program: Any = self.fn
-        while not isinstance(program, JITFunction):
-            program = program.fn
-        texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(program.fn)
+        texts = fingerprint.compiler(), code_version(*FOLDERS), fingerprint.function(self.base_fn)
         if None in texts or len({*map(repr, configs)}) < len(configs):
             return None
         leaves, _ = unwrapped([leaf for value in given.values() for leaf in leaves_of(value)])
@@ -204,7 +233,7 @@ class Autotuner(Launched):
                 failure = measured
             else:
                 times[config] = measured
-        self._prepared(given, reset_only=True)
+        self.pre_hook(given, reset_only=True)
         if not times and failure is not None:
             raise failure
         self.configs_timings = times
@@ -213,21 +242,30 @@ class Autotuner(Launched):
     def _time(self, launch: Callable[[], Any]) -> float | VkComputeError:
         """Returns the median time of a launch, or the error that it raises."""
         try:
-            times = self._do_bench(launch, quantiles=(0.5,))
+            times = self.do_bench(launch, quantiles=(0.5,))
         except VkComputeError as error:
             return error
         return float(times[0] if isinstance(times, (tuple, list)) else times)
 
-    def _prepared(self, given: dict[str, Any], *, reset_only: bool = False) -> dict[str, Any]:
-        """Prepares the arguments for a measured launch; returns what `_restored` writes back."""
-        if self._hooks[0] is not None:
-            self._hooks[0](given, reset_only=reset_only)
+    def _bench(self, *args: Any, config: Config, grid: Any, **named: Any) -> list[float]:
+        """Returns the times of a configuration, as `do_bench` with quantiles; infinite if the device cannot run it."""
+        launch = partial(self._measured, config, self.by_name(args, named), args, grid, named)
+        try:
+            return list(self.do_bench(launch, quantiles=(0.5, 0.2, 0.8)))
+        except VkComputeError:
+            return [float("inf")] * 3
+
+    def pre_hook(self, nargs: dict[str, Any], reset_only: bool = False) -> dict[str, Any]:
+        """Prepares the arguments for a measured launch; returns the elements to restore after it."""
+        if self._pre_hook is not None:
+            self._pre_hook(nargs, reset_only=reset_only)
             return {}
-        for name in self._reset:
+        given = nargs
+        for name in self.reset_to_zero:
             if given.get(name) is not None:
                 for array in arrays_of(given[name]):
                     array.fill(0)
-        names = () if reset_only or self._hooks[1] is not None else self._restore
+        names = () if reset_only or self._post_hook is not None else self.restore_value
         kept = [name for name in names if given.get(name) is not None]
         return {name: [np.array(array) for array in arrays_of(given[name])] for name in kept}
 
@@ -237,7 +275,7 @@ class Autotuner(Launched):
         """Launches the program once, and leaves the arrays as they are to be."""
         every = {**given, **config.all_kwargs()}
         failure: Exception | None = None
-        kept = self._prepared(every)
+        kept = self.pre_hook(every)
         try:
             return self._launched(config, args, grid, named)
         except Exception as error:
@@ -247,8 +285,8 @@ class Autotuner(Launched):
             for name, values in kept.items():
                 for array, value in zip(arrays_of(given[name]), values, strict=True):
                     array[...] = value
-            if self._hooks[1] is not None:
-                self._hooks[1](every, exception=failure)
+            if self._post_hook is not None:
+                self._post_hook(every, exception=failure)
 
 
 def bucket(value: Any) -> Any:
@@ -282,15 +320,18 @@ class Heuristics(Launched):
 
     Attributes:
         fn: the program.
+        values: functions of the arguments by name, by the name of the constant.
     """
 
-    def __init__(self, program: Launched, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
-        self.fn, self.arg_names, self.__name__ = program, program.arg_names, program.__name__
-        self._values = dict(values)
+    def __init__(
+        self, fn: Launched, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
+        self.fn, self.arg_names, self.__name__ = fn, list(arg_names), fn.__name__
+        self.values = dict(values)
 
     def run(self, *args: Any, grid: Any, **named: Any) -> Any:
         """Launches the program with the computed constants."""
-        for name, value in self._values.items():
+        for name, value in self.values.items():
             named[name] = value(self.by_name(args, named))
         return self.fn.run(*args, grid=grid, **named)
 
@@ -313,7 +354,8 @@ def autotune(
 
     Args:
         configs: the configurations.
-        key: names of arguments. Another size of an integer measures again, and so do other dtypes.
+        key: names of arguments; others have no effect. Another size of an integer measures again, and so do other
+            dtypes.
         prune_configs_by: "early_config_prune", a function of the configurations, the positional arguments by name and
             the named ones; "perf_model", a function of all arguments that estimates times, of which `top_k` are kept.
         reset_to_zero, restore_value: arrays that are zeroed before, or restored after, each measured launch.
@@ -322,21 +364,31 @@ def autotune(
         do_bench: measures a launch, as `triton.testing.do_bench` does.
         use_cuda_graph, cache_results: have no effect.
     """
-    bench = do_bench
-    if bench is None and (warmup is not None or rep is not None):
-        bench = partial(measuring.do_bench, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
     return lambda program: Autotuner(
         program,
+        program.arg_names,
         configs,
         key,
-        reset_to_zero=reset_to_zero or (),
-        restore_value=restore_value or (),
-        prune=prune_configs_by,
-        hooks=(pre_hook, post_hook),
-        bench=bench,
+        reset_to_zero,
+        restore_value,
+        pre_hook,
+        post_hook,
+        prune_configs_by,
+        warmup,
+        rep,
+        use_cuda_graph,
+        do_bench,
+        cache_results,
     )
+
+
+def _bench_of(warmup: float | None, rep: float | None) -> Callable[..., Any]:
+    """Returns the measurement of a configuration, in milliseconds of warm-up and of repetitions."""
+    if warmup is None and rep is None:
+        return partial(measuring.do_bench, warmup=5, rep=20)
+    return partial(measuring.do_bench, warmup=25 if warmup is None else warmup, rep=100 if rep is None else rep)
 
 
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Launched], Heuristics]:
     """Decorates a program: constants are functions of the arguments by name."""
-    return lambda program: Heuristics(program, values)
+    return lambda program: Heuristics(program, program.arg_names, values)

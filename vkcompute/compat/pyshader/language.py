@@ -100,6 +100,7 @@ class ShaderLanguage:
     """
 
     programs = "shaders"
+    most_recursions = 0
     statements = STATEMENTS
 
     def __init__(self, function: ir.Function) -> None:

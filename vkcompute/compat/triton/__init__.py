@@ -8,7 +8,9 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
+from vkcompute.blocks.compiler.aggregates import aggregate
 from vkcompute.blocks.compiler.functions import constexpr_function
+from vkcompute.blocks.launching.launched import KernelInterface
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.program import JITFunction, jit
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, reinterpret
@@ -20,14 +22,21 @@ from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
 
 __all__ = [
-    "CompilationError", "Config", "InterpreterError", "JITFunction", "OutOfResources", "PointerTable",
-    "TensorWrapper", "autotune", "backends", "cdiv", "compiler", "constexpr_function", "heuristics",
-    "install_as_triton", "jit", "language", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing",
-    "tools",
+    "CompilationError", "Config", "InterpreterError", "JITFunction", "KernelInterface", "OutOfResources",
+    "PointerTable", "TensorWrapper", "aggregate", "autotune", "backends", "cdiv", "compiler", "constexpr_function",
+    "heuristics",
+    "install_as_triton", "jit", "language", "must_use_result", "next_power_of_2", "reinterpret", "runtime",
+    "set_allocator", "testing", "tools",
 ]  # fmt: skip
 
 __version__ = "3.9.0"
 """The version of Triton whose language this is, for libraries that compare it."""
+
+
+def must_use_result(function: JITFunction) -> JITFunction:
+    """Makes a call in a program an error whose result is dropped."""
+    function.must_use_result = True
+    return function
 
 
 def set_allocator(allocator: object) -> None:

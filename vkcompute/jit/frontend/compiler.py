@@ -60,6 +60,7 @@ class Compiler(PrivateArrays):
     """
 
     programs = "kernels"
+    most_recursions = 0
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
     statements: Mapping[type[ast.AST], Handler] = STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS

@@ -5,6 +5,8 @@ Parts of the product are functions that other programs call, which go on with th
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkcompute.blocks import language as tl
 from vkcompute.blocks.launching.program import block_program
 
@@ -29,10 +31,13 @@ def sum_of_products(a_ptrs, b_ptrs, n_terms, b_row, STEP: tl.constexpr, DTYPE: t
         n_terms: at most LONGEST.
         b_row: the elements from a term on the right to the next.
     """
-    sums = tl.zeros((a_ptrs.shape[0], b_ptrs.shape[1]), DTYPE)
+    given: Any = DTYPE
+    wide = tl.int32 if given.is_int() else tl.float32
+    kind = wide if given.primitive_bitwidth == 8 or given.is_bf16() else given  # the sums of tl.dot
+    sums = tl.zeros((a_ptrs.shape[0], b_ptrs.shape[1]), kind)
     for term in range(0, tl.minimum(n_terms, LONGEST), STEP):
-        sums = tl.dot(tl.load(a_ptrs + term), tl.load(b_ptrs + term * b_row), sums, out_dtype=DTYPE)
-    return sums
+        sums = tl.dot(tl.load(a_ptrs + term), tl.load(b_ptrs + term * b_row), sums, out_dtype=kind)
+    return sums.to(DTYPE)
 
 
 @block_program

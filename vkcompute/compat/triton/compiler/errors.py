@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from vkcompute.errors import KernelError
 
-__all__ = ["CompilationError", "OutOfResources"]
+__all__ = ["CompilationError", "CompileTimeAssertionFailure", "OutOfResources", "UnsupportedLanguageConstruct"]
 
-CompilationError = OutOfResources = KernelError
+CompilationError = OutOfResources = CompileTimeAssertionFailure = UnsupportedLanguageConstruct = KernelError

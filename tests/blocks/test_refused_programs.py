@@ -1,0 +1,116 @@
+"""Programs that Triton refuses, and that the compiler of blocks could build: they give no number here either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from block_programs import check_error
+
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
+from vkcompute import KernelError
+from vkcompute.compat.triton import JITFunction
+
+pytestmark = pytest.mark.pure
+
+SIZE = 4
+ALLOWED = tl.constexpr(3)
+ANNOTATED: tl.constexpr = 5  # type: ignore[valid-type]
+NAN = float("nan")
+
+
+@triton.jit
+def reads_name(x_ptr):
+    tl.store(x_ptr, SIZE)
+
+
+@triton.jit
+def reads_constants(x_ptr):
+    tl.store(x_ptr, ALLOWED + ANNOTATED)
+
+
+@triton.jit
+def starred(x_ptr):
+    first, *_rest = (1, 2, 3)
+    tl.store(x_ptr, first)
+
+
+@triton.jit
+def returns_in_while(x_ptr):
+    i = 0
+    while i < 10:
+        if i == 5:
+            return
+        i += 1
+
+
+@triton.jit
+def of_halves(x_ptr, FUNCTION: tl.constexpr):
+    tl.store(x_ptr, FUNCTION(tl.load(x_ptr).to(tl.float16)))
+
+
+@triton.jit
+def long_histogram(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 4), tl.histogram(tl.arange(0, 4).to(tl.int64), 4))
+
+
+@triton.jit
+def least(x_ptr, N: tl.constexpr = NAN):
+    m: tl.constexpr = min(1.0, N)
+    tl.store(x_ptr, m)
+
+
+@triton.jit
+def divided(x_ptr, n: tl.int32, m: tl.uint32):
+    tl.store(x_ptr, n / m)
+
+
+@triton.jit
+def stores_constant(x_ptr: tl.const):
+    tl.store(x_ptr, 1.0)
+
+
+@triton.jit
+def second(a, b):
+    return b
+
+
+@triton.jit
+def stores_called(out_ptr, x_ptr: tl.const, n):
+    target = out_ptr if n > 1 else second(out_ptr, x_ptr)
+    tl.store(target, 1.0)
+
+
+X = np.zeros(4, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message", "text"),
+    [
+        (reads_name, (X,), "write SIZE = tl.constexpr(4), or pass it as an argument", "SIZE"),
+        (starred, (X,), "an assignment has no target with *", "first, *_rest"),
+        (returns_in_while, (X,), "a loop has no return", "return"),
+        (of_halves, (X, tl.exp), "tl.exp takes float32 and float64; got", "FUNCTION("),
+        (of_halves, (X, tl.rsqrt), "convert it, as x.to(tl.float32)", "FUNCTION("),
+        (long_histogram, (X,), "tl.histogram takes int32", "histogram"),
+        (least, (X,), "min of constants takes no NaN; got 1.0, nan", "min("),
+        (divided, (X, 3, 4), "/ of int32 and uint32", "n / m"),
+        (stores_constant, (X,), "x_ptr is a tl.const", "tl.store"),
+        (stores_called, (X, X, 3), "out_ptr or x_ptr is a tl.const", "tl.store"),
+    ],
+)
+def test_what_triton_refuses(program: JITFunction, args: Any, message: str, text: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        program.interpret[(1,)](*args)
+    check_error(caught.value, message, text)
+
+
+def test_constants_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(4, np.float32)
+    reads_constants.interpret[(1,)](x)
+    assert x[0] == 8
+    monkeypatch.setenv("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "1")
+    reads_name.interpret[(1,)](x)
+    assert x[0] == 4
