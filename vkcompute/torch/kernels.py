@@ -12,7 +12,7 @@ DEVICE_NAME = "vk"
 Kernel = Callable[..., Any]
 _Function = TypeVar("_Function", bound=Kernel)
 COUNTS: collections.Counter[str] = collections.Counter()
-"""How often each operator was computed on the host."""
+"""Calls of each operator on the host."""
 KERNELS: dict[str, Kernel] = {}
 """Kernels by "name.overload", without the namespace."""
 
