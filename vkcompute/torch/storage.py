@@ -245,7 +245,7 @@ def store(tensor: Any, result: Array, operands: Sequence[Any] = ()) -> Any:
         return tensor
     result = convert(result, dtype)
     if memory.is_shared or result.shape != shape or not covers_storage(tensor):
-        assign(view_of(tensor), result)
+        _write(view_of(tensor), result)
         return tensor
     order = memory_order(tensor)
     if order != tuple(range(len(shape))) and not tensor.is_contiguous():
@@ -254,6 +254,20 @@ def store(tensor: Any, result: Array, operands: Sequence[Any] = ()) -> Any:
         result = astype(result, dtype) if result.is_pending else result.copy()
     memory.replace(result)
     return tensor
+
+
+def _write(target: Array, result: Array) -> None:
+    """Writes to a view of a memory.
+
+    Raises:
+        RuntimeError: its elements share memory. PyTorch's CPU computes some of these, in an order that it leaves open.
+    """
+    if target.shares_elements:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    assign(target, result)
 
 
 def _is_own(result: Array, operands: Sequence[Any]) -> bool:

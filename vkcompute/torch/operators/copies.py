@@ -19,6 +19,7 @@ _BITS = {np.dtype("uint16"): torch.uint16, np.dtype("uint8"): torch.uint8}
 @kernel("_copy_from")
 def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
     """Copies a tensor, broadcast and converted, to another; one of the two may be on the host."""
+    self = self if self.shape == dst.shape else self.expand(dst.shape)
     if not is_on_device(dst):
         dst.copy_(to_host(self))
     elif dst.numel():
@@ -63,14 +64,14 @@ def _upload(source: Any, target: Any) -> None:
         source = source.conj().resolve_conj() if target.is_conj() else source.neg()
     if target.dtype in STORED:
         source = source.contiguous().view(_BITS[bits_of(target.dtype)])
-    host = source.expand(target.shape).contiguous().numpy()
+    host = source.contiguous().numpy()
     store(target, runtime().array(host))
 
 
 def _copy_bits(source: Any, target: Any) -> None:
     """Copies elements with which arrays do not compute."""
     array = view_of(source)
-    store(target, array if array.shape == tuple(target.shape) else array.broadcast_to(tuple(target.shape)), [array])
+    store(target, array, [array])
 
 
 def _convert(source: Any, target: Any) -> None:
@@ -78,9 +79,6 @@ def _convert(source: Any, target: Any) -> None:
     array = values_of(source)
     if target.is_conj() or target.is_neg():
         array = values_of(_flagged_like(target, source))
-    shape = tuple(target.shape)
-    if array.shape != shape:
-        array = array.broadcast_to(shape)
     if array.dtype == bits_of(target.dtype) and array.is_pending:
         array = astype(array, array.dtype)
     store(target, array, [array])
@@ -99,7 +97,7 @@ def fill(self: Any, value: Any) -> Any:
     if not self.numel():
         return self
     if self.dtype not in NUMPY:
-        _upload(torch.full((), value, dtype=self.dtype), self)
+        _upload(torch.full((), value, dtype=self.dtype).expand(self.shape), self)
         return self
     number: Any = np.asarray(torch.full((), value, dtype=self.dtype).numpy())[()]
     return store(self, filled(tuple(self.shape), number, bits_of(self.dtype)))
