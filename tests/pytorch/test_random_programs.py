@@ -58,7 +58,7 @@ def _update(rng: random.Random, pool: Pool) -> Step:
     value, kind = rng.randint(0, 3), rng.randrange(8)
     steps: list[Step] = [
         lambda p: p[target].fill_(value),
-        lambda p: p[target].copy_(p[source]),
+        lambda p: p[target].copy_(p[source].clone()),
         lambda p: p[target].add_(p[source]).remainder_(MOST),
         lambda p: p[target].mul_(value).remainder_(MOST),
         lambda p: p[target].masked_fill_(p[target] > value, value),

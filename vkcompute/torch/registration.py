@@ -17,7 +17,8 @@ from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, exists
 OLDEST = 2, 10
 _OPERATORS = (
     "copies", "tensors", "elements", "activations", "reductions", "products", "convolutions", "normalization",
-    "indexing", "shapes", "random", "pooling", "losses", "recurrent",
+    "indexing", "shapes", "random", "pooling", "interpolation", "losses", "recurrent", "optimizers",
+    "decompositions",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []

@@ -204,3 +204,19 @@ def hardtanh(self: Any, min_val: Any = -1, max_val: Any = 1) -> Any:
 def hardtanh_in_place(self: Any, min_val: Any = -1, max_val: Any = 1) -> Any:
     """Limits the elements in place."""
     return self.clamp_(min_val, max_val)
+
+
+@kernel("hardtanh_backward")
+def hardtanh_backward_new(grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
+    """Returns the gradient between the limits, else 0."""
+    return hardtanh_backward(grad_output, self, min_val, max_val, grad_input=torch.empty_like(self))
+
+
+@kernel("hardshrink_backward.grad_input", "softshrink_backward.grad_input")
+def shrink_backward(grad_output: Any, self: Any, lambd: Any, *, grad_input: Any) -> Any:
+    """Computes the gradient outside of [-lambd, lambd], else 0."""
+
+    def compute(g: Any, x: Any) -> Any:
+        return where(apply("less_equal", apply("absolute", x), float(lambd)), 0, g)
+
+    return elementwise(grad_input, compute, grad_output, self)

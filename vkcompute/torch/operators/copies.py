@@ -116,6 +116,12 @@ def zero(self: Any) -> Any:
     return fill(self, 0)
 
 
+@kernel("equal")
+def equal(self: Any, other: Any) -> bool:
+    """Returns True if two tensors have the same shape and elements."""
+    return self.shape == other.shape and bool(torch.eq(self, other).all().item())
+
+
 def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Array:
     """Returns an array with one value."""
     return runtime().full(shape, value, dtype)

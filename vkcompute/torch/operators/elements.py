@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise
 
@@ -294,3 +294,27 @@ def lerp(self: Any, end: Any, weight: Any, *, out: Any) -> Any:
         return where(apply("less", apply("absolute", w), 0.5), first, second)
 
     return elementwise(out, compute, self, end, weight, dtype=out.dtype)
+
+
+@kernel("__lshift__.Tensor", "__lshift__.Scalar")
+def left_shift(self: Any, other: Any) -> Any:
+    """Returns the bits of integers, shifted to the left."""
+    return torch.bitwise_left_shift(self, other)
+
+
+@kernel("__rshift__.Tensor", "__rshift__.Scalar")
+def right_shift(self: Any, other: Any) -> Any:
+    """Returns the bits of integers, shifted to the right."""
+    return torch.bitwise_right_shift(self, other)
+
+
+@kernel("complex.out")
+def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
+    """Computes complex numbers from their parts."""
+    return elementwise(out, joined, *torch.broadcast_tensors(real, imag))
+
+
+@kernel("polar.out")
+def polar(abs: Any, angle: Any, *, out: Any) -> Any:
+    """Computes complex numbers from absolute values and angles."""
+    return complex_from_parts(abs * torch.cos(angle), abs * torch.sin(angle), out=out)

@@ -246,3 +246,19 @@ def _bits(tensor: Any, dtype: Any) -> Array:
     """Returns the elements as they are stored in a dtype."""
     same = tensor if tensor.dtype == dtype else tensor.to(dtype)
     return view_of(same) if not (same.is_conj() or same.is_neg()) else values_of(same)
+
+
+@kernel("put_")
+def put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Writes elements at indices of the flattened tensor, or adds them."""
+    flat = self.reshape(-1).clone()
+    return self.copy_(flat.index_put_((index.reshape(-1),), source.reshape(-1), accumulate).view(self.shape))
+
+
+@kernel("masked_scatter_")
+def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
+    """Writes elements of a source, in order, where a mask is true."""
+    positions = torch.nonzero(mask.expand(self.shape).reshape(-1)).reshape(-1)
+    if positions.numel() > source.numel():
+        raise RuntimeError("masked_scatter: expected source to have at least as many elements as the mask has ones")
+    return put(self, positions, source.reshape(-1)[: positions.numel()])

@@ -74,3 +74,11 @@ def addr_into(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1,
     result = addr(self, vec1, vec2, beta=beta, alpha=alpha)
     resize_to(out, result.shape)
     return out.copy_(result)
+
+
+@kernel("addbmm")
+def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns beta * self + alpha * the sum of products of matrices."""
+    total = torch.bmm(batch1, batch2).sum(0)
+    total = total if alpha == 1 else total * alpha
+    return total if beta == 0 else self * beta + total

@@ -333,3 +333,48 @@ def topk(
     store(values, top)
     store(indices, order)
     return values, indices
+
+
+@kernel("aminmax.out")
+def aminmax(self: Any, *, dim: int | None = None, keepdim: bool = False, min: Any, max: Any) -> Any:
+    """Computes the smallest and the largest elements."""
+    array, axes = operand(self), axes_of(dim, self.dim())
+    shape = _shape(self, axes, keepdim)
+    for out, row in ((min, "min"), (max, "max")):
+        resize_to(out, shape)
+        store(out, _of_extremes(row, array, axes, keepdim), [array])
+    return min, max
+
+
+@kernel("kthvalue.values")
+def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
+    """Computes the k-th smallest elements along an axis, and their indices."""
+    n = self.shape[dim] if self.dim() else 1
+    if not 1 <= k <= n:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    ordered, order = torch.sort(self, dim=dim, stable=True)
+    for out, source in ((values, ordered), (indices, order)):
+        result = source.narrow(dim, k - 1, 1) if self.dim() else source
+        result = result if keepdim or not self.dim() else result.squeeze(dim)
+        resize_to(out, result.shape)
+        out.copy_(result)
+    return values, indices
+
+
+@kernel("median.dim_values")
+def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
+    """Computes the lower medians along an axis, and their indices; NaN if there is one."""
+    n = self.shape[dim] if self.dim() else 1
+    kthvalue(self, (n + 1) // 2, dim, keepdim, values=values, indices=indices)
+    if self.dtype.is_floating_point and self.dim():
+        is_nan = torch.isnan(self)
+        has_nan = is_nan.any(dim, keepdim)
+        indices.copy_(torch.where(has_nan, is_nan.to(torch.uint8).argmax(dim, keepdim), indices))
+        values.masked_fill_(has_nan, math.nan)
+    return values, indices
+
+
+@kernel("median")
+def median_of_all(self: Any) -> Any:
+    """Returns the lower median of all elements; NaN if there is one."""
+    return torch.median(self.reshape(-1), 0)[0]
