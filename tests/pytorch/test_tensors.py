@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -65,6 +66,24 @@ def test_a_clone_has_memory_of_its_own() -> None:
     y[0] = 7
     x[1] = 5
     assert (x.tolist(), y.tolist()) == ([1, 5, 1], [7, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.roll(0, 0), lambda x: x + 0, lambda x: x.sum(0), lambda x: x.clone(), lambda x: x.amax(0),
+        lambda x: x.flip(0), lambda x: torch.cat([x]), lambda x: x.pow(1), lambda x: +x * 1,
+        lambda x: x.to(torch.float32, copy=True), lambda x: x.clamp(-9), lambda x: x.cumsum(0), lambda x: x.round(),
+    ],
+)  # fmt: skip
+def test_results_share_no_memory_with_operands(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.ones(1, 3, device="vk")
+    y = function(x)
+    before = y.tolist()
+    x[0, 1] = 7
+    assert y.tolist() == before
+    y.view(-1)[0] = 5
+    assert x.tolist() == [[1, 7, 1]]
 
 
 def test_out_is_resized_and_may_be_strided() -> None:

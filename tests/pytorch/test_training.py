@@ -147,6 +147,34 @@ def test_second_derivatives_and_checkpoints() -> None:
     torch.testing.assert_close(x.grad.cpu(), torch.cos(x.detach().cpu()))
 
 
+def test_autocast_computes_in_float16_and_scales_gradients() -> None:
+    model, loss_of = _mlp(), _classes((6, 8), 4)
+    expected = train(copy.deepcopy(model), loss_of, "cpu", "sgd")
+    other = model.to("vk")
+    scaler, steps = torch.amp.GradScaler("vk"), OPTIMIZERS["sgd"](other.parameters())
+    losses = []
+    for _ in range(6):
+        steps.zero_grad()
+        with torch.autocast("vk", torch.float16):
+            assert other[0](torch.ones(1, 8, device="vk")).dtype == torch.float16
+            loss = loss_of(other, "vk")
+        scaler.scale(loss).backward()
+        scaler.unscale_(steps)
+        nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+        scaler.step(steps)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses == pytest.approx(expected, rel=1e-2)
+
+
+def test_memory_is_flat_over_steps() -> None:
+    model, loss_of = _mlp().to("vk"), _classes((6, 8), 4)
+    train(model, loss_of, "vk", "sgd", 3)
+    before = torch.vk.memory_allocated()
+    train(model, loss_of, "vk", "sgd", 20)
+    assert torch.vk.memory_allocated() <= before + 2**20
+
+
 def test_function_transforms() -> None:
     x = torch.arange(6.0, device="vk").view(2, 3)
     assert torch.vmap(lambda row: (row * row).sum())(x).tolist() == [5, 50]

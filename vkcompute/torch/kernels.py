@@ -33,3 +33,9 @@ def exists(name: str) -> bool:
     """True if this version of PyTorch has the operator."""
     packet, _, overload = name.partition(".")
     return hasattr(torch.ops.aten, packet) and hasattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def operator(name: str) -> Any:
+    """Returns PyTorch's operator of a name such as "add.out"."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")

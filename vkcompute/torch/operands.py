@@ -70,7 +70,7 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     arrays = [operand(value, wanted) for value in values]
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
-    return store(out, compute(*arrays), arrays)
+    return store(out, compute(*arrays))
 
 
 def _turned(value: Any, shape: Any, order: tuple[int, ...]) -> Any:

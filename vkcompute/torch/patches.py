@@ -20,6 +20,7 @@ def apply(library: Any) -> None:
     """
     _replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
     _replace(torch.accelerator, "synchronize", _synchronize)
+    _replace(torch._tensor_str, "_tensor_str", _printed_on_host(torch._tensor_str._tensor_str))
     _replace(torch, "Generator", _generator_class(torch.Generator))
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # else `.to("vk")` unties tied weights
@@ -68,6 +69,15 @@ def _storage_maker(original: Any) -> Any:
 
 def _synchronize(device: Any = None, /) -> None:
     torch.vk.synchronize()
+
+
+def _printed_on_host(original: Any) -> Any:
+    """Returns the function that formats elements; on the device, it would compile a dozen kernels."""
+
+    def format_elements(tensor: Any, indent: int) -> Any:
+        return original(tensor.cpu() if tensor.device.type == DEVICE_NAME else tensor, indent)
+
+    return format_elements
 
 
 def _tag(storage: Any) -> None:

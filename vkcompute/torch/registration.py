@@ -66,6 +66,7 @@ def _add_kernels(library: Any) -> None:
     for name, function in KERNELS.items():
         if exists(name):
             library.impl(name, function, "PrivateUse1")
+    importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
 
 

@@ -8,7 +8,6 @@ elements replaces the array, so that updates in place fuse like others, and nobo
 from __future__ import annotations
 
 import itertools
-import math
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +30,8 @@ _NON_CANONICAL = 1 << 62  # no address of a processor with 48 or 57 bits of virt
 _OFFSET_BITS = 40
 _numbers = itertools.count()
 _free_numbers: list[int] = []
+_owners: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+"""The last memory that had an array, by the array's id."""
 _memories: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
 """All memories, by number, for storages that PyTorch makes of an address."""
 
@@ -49,8 +50,11 @@ class Memory:
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
         self._number = _free_numbers.pop() if _free_numbers else next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
-        self.nbytes, self._array, self.is_shared = nbytes, array, is_shared
+        self.nbytes, self.is_shared = nbytes, is_shared
+        self._array: Array | None = None
         _memories[self._number] = self
+        if array is not None:
+            self.replace(array)
 
     def __del__(self) -> None:
         _free_numbers.append(self._number)
@@ -60,8 +64,8 @@ class Memory:
         if self._array is None:
             length, rest = divmod(self.nbytes, dtype.itemsize)
             shape = (self.nbytes,) if rest else (length,)
-            self._array = runtime().empty(shape, np.uint8 if rest else dtype)
-        return self._array
+            self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
+        return self._array  # type: ignore[return-value]
 
     @property
     def is_allocated(self) -> bool:
@@ -71,6 +75,11 @@ class Memory:
     def replace(self, array: Array) -> None:
         """Sets the array that has all elements; nobody else may write to it."""
         self._array = array
+        _owners[id(array)] = self
+
+    def has(self, array: Array) -> bool:
+        """True if this is the array of the memory."""
+        return self._array is array
 
     def view(self, offset: int, shape: tuple[int, ...], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
         """Returns elements as an array; offset and strides count elements of the dtype."""
@@ -160,8 +169,8 @@ def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
 
 
 def wrap(array: Array, dtype: Any = None) -> Any:
-    """Returns a tensor with the elements of an array that nobody else writes to."""
-    array = array if array.is_pending or (array.contiguous and not array.offset) else array.copy()
+    """Returns a tensor with the elements of an array."""
+    array = _exclusive(array)
     dtype = TORCH[array.dtype] if dtype is None else dtype
     return tensor_of(Memory(array.nbytes, array), dtype, array.shape, contiguous_strides(array.shape))
 
@@ -233,12 +242,8 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
     return array if array.dtype == dtype else astype(array, dtype)
 
 
-def store(tensor: Any, result: Array, operands: Sequence[Any] = ()) -> Any:
-    """Writes a result, converted and broadcast, to a tensor of the device, which is returned.
-
-    Args:
-        operands: the arrays that the result was computed from; it may be one of them or a view of one.
-    """
+def store(tensor: Any, result: Array) -> Any:
+    """Writes a result, converted and broadcast, to a tensor of the device, which is returned."""
     memory = memory_of(tensor)
     dtype, shape = bits_of(tensor.dtype), tuple(tensor.shape)
     if 0 in shape:
@@ -250,9 +255,7 @@ def store(tensor: Any, result: Array, operands: Sequence[Any] = ()) -> Any:
     order = memory_order(tensor)
     if order != tuple(range(len(shape))) and not tensor.is_contiguous():
         result = result.transpose(order)
-    if not _is_own(result, operands):
-        result = astype(result, dtype) if result.is_pending else result.copy()
-    memory.replace(result)
+    memory.replace(_exclusive(result))
     return tensor
 
 
@@ -270,13 +273,10 @@ def _write(target: Array, result: Array) -> None:
     assign(target, result)
 
 
-def _is_own(result: Array, operands: Sequence[Any]) -> bool:
-    """True if nobody else has the memory of a result, which is contiguous and at the start of its buffer."""
-    if result.is_pending:
-        return all(result is not operand for operand in operands)
-    if not result.contiguous or result.offset or result._base is not None:
-        return False
-    if result.nbytes != math.prod(result.shape) * result.dtype.itemsize:
-        return False
-    arrays = [operand for operand in operands if isinstance(operand, Array) and not operand.is_pending]
-    return all(result.buffer is not operand.buffer for operand in arrays)
+def _exclusive(array: Array) -> Array:
+    """Returns an array whose memory nobody else writes to: itself, or a copy of that of another tensor or of a view."""
+    owner = _owners.get(id(array))
+    if owner is not None and owner.has(array):
+        return astype(array, array.dtype) if array.is_pending else array.copy()
+    is_whole = array.is_pending or (array.contiguous and not array.offset and array._base is None)
+    return array if is_whole else array.copy()

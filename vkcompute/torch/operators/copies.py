@@ -71,7 +71,7 @@ def _upload(source: Any, target: Any) -> None:
 def _copy_bits(source: Any, target: Any) -> None:
     """Copies elements with which arrays do not compute."""
     array = view_of(source)
-    store(target, array, [array])
+    store(target, array)
 
 
 def _convert(source: Any, target: Any) -> None:
@@ -81,7 +81,7 @@ def _convert(source: Any, target: Any) -> None:
         array = values_of(_flagged_like(target, source))
     if array.dtype == bits_of(target.dtype) and array.is_pending:
         array = astype(array, array.dtype)
-    store(target, array, [array])
+    store(target, array)
 
 
 def _flagged_like(target: Any, source: Any) -> Any:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import torch
-
-from vkcompute.torch.kernels import exists, kernel
+from vkcompute.torch.kernels import exists, kernel, operator
 
 _NAMES = (
     # activations and their gradients
@@ -37,10 +35,8 @@ _NAMES = (
 
 @cache
 def _decomposition(name: str) -> Callable[..., Any]:
-    packet, _, overload = name.partition(".")
-    operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
     table: dict[Any, Callable[..., Any]] = importlib.import_module("torch._decomp").decomposition_table
-    return table[operator]
+    return table[operator(name)]
 
 
 def _composed(name: str) -> Callable[..., Any]:

@@ -117,7 +117,7 @@ def _update(running: Any, value: Array, momentum: float, factor: float) -> None:
         return
     old = _wide(running)
     new = apply("add", _product(old, 1 - momentum), _product(value.reshape(-1), momentum * factor))
-    store(running, new, [old])
+    store(running, new)
 
 
 @kernel("_native_batch_norm_legit")

@@ -70,3 +70,30 @@ def sgd(
             buffer.copy_(grad) if is_first_step else buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
             grad = grad + momentum * buffer if nesterov else buffer
         parameter.sub_(lr * grad)
+
+
+@kernel("_amp_foreach_non_finite_check_and_unscale_")
+def unscale(self: Tensors, found_inf: Any, inv_scale: Any) -> None:
+    """Multiplies gradients by the reciprocal of their scale; sets `found_inf` to 1 if one is not finite."""
+    for grad in self:
+        is_finite = (grad - grad == 0).all()
+        found_inf.copy_(torch.where(is_finite, found_inf, 1.0))
+        grad.mul_(inv_scale)
+
+
+@kernel("_amp_update_scale_")
+def update_scale(
+    self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float, scale_backoff_factor: float,
+    growth_interval: int,
+) -> Any:  # fmt: skip
+    """Lowers the scale of gradients after an overflow, and raises it after a number of steps without one."""
+    if found_inf.item():
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+    elif int(growth_tracker.item()) + 1 == growth_interval:
+        grown = float(self.item()) * scale_growth_factor
+        self.fill_(grown if grown < 3.4e38 else self.item())
+        growth_tracker.zero_()
+    else:
+        growth_tracker.add_(1)
+    return self

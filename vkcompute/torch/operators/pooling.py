@@ -120,7 +120,7 @@ def max_pool2d(
         shift = row * windows.dilations[0] * windows.lengths[1] + column * windows.dilations[1]
         best, offset = where(is_larger, values, best), where(is_larger, shift, offset)
     assert best is not None
-    store(out, best, [x])
+    store(out, best)
     store(indices, apply("add", offset.broadcast_to(best.shape), _indices(windows, 0, 0)))
     return out, indices
 
@@ -150,7 +150,7 @@ def max_pool2d_backward(
         target = _under(total, key)
         part = where(apply("equal", chosen, _indices(windows, row, column)), g, 0)
         assign(target, apply("add", target, part))
-    return store(grad_input, total[_inside(windows)], [total])
+    return store(grad_input, total[_inside(windows)])
 
 
 @kernel("avg_pool2d.out")
@@ -166,7 +166,7 @@ def avg_pool2d(
     steps = _pair(stride) if len(stride) else None
     x = operand(self)
     result = nn.avg_pool2d(x, _pair(kernel_size), steps, _pair(padding), ceil_mode, count_include_pad, divisor_override)
-    return store(out, result, [x])
+    return store(out, result)
 
 
 @kernel("avg_pool2d_backward.grad_input")
@@ -184,7 +184,7 @@ def avg_pool2d_backward(
     for _, _, key in windows.taps():
         target = _under(total, key)
         assign(target, apply("add", target, shares))
-    return store(grad_input, total[_inside(windows)], [total])
+    return store(grad_input, total[_inside(windows)])
 
 
 def _divisors(windows: _Windows, with_padding: bool, given: int | None, like: Any) -> Any:

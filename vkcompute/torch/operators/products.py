@@ -37,7 +37,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out
         bias = operand(self, dtype)
         bias = bias if beta == 1 else apply("multiply", bias, dtype.type(beta))
         result = bias if result is None else apply("add", result, bias)
-        return store(out, result.broadcast_to(tuple(out.shape)) if result.shape != out.shape else result, [bias])
+        return store(out, result.broadcast_to(tuple(out.shape)) if result.shape != out.shape else result)
     return out.fill_(0) if result is None else store(out, result)
 
 

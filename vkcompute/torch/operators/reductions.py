@@ -42,7 +42,7 @@ def _shape(self: Any, axes: Sequence[int], keepdim: bool) -> list[int]:
 def sum_into(self: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None, out: Any) -> Any:
     """Computes sums along axes."""
     array = _summed(self, out.dtype)
-    return store(out, reductions.sum(array, axes_of(dim, self.dim()), array.dtype, keepdims=keepdim), [array])
+    return store(out, reductions.sum(array, axes_of(dim, self.dim()), array.dtype, keepdims=keepdim))
 
 
 @kernel("mean.out")
@@ -58,7 +58,7 @@ def mean_into(self: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None, 
 def prod_into(self: Any, dim: int, keepdim: bool = False, *, dtype: Any = None, out: Any) -> Any:
     """Computes products along an axis."""
     array = _summed(self, out.dtype)
-    return store(out, reductions.prod(array, axes_of(dim, self.dim()), array.dtype, keepdims=keepdim), [array])
+    return store(out, reductions.prod(array, axes_of(dim, self.dim()), array.dtype, keepdims=keepdim))
 
 
 @kernel("prod")
@@ -67,13 +67,13 @@ def prod(self: Any, *, dtype: Any = None) -> Any:
     own = torch.int64 if not self.dtype.is_floating_point and not self.dtype.is_complex else self.dtype
     out = torch.empty((), dtype=own if dtype is None else dtype, device="vk")
     array = _summed(self, out.dtype)
-    return store(out, reductions.prod(array, None, array.dtype), [array])
+    return store(out, reductions.prod(array, None, array.dtype))
 
 
 def _extreme(row: str) -> Callable[..., Any]:
     def run(self: Any, dim: Any = (), keepdim: bool = False, *, out: Any) -> Any:
         array = operand(self)
-        return store(out, _of_extremes(row, array, axes_of(dim, self.dim()), keepdim), [array])
+        return store(out, _of_extremes(row, array, axes_of(dim, self.dim()), keepdim))
 
     return run
 
@@ -106,10 +106,10 @@ def _extreme_and_index(row: str) -> Callable[..., Any]:
         values, indices = outs.values()
         array = operand(self)
         if not self.dim():
-            return store(values, array, [array]), indices.fill_(0)
+            return store(values, array), indices.fill_(0)
         function = reductions.argmax if row == "max" else reductions.argmin
         axis = dim % self.dim()
-        store(values, _of_extremes(row, array, (axis,), keepdim), [array])
+        store(values, _of_extremes(row, array, (axis,), keepdim))
         store(indices, function(array, axis, keepdims=keepdim))
         return values, indices
 
@@ -158,13 +158,13 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     wide = _WIDE.get(out.dtype) or bits_of(out.dtype)
     size = size if size.dtype == wide else size.astype(wide)
     if ord in (math.inf, -math.inf):
-        return store(out, _of_extremes("max" if ord > 0 else "min", size, axes, keepdim), [array])
+        return store(out, _of_extremes("max" if ord > 0 else "min", size, axes, keepdim))
     if ord == 0:
         return store(out, reductions.sum(apply("not_equal", size, 0).astype(wide), axes, keepdims=keepdim))
     powers = apply("square", size) if ord == 2 else size if ord == 1 else apply("power", size, float(ord))
     total = reductions.sum(powers, axes, keepdims=keepdim)
     root = apply("sqrt", total) if ord == 2 else total if ord == 1 else apply("power", total, 1 / float(ord))
-    return store(out, root, [array])
+    return store(out, root)
 
 
 def _moments(self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Array, Array]:
@@ -281,8 +281,8 @@ def _scan(name: str) -> Callable[..., Any]:
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
         array = operand(self, bits_of(out.dtype))
         if not self.dim() or not self.numel():
-            return store(out, array, [array])
-        return store(out, function(array, dim % self.dim()), [array])
+            return store(out, array)
+        return store(out, function(array, dim % self.dim()))
 
     return run
 
@@ -296,7 +296,7 @@ def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = Fal
     """Computes the elements in order along an axis, and their indices; always stable."""
     array = operand(self)
     if not self.dim() or not self.numel():
-        return store(values, array, [array]), indices.fill_(0)
+        return store(values, array), indices.fill_(0)
     axis = dim % self.dim()
     order = _order(array, axis, descending)
     store(values, standard.take_along_axis(array, order, axis))
@@ -322,7 +322,7 @@ def topk(
     """Computes the k largest or smallest elements along an axis, in order, and their indices."""
     array = operand(self)
     if not self.dim() or not self.numel() or not k:
-        return (store(values, array, [array]) if k else values), indices.fill_(0)
+        return (store(values, array) if k else values), indices.fill_(0)
     if array.dtype.kind == "f" and largest:
         axis = dim % self.dim()
         order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)]
@@ -342,7 +342,7 @@ def aminmax(self: Any, *, dim: int | None = None, keepdim: bool = False, min: An
     shape = _shape(self, axes, keepdim)
     for out, row in ((min, "min"), (max, "max")):
         resize_to(out, shape)
-        store(out, _of_extremes(row, array, axes, keepdim), [array])
+        store(out, _of_extremes(row, array, axes, keepdim))
     return min, max
 
 

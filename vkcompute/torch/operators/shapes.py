@@ -67,7 +67,7 @@ def flip(self: Any, dims: Sequence[int]) -> Any:
         return out
     axes = tuple(dim % self.dim() for dim in dims) if self.dim() else ()
     array = view_of(self) if not is_computed(self.dtype) else operand(self)
-    return store(out, manipulation.flip(array, axes), [array])
+    return store(out, manipulation.flip(array, axes))
 
 
 @kernel("roll")
