@@ -174,6 +174,18 @@ def test_errors_name_devices_and_dtypes() -> None:
         torch.fft.rfft(torch.ones(4, device="vk"))
 
 
+def test_full_memory_is_pytorchs_error_and_work_goes_on() -> None:
+    before = vc.default_runtime()
+    with vc.Runtime(memory_limit_bytes=32 << 20, spill_limit_bytes=0) as gpu:
+        vc.set_default_runtime(gpu)
+        try:
+            with pytest.raises(torch.OutOfMemoryError, match="bytes"):
+                torch.ones(2**24, device="vk")
+            assert (torch.ones(4, device="vk") + 1).tolist() == [2] * 4
+        finally:
+            vc.set_default_runtime(before)
+
+
 def test_an_operator_on_the_host_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "warn")
     x = torch.eye(3, device="vk") * 2

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch.utils import backend_registration
 
+from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.torch import patches
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, exists
+from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists
 
 OLDEST = 2, 10
 _OPERATORS = (
@@ -65,9 +66,21 @@ def _add_kernels(library: Any) -> None:
         importlib.import_module(f"vkcompute.torch.operators.{name}")
     for name, function in KERNELS.items():
         if exists(name):
-            library.impl(name, function, "PrivateUse1")
+            library.impl(name, _with_errors_of_pytorch(function), "PrivateUse1")
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
+
+
+def _with_errors_of_pytorch(function: Kernel) -> Kernel:
+    """Returns a kernel that raises torch.OutOfMemoryError where the device's memory is full."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except OutOfDeviceMemory as error:
+            raise torch.OutOfMemoryError(str(error)) from error
+
+    return run
 
 
 def unregister() -> None:
