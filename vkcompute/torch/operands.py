@@ -81,9 +81,12 @@ def _turned(value: Any, shape: Any, order: tuple[int, ...]) -> Any:
 
 def _fit(out: Any, values: Any) -> None:
     """Gives `out` the shape of the result, if PyTorch has not."""
-    shapes = [value.shape for value in values if isinstance(value, torch.Tensor)]
-    if any(shape != out.shape for shape in shapes):
-        resize_to(out, torch.broadcast_shapes(*shapes))
+    shape = out.shape
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.shape != shape:
+            shapes = [other.shape for other in values if isinstance(other, torch.Tensor)]
+            resize_to(out, torch.broadcast_shapes(*shapes))
+            return
 
 
 def resize_to(out: Any, shape: Any) -> None:

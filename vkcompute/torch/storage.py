@@ -32,8 +32,8 @@ _numbers = itertools.count()
 _free_numbers: list[int] = []
 _owners: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
 """The last memory that had an array, by the array's id."""
-_memories: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
-"""All memories, by number, for storages that PyTorch makes of an address."""
+_memories: dict[int, weakref.ref[Memory]] = {}
+"""The last memory with each number, for storages that PyTorch makes of an address."""
 
 
 class Memory:
@@ -42,17 +42,21 @@ class Memory:
     Attributes:
         address: a unique number that no pointer of the host has.
         nbytes: the size of the storage.
+        whole: the array with all elements, which may be lazy; None before somebody has written some.
         is_shared: True if an array outside of PyTorch has the same memory, so that it is never replaced.
     """
 
-    __slots__ = ("__weakref__", "_array", "_number", "address", "is_shared", "nbytes")
+    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "whole")
 
     def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
-        self._number = _free_numbers.pop() if _free_numbers else next(_numbers)
+        try:
+            self._number = _free_numbers.pop()
+        except IndexError:
+            self._number = next(_numbers)
         self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
         self.nbytes, self.is_shared = nbytes, is_shared
-        self._array: Array | None = None
-        _memories[self._number] = self
+        self.whole: Array | None = None
+        _memories[self._number] = weakref.ref(self)
         if array is not None:
             self.replace(array)
 
@@ -61,25 +65,20 @@ class Memory:
 
     def array(self, dtype: np.dtype[Any]) -> Array:
         """Returns the whole memory, allocated on first use with this dtype."""
-        if self._array is None:
+        if self.whole is None:
             length, rest = divmod(self.nbytes, dtype.itemsize)
             shape = (self.nbytes,) if rest else (length,)
             self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
-        return self._array  # type: ignore[return-value]
-
-    @property
-    def is_allocated(self) -> bool:
-        """True if somebody has written elements."""
-        return self._array is not None
+        return self.whole  # type: ignore[return-value]
 
     def replace(self, array: Array) -> None:
         """Sets the array that has all elements; nobody else may write to it."""
-        self._array = array
+        self.whole = array
         _owners[id(array)] = self
 
     def has(self, array: Array) -> bool:
         """True if this is the array of the memory."""
-        return self._array is array
+        return self.whole is array
 
     def view(self, offset: int, shape: tuple[int, ...], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
         """Returns elements as an array; offset and strides count elements of the dtype."""
@@ -124,7 +123,7 @@ def _adopted(storage: Any) -> Memory:
         RuntimeError: no memory has the address.
     """
     number, offset = divmod(storage.data_ptr() - _NON_CANONICAL, 1 << _OFFSET_BITS)
-    owner = _memories.get(number)
+    owner = _memories[number]() if number in _memories else None
     if owner is None or offset + storage.nbytes() > owner.nbytes:
         raise RuntimeError(f"no memory of the device {DEVICE_NAME} is at {storage.data_ptr():#x}; its owner is gone")
     owner.is_shared = True
@@ -206,7 +205,11 @@ def array_of(tensor: Any) -> Array:
 def view_of(tensor: Any) -> Array:
     """Returns the elements of a tensor of the device as they are in memory; valid until the tensor is written to."""
     memory = memory_of(tensor)
-    return memory.view(tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), bits_of(tensor.dtype))
+    whole, offset, dtype = memory.whole, tensor.storage_offset(), bits_of(tensor.dtype)
+    alike = tensor.is_contiguous() and not offset
+    if alike and whole is not None and whole.dtype is dtype and whole.shape == tensor.shape and whole.contiguous:
+        return whole  # most tensors: `view` takes longer
+    return memory.view(offset, tuple(tensor.shape), tensor.stride(), dtype)
 
 
 def values_of(tensor: Any) -> Array:
@@ -223,7 +226,7 @@ def covers_storage(tensor: Any) -> bool:
     return (
         not tensor.storage_offset()
         and tensor.numel() * tensor.element_size() == memory.nbytes
-        and torch._debug_has_internal_overlap(tensor) == 0
+        and (tensor.is_contiguous() or torch._debug_has_internal_overlap(tensor) == 0)
     )
 
 
@@ -244,17 +247,15 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def store(tensor: Any, result: Array) -> Any:
     """Writes a result, converted and broadcast, to a tensor of the device, which is returned."""
-    memory = memory_of(tensor)
-    dtype, shape = bits_of(tensor.dtype), tuple(tensor.shape)
+    memory, shape = memory_of(tensor), tensor.shape
     if 0 in shape:
         return tensor
-    result = convert(result, dtype)
+    result = convert(result, bits_of(tensor.dtype))
     if memory.is_shared or result.shape != shape or not covers_storage(tensor):
         _write(view_of(tensor), result)
         return tensor
-    order = memory_order(tensor)
-    if order != tuple(range(len(shape))) and not tensor.is_contiguous():
-        result = result.transpose(order)
+    if not tensor.is_contiguous():
+        result = result.transpose(memory_order(tensor))
     memory.replace(_exclusive(result))
     return tensor
 

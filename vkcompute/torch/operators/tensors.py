@@ -116,7 +116,7 @@ def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
 def _grown(storage: Any, nbytes: int) -> Any:
     """Returns a larger storage that begins with the bytes of another."""
     memory = Memory(nbytes)
-    if (used := storage.nbytes()) and (old := memory_of_storage(storage)).is_allocated:
+    if (used := storage.nbytes()) and (old := memory_of_storage(storage)).whole is not None:
         bytes_dtype = bits_of(torch.uint8)
         grown = runtime().empty((nbytes,), bytes_dtype)
         grown[:used] = old.view(0, (used,), (1,), bytes_dtype)
