@@ -242,3 +242,23 @@ def test_importing_pytorchs_device_loads_no_driver() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
     no_torch = "import sys, vkcompute; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", no_torch], check=True)
+
+
+def test_the_device_is_switched_off_and_on_and_first_used_by_several_threads() -> None:
+    program = (
+        "import threading, torch, vkcompute.torch\n"
+        "from vkcompute.torch import registration\n"
+        "results = []\n"
+        "def run(n): results.append((torch.ones(3, device='vk') * n).sum().item())\n"
+        "threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "assert (sorted(results), torch.vk.fallbacks()) == ([0, 3, 6, 9], {})\n"
+        "registration.unregister()\n"
+        "try: torch.ones(3, device='vk')\n"
+        "except NotImplementedError: pass\n"
+        "else: raise AssertionError\n"
+        "assert torch.Generator is torch._C.Generator\n"
+        "registration.register()\n"
+        "assert (torch.ones(2, device='vk') + 1).tolist() == [2, 2]\n"
+    )
+    subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], check=True)

@@ -54,11 +54,12 @@ def _without_kernel(operator: Any, *args: Any, **named: Any) -> Any:
 
     So `import torch` takes no time for a device that is not used.
     """
+    if _loaded:
+        return _loaded[0](operator, *args, **named)
     with _loading:
         if not _loaded:
             _add_kernels(_libraries[0])
-            return operator(*args, **named)
-    return _loaded[0](operator, *args, **named)
+    return operator(*args, **named)
 
 
 def _add_kernels(library: Any) -> None:

@@ -197,6 +197,8 @@ def hardtanh_backward(grad_output: Any, self: Any, min_val: Any, max_val: Any, *
 @kernel("hardtanh")
 def hardtanh(self: Any, min_val: Any = -1, max_val: Any = 1) -> Any:
     """Returns elements between the limits."""
+    if not self.dtype.is_floating_point:
+        min_val, max_val = int(min_val), int(max_val)
     return torch.clamp(self, min_val, max_val)
 
 

@@ -162,7 +162,8 @@ def avg_pool2d(
     if not out.numel():
         return out
     if not self.dtype.is_floating_point:
-        raise NotImplementedError(f'"avg_pool2d" not implemented for {self.dtype}')
+        numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        return fall_back(aten.avg_pool2d.out, self, *numbers, out=out)
     steps = _pair(stride) if len(stride) else None
     x = operand(self)
     result = nn.avg_pool2d(x, _pair(kernel_size), steps, _pair(padding), ceil_mode, count_include_pad, divisor_override)

@@ -61,6 +61,7 @@ def vdot(self: Any, other: Any) -> Any:
 @kernel("addr")
 def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta * self + alpha * the outer product of two vectors."""
+    beta, alpha = _of_dtype(beta, self), _of_dtype(alpha, self)
     outer = vec1.unsqueeze(1) * vec2
     outer = outer if alpha == 1 else outer * alpha
     if beta == 0:
@@ -79,6 +80,12 @@ def addr_into(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1,
 @kernel("addbmm")
 def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta * self + alpha * the sum of products of matrices."""
+    factor, scale = _of_dtype(beta, self), _of_dtype(alpha, self)
     total = torch.bmm(batch1, batch2).sum(0)
-    total = total if alpha == 1 else total * alpha
-    return total if beta == 0 else self * beta + total
+    total = total if scale == 1 else total * scale
+    return total if factor == 0 else self * factor + total
+
+
+def _of_dtype(number: Any, tensor: Any) -> Any:
+    """Returns a factor of a tensor, as PyTorch converts it: an int for integers."""
+    return number if tensor.dtype.is_floating_point or tensor.dtype.is_complex else int(number)
