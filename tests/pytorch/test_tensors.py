@@ -196,6 +196,25 @@ def test_an_operator_on_the_host_is_said_once(monkeypatch: pytest.MonkeyPatch) -
     assert torch.vk.fallbacks() == {"aten.linalg_inv_ex.inverse": 2}
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.complex64])
+def test_dtypes_without_kernels_are_computed_on_the_host(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    host = torch.arange(1, 7).view(2, 3).to(dtype)
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x.clone()
+        y[:, 1:].add_(2.5).mul_(x[:, :2])
+        z = torch.zeros(4, 3, dtype=dtype, device=x.device)
+        z.index_add_(0, torch.tensor([1, 1], device=x.device), x)
+        return [y, z, x @ y.t(), x.sigmoid(), x.sum(1), torch.cat([x, y]), x[0].float().sum(dtype=dtype)]
+
+    for result, expected in zip(program(host.to("vk")), program(host), strict=True):
+        torch.testing.assert_close(result.cpu(), expected)
+    if dtype == torch.bfloat16:
+        assert torch.rand(100, dtype=dtype, device="vk").float().mean().item() == pytest.approx(0.5, abs=0.2)
+        assert torch.full((2,), 1.5, dtype=dtype, device="vk").tolist() == [1.5] * 2
+
+
 def test_a_host_operator_writes_back_to_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
     x = torch.zeros(2, 3, device="vk")

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.torch.errors import NotComputedError
+
 NUMPY: dict[Any, np.dtype[Any]] = {
     torch.bool: np.dtype("bool"),
     torch.uint8: np.dtype("uint8"),
@@ -45,6 +47,17 @@ def bits_of(dtype: Any) -> np.dtype[Any]:
     if stored is None:
         raise TypeError(f"the device vk has no {dtype}; convert the tensor on the CPU, as by .to(torch.float32)")
     return stored
+
+
+def computed(dtype: Any) -> np.dtype[Any]:
+    """Returns the dtype of arrays that compute with elements of a dtype of PyTorch.
+
+    Raises:
+        NotComputedError: there is none.
+    """
+    if (numpy := NUMPY.get(dtype)) is None:
+        raise NotComputedError(f"the device vk does not compute with {dtype}; convert with .to(torch.float32)")
+    return numpy
 
 
 def is_computed(dtype: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of, is_computed
+from vkcompute.torch.element_types import computed
 from vkcompute.torch.storage import convert, covers_storage, is_on_device, memory_order, store, values_of
 
 
@@ -20,11 +20,11 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
         dtype: to which it is converted; None to keep its own.
 
     Raises:
-        TypeError: arrays do not compute with the tensor's dtype.
+        NotComputedError: arrays do not compute with the tensor's dtype.
         RuntimeError: the tensor is on another device.
     """
     if is_on_device(value):
-        require_computed(value)
+        computed(value.dtype)
         array = values_of(value)
         return array if dtype is None else convert(array, dtype)
     if isinstance(value, torch.Tensor):
@@ -44,12 +44,6 @@ def _number(value: Any, dtype: np.dtype[Any]) -> Any:
         return np.asarray(value).astype(dtype)[()]
 
 
-def require_computed(tensor: Any) -> None:
-    """Raises TypeError if arrays do not compute with the dtype of a tensor."""
-    if not is_computed(tensor.dtype):
-        raise TypeError(f"the device vk does not compute with {tensor.dtype}; convert with .to(torch.float32)")
-
-
 def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None) -> Any:
     """Writes a function of elements to a tensor, which is returned.
 
@@ -66,7 +60,7 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
         turned = [_turned(value, out.shape, order) for value in values]
         elementwise(out.permute(order), compute, *turned, dtype=dtype)
         return out
-    wanted = None if dtype is None else bits_of(dtype)
+    wanted = None if dtype is None else computed(dtype)
     arrays = [operand(value, wanted) for value in values]
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch.utils import backend_registration
 
-from vkcompute.errors import OutOfDeviceMemory
+from vkcompute.errors import MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import patches
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists
+from vkcompute.torch.errors import NotComputedError
+from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
 
 OLDEST = 2, 10
 _OPERATORS = (
@@ -49,17 +50,17 @@ def register() -> None:
     patches.apply(library)
 
 
-def _without_kernel(operator: Any, *args: Any, **named: Any) -> Any:
+def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
     """Computes an operator without a kernel; at first use, none has one, and all are added.
 
     So `import torch` takes no time for a device that is not used.
     """
     if _loaded:
-        return _loaded[0](operator, *args, **named)
+        return _loaded[0](called, *args, **named)
     with _loading:
         if not _loaded:
             _add_kernels(_libraries[0])
-    return operator(*args, **named)
+    return called(*args, **named)
 
 
 def _add_kernels(library: Any) -> None:
@@ -67,21 +68,32 @@ def _add_kernels(library: Any) -> None:
         importlib.import_module(f"vkcompute.torch.operators.{name}")
     for name, function in KERNELS.items():
         if exists(name):
-            library.impl(name, _with_errors_of_pytorch(function), "PrivateUse1")
+            library.impl(name, _guarded(name, function), "PrivateUse1")
     importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
     _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
 
 
-def _with_errors_of_pytorch(function: Kernel) -> Kernel:
-    """Returns a kernel that raises torch.OutOfMemoryError where the device's memory is full."""
+def _guarded(name: str, function: Kernel) -> Kernel:
+    """Returns a kernel that raises PyTorch's error where memory is full, and leaves some dtypes to the host."""
 
     def run(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
         except OutOfDeviceMemory as error:
             raise torch.OutOfMemoryError(str(error)) from error
+        except (MissingFeature, TypeError) as error:
+            if isinstance(error, (MissingFeature, NotComputedError)) or _has_complex((args, tuple(named.values()))):
+                return _loaded[0](operator(name), *args, **named)
+            raise
 
     return run
+
+
+def _has_complex(value: Any) -> bool:
+    """True if a value is a complex tensor, or has one in its lists."""
+    if isinstance(value, torch.Tensor):
+        return bool(value.is_complex())
+    return isinstance(value, (list, tuple)) and any(map(_has_complex, value))
 
 
 def unregister() -> None:

@@ -19,7 +19,7 @@ from vkcompute.arrays.ufunc import apply, assign, astype, part
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
-from vkcompute.torch.element_types import TORCH, bits_of, is_computed
+from vkcompute.torch.element_types import TORCH, bits_of, computed, is_computed
 from vkcompute.torch.kernels import DEVICE_NAME
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
@@ -246,11 +246,16 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def store(tensor: Any, result: Array) -> Any:
-    """Writes a result, converted and broadcast, to a tensor of the device, which is returned."""
+    """Writes a result, converted and broadcast, to a tensor of the device, which is returned.
+
+    Raises:
+        NotComputedError: arrays do not compute with the tensor's dtype, and the result does not have its bits.
+    """
     memory, shape = memory_of(tensor), tensor.shape
     if 0 in shape:
         return tensor
-    result = convert(result, bits_of(tensor.dtype))
+    if result.dtype is not bits_of(tensor.dtype):
+        result = convert(result, computed(tensor.dtype))
     if memory.is_shared or result.shape != shape or not covers_storage(tensor):
         _write(view_of(tensor), result)
         return tensor

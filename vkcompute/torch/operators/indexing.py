@@ -11,7 +11,7 @@ import torch
 from vkcompute.arrays import indexing, standard
 from vkcompute.arrays.ufunc import apply, assign, where
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import bits_of, computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand, resize_to
@@ -61,7 +61,7 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
-    given, key = operand(values.to("vk"), bits_of(self.dtype)), _key(_expanded(indices))
+    given, key = operand(values.to("vk"), computed(self.dtype)), _key(_expanded(indices))
     if any(isinstance(part, Array) and not part.size for part in key):
         return self
     target = operand(self).copy()
@@ -123,7 +123,7 @@ def _positions(index: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bool) -> Any:
-    dtype = bits_of(out.dtype)
+    dtype = computed(out.dtype)
     target, at = operand(self).copy(), operand(index)
     if at.size:
         shape = target.shape
@@ -165,7 +165,7 @@ def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, o
     """Computes a tensor plus slices of a source at indices along an axis."""
     if self.dtype == torch.bool or not self.dim():
         return fall_back(aten.index_add.out, self, dim, index, source, alpha=alpha, out=out)
-    target, given = operand(self).copy(), operand(source, bits_of(out.dtype))
+    target, given = operand(self).copy(), operand(source, computed(out.dtype))
     if index.numel() and given.size:
         given = given if alpha == 1 else apply("multiply", given, alpha)
         key = (*[slice(None)] * (dim % self.dim()), operand(index).reshape(-1))
@@ -182,7 +182,7 @@ def embedding_backward(
         backward = aten.embedding_dense_backward.default
         return fall_back(backward, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
     n = grad_output.shape[-1]
-    total = runtime().zeros((num_weights, n), bits_of(grad_output.dtype))
+    total = runtime().zeros((num_weights, n), computed(grad_output.dtype))
     at = operand(indices).reshape(-1)
     if at.size and n:
         indexing.add(total, at, operand(grad_output).reshape((-1, n)))
@@ -202,7 +202,9 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
 
 def _converted(value: Any, dtype: Any) -> Any:
     """Returns a number or a tensor in a dtype: a number of NumPy, or a tensor."""
-    return operand(value, bits_of(dtype)) if not isinstance(value, torch.Tensor) or not value.is_vk else value.to(dtype)
+    return (
+        operand(value, computed(dtype)) if not isinstance(value, torch.Tensor) or not value.is_vk else value.to(dtype)
+    )
 
 
 @kernel("nonzero")

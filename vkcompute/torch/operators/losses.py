@@ -10,7 +10,6 @@ import torch
 from vkcompute.arrays import reductions, standard
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand
 from vkcompute.torch.storage import runtime, store
@@ -123,13 +122,7 @@ def mse_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, 
     def compute(g: Any, x: Any, y: Any) -> Any:
         return apply("multiply", apply("multiply", apply("subtract", x, y), factor), g)
 
-    return elementwise(grad_input, compute, grad_output, self, target, dtype=bits_dtype(grad_input))
-
-
-def bits_dtype(tensor: Any) -> Any:
-    """Returns the tensor's dtype, if arrays have it; raises as `bits_of`."""
-    bits_of(tensor.dtype)
-    return tensor.dtype
+    return elementwise(grad_input, compute, grad_output, self, target, dtype=grad_input.dtype)
 
 
 @kernel("binary_cross_entropy")

@@ -9,7 +9,7 @@ import torch
 from vkcompute.arrays import products
 from vkcompute.arrays.ufunc import apply
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import computed
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import store, wrap
@@ -28,7 +28,7 @@ def mm(self: Any, mat2: Any, *, out: Any) -> Any:
 @kernel("addmm.out", "baddbmm.out", "addmv.out")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * (mat1 @ mat2)."""
-    dtype = bits_of(out.dtype)
+    dtype = computed(out.dtype)
     result: Any = None
     if mat1.shape[-1]:
         result = _product(mat1, mat2)

@@ -11,7 +11,7 @@ import torch
 from vkcompute.arrays.random import Generator, default_rng
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
@@ -146,7 +146,7 @@ def dropout(input: Any, p: float, train: bool | None) -> Any:
 @kernel("native_dropout_backward")
 def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
     """Returns the gradient of dropout."""
-    kept = where(operand(mask), operand(grad_output, bits_of(grad_output.dtype)), 0)
+    kept = where(operand(mask), operand(grad_output, computed(grad_output.dtype)), 0)
     return wrap(apply("multiply", kept, float(scale)), grad_output.dtype)
 
 

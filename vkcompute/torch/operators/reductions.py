@@ -13,7 +13,7 @@ from vkcompute import nn
 from vkcompute.arrays import reductions, standard
 from vkcompute.arrays.ufunc import apply, where
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import computed
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import store, wrap
@@ -31,7 +31,7 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
 
 
 def _summed(self: Any, dtype: Any) -> Array:
-    return operand(self, _WIDE.get(dtype) or bits_of(dtype))  # type: ignore[no-any-return]
+    return operand(self, _WIDE.get(dtype) or computed(dtype))  # type: ignore[no-any-return]
 
 
 def _shape(self: Any, axes: Sequence[int], keepdim: bool) -> list[int]:
@@ -155,7 +155,7 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     """Computes norms along axes: the root of the sum of powers of absolute values."""
     array, axes = operand(self), axes_of(dim, self.dim())
     size = apply("absolute", array) if array.dtype.kind == "c" or ord != 2 else array
-    wide = _WIDE.get(out.dtype) or bits_of(out.dtype)
+    wide = _WIDE.get(out.dtype) or computed(out.dtype)
     size = size if size.dtype == wide else size.astype(wide)
     if ord in (math.inf, -math.inf):
         return store(out, _of_extremes("max" if ord > 0 else "min", size, axes, keepdim))
@@ -232,7 +232,7 @@ def softmax(self: Any, dim: int, half_to_float: bool, *, out: Any) -> Any:
     """Computes softmax along an axis."""
     if not self.dim():
         return out.fill_(1)
-    return store(out, nn.softmax(operand(self, bits_of(out.dtype)), dim))
+    return store(out, nn.softmax(operand(self, computed(out.dtype)), dim))
 
 
 @kernel("_log_softmax.out")
@@ -240,7 +240,7 @@ def log_softmax(self: Any, dim: int, half_to_float: bool, *, out: Any) -> Any:
     """Computes the logarithm of softmax along an axis."""
     if not self.dim():
         return out.fill_(0)
-    return store(out, nn.log_softmax(operand(self, bits_of(out.dtype)), dim))
+    return store(out, nn.log_softmax(operand(self, computed(out.dtype)), dim))
 
 
 @kernel("_softmax_backward_data.out")
@@ -272,14 +272,14 @@ def logsumexp(self: Any, dim: Any, keepdim: bool = False, *, out: Any) -> Any:
     resize_to(out, _shape(self, axes, keepdim))
     if not self.dim():
         return out.copy_(self)
-    return store(out, nn.logsumexp(operand(self, bits_of(dtype)), axes, keepdim))
+    return store(out, nn.logsumexp(operand(self, computed(dtype)), axes, keepdim))
 
 
 def _scan(name: str) -> Callable[..., Any]:
     function = getattr(standard, name)
 
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
-        array = operand(self, bits_of(out.dtype))
+        array = operand(self, computed(out.dtype))
         if not self.dim() or not self.numel():
             return store(out, array)
         return store(out, function(array, dim % self.dim()))

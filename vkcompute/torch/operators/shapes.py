@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from vkcompute.arrays import creation, manipulation
-from vkcompute.torch.element_types import bits_of, is_computed
+from vkcompute.torch.element_types import computed, is_computed
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import runtime, store, view_of, wrap
@@ -34,7 +34,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
 def eye(n: int, m: int, *, out: Any) -> Any:
     """Computes a matrix with ones on its diagonal."""
     resize_to(out, (n, m))
-    return store(out, creation.eye(n, m, dtype=bits_of(out.dtype), device=runtime())) if out.numel() else out
+    return store(out, creation.eye(n, m, dtype=computed(out.dtype), device=runtime())) if out.numel() else out
 
 
 @kernel("eye.out")
