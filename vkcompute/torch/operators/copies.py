@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.ufunc import astype
+from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import NUMPY, STORED, bits_of, is_computed
 from vkcompute.torch.kernels import kernel
@@ -27,9 +28,7 @@ def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
             _upload(self, dst)
         elif self.dtype == dst.dtype and not is_computed(self.dtype):
             _copy_bits(self, dst)
-        elif is_computed(self.dtype) and is_computed(dst.dtype):
-            _convert(self, dst)
-        else:
+        elif not (is_computed(self.dtype) and is_computed(dst.dtype) and _is_converted(self, dst)):
             _upload(to_host(self), dst)
     return dst
 
@@ -74,8 +73,16 @@ def _copy_bits(source: Any, target: Any) -> None:
     store(target, array)
 
 
+def _is_converted(source: Any, target: Any) -> bool:
+    """Copies elements, lazily where the target is a whole storage; returns False if the device lacks a dtype."""
+    try:
+        _convert(source, target)
+    except MissingFeature:
+        return False
+    return True
+
+
 def _convert(source: Any, target: Any) -> None:
-    """Copies elements, lazily where the target is a whole storage."""
     array = values_of(source)
     if target.is_conj() or target.is_neg():
         array = values_of(_flagged_like(target, source))

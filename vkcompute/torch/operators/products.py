@@ -64,9 +64,8 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     beta, alpha = _of_dtype(beta, self), _of_dtype(alpha, self)
     outer = vec1.unsqueeze(1) * vec2
     outer = outer if alpha == 1 else outer * alpha
-    if beta == 0:
-        return outer
-    return (self if beta == 1 else self * beta) + outer
+    total = outer if beta == 0 else (self if beta == 1 else self * beta) + outer
+    return total.to(torch.promote_types(self.dtype, vec1.dtype))  # of bools, factors are ints
 
 
 @kernel("addr.out")
