@@ -3,13 +3,16 @@
 #   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues)
 #   REQUIRE="a b"             `make test`, `make complete`: fail if one of these drivers is missing
 #   ARGS="..."                arguments of pytest, the demo, the benchmarks
+#   TORCH="torch==2.13.0 ..." `make torch`: what its environment has
 
 SETUP = PYTHON='$(PYTHON)' sh scripts/bootstrap.sh
 RUN = .venv/bin/python
 SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix --require ,$(REQUIRE))
 
+TORCH = torch==2.13.0 filelock fsspec jinja2 markupsafe mpmath networkx sympy typing-extensions expecttest
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments values programs clusters blocks shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments values programs clusters blocks torch shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -36,6 +39,14 @@ lint:  ## ruff (rules and format) and mypy (strict)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
 	@$(RUN) -m mypy build_shaders.py scripts tools
+
+torch:  ## PyTorch's device, in an environment of its own: tests, op_db
+	@$(SETUP) test
+	@$(RUN) -m venv build/torch/venv
+	@build/torch/venv/bin/python -m pip install --quiet --no-deps $(TORCH)
+	@build/torch/venv/bin/python scripts/torch_environment.py .venv
+	@build/torch/venv/bin/python -X faulthandler -m pytest tests/pytorch $(ARGS)
+	@build/torch/venv/bin/python -X faulthandler scripts/torch_operators.py build/torch/operators.jsonl
 
 docs:  ## the site, into build/site (ARGS=--external: all links)
 	@$(SETUP) docs

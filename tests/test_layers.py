@@ -30,7 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jit", "tile", "blocks"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),
-    ("compat", "cli", "dask", "dask_sizeof"),
+    ("compat", "cli", "dask", "dask_sizeof", "torch"),
     ("__init__", "__main__", "gpu_report"),
 )  # fmt: skip
 FLOOR_OF = {unit: number for number, units in enumerate(FLOORS) for unit in units}

@@ -186,6 +186,7 @@ def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
     own |= {"devices.md", "index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md"}
+    own |= {"pytorch.md"}  # run by tests/pytorch
     assert with_samples == own
 
 

@@ -268,15 +268,15 @@ def _windows(x: Array, groups: int, shifts: Any, sizes: tuple[int, int, int], ge
     windows = temporary(x.runtime, (n, groups, period, height, width), x.dtype).fill(x.dtype.type(0))
     given = x.reshape((n, groups, per_group, n_rows, n_columns))
     for at, (row, column) in enumerate(shifts):
-        rows = _overlap(row * dilations[0] - pads[0][0], steps[0], height, n_rows)
-        columns = _overlap(column * dilations[1] - pads[1][0], steps[1], used, n_columns)
+        rows = overlap(row * dilations[0] - pads[0][0], steps[0], height, n_rows)
+        columns = overlap(column * dilations[1] - pads[1][0], steps[1], used, n_columns)
         target = windows[:, :, at : per_group * len(shifts) : len(shifts), rows[0], columns[0]]
         if target.size:
             assign(target, given[:, :, :, rows[1], columns[1]])
     return windows.reshape((n * groups, period, height * width))
 
 
-def _overlap(start: int, step: int, n: int, length: int) -> tuple[slice, slice]:
+def overlap(start: int, step: int, n: int, length: int) -> tuple[slice, slice]:
     """Returns where start + step * i is in a range, of the i below n and of the range."""
     first = max(0, -(start // step))
     last = min(n, (length - start + step - 1) // step)

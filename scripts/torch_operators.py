@@ -1,0 +1,145 @@
+"""Compares the operators of PyTorch's device with the CPU's, by the samples of PyTorch's own operator database.
+
+    python scripts/torch_operators.py build/torch.jsonl [--gradients] [--dtype float32] [--samples 6] [--only add,sum]
+
+Results are lines of a file, which a later run continues: an operator that ended the process has the state "running".
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import itertools
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RANDOM = ("rand", "normal", "multinomial", "bernoulli", "dropout", "empty", "exponential", "cauchy", "geometric",
+          "uniform", "rrelu")  # fmt: skip
+"""Parts of names of operators of which only shapes and dtypes are compared."""
+
+
+def moved(torch: Any, value: Any, device: str, *, needs_grad: bool = False) -> Any:
+    """Returns a value with all its tensors and devices on a device."""
+
+    def move(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            copy = x.detach().to(device)
+            return copy.requires_grad_() if needs_grad and copy.is_floating_point() else copy
+        return torch.device(device) if isinstance(x, torch.device) else x
+
+    return torch.utils._pytree.tree_map(move, value)
+
+
+def outcome(torch: Any, operator: Any, sample: Any, device: str, gradients: bool) -> list[Any]:
+    """Returns the results of an operator on a device, and the gradients of their sum by its tensors."""
+    arguments = (sample.input, tuple(sample.args), dict(sample.kwargs))
+    given = moved(torch, arguments, device, needs_grad=gradients)
+    torch.manual_seed(0)
+    results = torch.utils._pytree.tree_flatten(operator.op(given[0], *given[1], **given[2]))[0]
+    if gradients:
+        leaves = [x for x in torch.utils._pytree.tree_flatten(given)[0] if isinstance(x, torch.Tensor)]
+        inputs = [x for x in leaves if x.requires_grad]
+        outputs = [x for x in results if isinstance(x, torch.Tensor) and x.requires_grad]
+        if inputs and outputs:
+            total = sum((x.abs().square() if x.is_complex() else x.square()).sum() for x in outputs)
+            results += torch.autograd.grad(total, inputs, allow_unused=True)
+    return [x.detach().cpu() if isinstance(x, torch.Tensor) else x for x in results]
+
+
+def compare(torch: Any, name: str, results: list[Any], expected: list[Any]) -> None:
+    """Raises AssertionError where results differ."""
+    assert len(results) == len(expected), (len(results), len(expected))
+    for result, wanted in zip(results, expected, strict=True):
+        if not isinstance(wanted, torch.Tensor):
+            assert result == wanted, (result, wanted)
+        elif any(part in name for part in RANDOM):
+            assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+        else:
+            torch.testing.assert_close(result, wanted, equal_nan=True, rtol=1e-4, atol=1e-5, check_stride=False)
+
+
+def checked(torch: Any, operator: Any, dtype: Any, n_samples: int, gradients: bool) -> dict[str, Any]:
+    """Returns the record of an operator."""
+    name, start, n = full_name(operator), time.perf_counter(), 0
+    torch.vk.clear_fallbacks()
+    torch.manual_seed(0)
+    samples = list(itertools.islice(operator.sample_inputs("cpu", dtype, requires_grad=False), 200))
+    record: dict[str, Any] = {"operator": name, "state": "pass"}
+    for sample in samples[:: max(1, len(samples) // n_samples)][:n_samples]:
+        try:
+            expected = outcome(torch, operator, sample, "cpu", gradients)
+        except Exception:  # the sample is for another device
+            continue
+        n += 1
+        try:
+            compare(torch, name, outcome(torch, operator, sample, "vk", gradients), expected)
+        except Exception as error:
+            why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            record.update(state="fail", why=why)
+            break
+    return record | {"n": n, "s": round(time.perf_counter() - start, 2), "host": sorted(torch.vk.fallbacks())}
+
+
+def full_name(operator: Any) -> str:
+    """Returns the name of an entry of the database."""
+    return ".".join(filter(None, (operator.name, operator.variant_test_name)))
+
+
+def read(path: Path) -> dict[str, dict[str, Any]]:
+    """Returns the records of a file by operator; the last one counts."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {record["operator"]: record for record in map(json.loads, lines)}
+
+
+def missing(operators: Any, known: dict[str, Any], dtype: Any, only: str, gradients: bool) -> Iterator[Any]:
+    """Yields the operators of a dtype that are to be checked."""
+    for operator in operators:
+        name = full_name(operator)
+        wanted = name in only.split(",") if only else name not in known
+        if wanted and dtype in operator.dtypes and (operator.supports_autograd or not gradients):
+            yield operator
+
+
+def summary(records: dict[str, dict[str, Any]]) -> str:
+    """Returns the numbers of operators by state, those without the host, and the failures."""
+    states = collections.Counter(record["state"] for record in records.values())
+    native = sum(record["state"] == "pass" and not record["host"] for record in records.values())
+    failures = [f"  {name}: {record.get('why', '')}" for name, record in records.items() if record["state"] != "pass"]
+    return "\n".join([f"{dict(states)}, {native} pass without the host", *failures])
+
+
+def main() -> None:
+    """Checks the operators whose results the file lacks, and prints a summary."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--samples", type=int, default=6)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    os.environ.setdefault("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    warnings.simplefilter("ignore")
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    import vkcompute.torch  # noqa: F401
+
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    known, dtype = read(options.results), getattr(torch, options.dtype)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(options.results.open("a"))
+        for operator in missing(op_db, known, dtype, options.only, options.gradients):
+            print(json.dumps({"operator": full_name(operator), "state": "running", "host": []}), file=file, flush=True)
+            record = checked(torch, operator, dtype, options.samples, options.gradients)
+            print(json.dumps(record), file=file, flush=True)
+    print(summary(read(options.results)))
+
+
+if __name__ == "__main__":
+    main()

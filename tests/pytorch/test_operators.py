@@ -1,0 +1,136 @@
+"""Operators of the device: results and gradients are the CPU's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+Function = Callable[..., Any]
+
+UNARY = (
+    "abs acos asin asinh atan ceil cos cosh erf erfc exp exp2 expm1 floor frac log log10 log1p log2 logit neg "
+    "reciprocal round rsqrt sigmoid sign sin sinc sinh sqrt square tan tanh trunc"
+).split()
+ACTIVATIONS = (
+    "celu elu gelu glu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 selu silu softplus "
+    "softshrink softsign tanhshrink"
+).split()
+
+
+def check(function: Function, *tensors: torch.Tensor, rtol: float = 1e-4, atol: float = 1e-5) -> None:
+    """Compares the results and the gradients of a function with the CPU's."""
+
+    def run(device: str) -> list[torch.Tensor]:
+        given = [x.clone().to(device).requires_grad_(x.is_floating_point()) for x in tensors]
+        result = function(*given)
+        results = [x for x in (result if isinstance(result, tuple | list) else [result]) if x is not None]
+        outputs, inputs = [x for x in results if x.requires_grad], [x for x in given if x.requires_grad]
+        if outputs and inputs:
+            results += torch.autograd.grad(sum(x.square().sum() for x in outputs), inputs, allow_unused=True)
+        return [x.detach().cpu() for x in results if x is not None]
+
+    for result, expected in zip(run("vk"), run("cpu"), strict=True):
+        torch.testing.assert_close(result, expected, rtol=rtol, atol=atol, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_elements(name: str) -> None:
+    check(getattr(torch, name), torch.linspace(0.05, 0.9, 12).view(3, 4))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    check(getattr(F, name), torch.linspace(-4, 4, 24).view(2, 3, 4) + 0.01)
+
+
+def _a(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
+
+
+def _i(n: int, *shape: int) -> torch.Tensor:
+    return torch.randint(0, n, shape, generator=torch.Generator().manual_seed(1))
+
+
+CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
+    "broadcast": (lambda x, y: (x + y) * (x - 2 * y) / (y * y + 1), (_a(3, 1, 4), _a(2, 1))),
+    "power": (lambda x, y: x.abs() ** y + x**3 + 2**y, (_a(3, 4), _a(4))),
+    "integers": (lambda x, y: x // (y + 1) + x % (y + 1) + (x & y) - (x << 1), (_i(9, 3, 4), _i(5, 4))),
+    "truncated quotient": (lambda x, y: torch.div(x - 4, y + 1, rounding_mode="trunc"), (_i(9, 3, 4), _i(5, 4))),
+    "comparisons": (lambda x, y: ((x > y) | (x == 0) | ~(y <= 0.5)) & (x != y), (_a(3, 4), _a(4))),
+    "where": (lambda x, y: torch.where(x > 0, x, y) + torch.clamp(x, -0.5, 0.5) + torch.lerp(x, y, 0.3),
+              (_a(3, 4), _a(4))),
+    "extremes": (lambda x, y: (torch.maximum(x, y), x.amax(1), x.max(0)[0], x.min(), x.argmax(1)), (_a(3, 4), _a(4))),
+    "sums": (lambda x: (x.sum(), x.mean((0, 2)), x.prod(1), x.norm(), x.norm(1, 2), x.logsumexp(1)), (_a(2, 3, 4),)),
+    "variances": (lambda x: (x.var(), x.std(1), *torch.var_mean(x, (0, 1), correction=0)), (_a(2, 3, 4),)),
+    "scans": (lambda x: (x.cumsum(1), x.cumprod(0), x.sort(1)[0], x.topk(2, 1)[1], x.argsort(0)), (_a(3, 4),)),
+    "softmax": (lambda x: (x.softmax(1), x.log_softmax(0)), (_a(3, 4),)),
+    "products": (lambda x, y, z: (x @ y, x[0] @ y[0], torch.addmm(z, x[0], y[0], beta=2, alpha=3), x[0] @ z[0]),
+                 (_a(2, 3, 4), _a(2, 4, 4), _a(3, 4))),
+    "einsum": (lambda x, y: torch.einsum("bij,bjk->ik", x, y), (_a(2, 3, 4), _a(2, 4, 5))),
+    "indexing": (lambda x, i: (x[i], x[:, i % 3], x[i, i % 3], x[x > 0], x.index_select(1, i % 3)),
+                 (_a(4, 3), _i(4, 5))),
+    "gather": (lambda x, i: (x.gather(1, i), x.scatter(1, i, 2.0), x.scatter_add(1, i, x)), (_a(3, 4), _i(4, 3, 4))),
+    "take": (lambda x, i: (torch.take(x, i), x.index_copy(0, i[:1] % 3, x[:1]), x.index_fill(1, i % 4, 3)),
+             (_a(3, 4), _i(12, 3))),
+    "writes": (lambda x, i: torch.zeros_like(x).index_put((i,), x[:2], accumulate=True).index_add(0, i, x[1:3]),
+               (_a(3, 4), _i(3, 2))),
+    "joins": (lambda x, y: (torch.cat([x, y], 1), torch.stack([x, x]), x.roll(1, 0), x.flip(1), x.tril(), x.triu(1)),
+              (_a(3, 4), _a(3, 2))),
+    "norms": (lambda x, w: (F.layer_norm(x, (4,), w, w), F.group_norm(x, 3), F.instance_norm(x), F.normalize(x)),
+              (_a(2, 3, 4), _a(4))),
+    "batch norm": (lambda x, w: F.batch_norm(x, None, None, w, w, training=True), (_a(4, 3, 5), _a(3))),
+    "embedding": (lambda w, i: F.embedding(i, w, padding_idx=0), (_a(5, 3), _i(5, 2, 4))),
+    "losses": (lambda x, i: (F.cross_entropy(x, i, ignore_index=1), F.nll_loss(x, i, reduction="none"),
+                             F.mse_loss(x, x.flip(0)), F.smooth_l1_loss(x, x.flip(0)), F.huber_loss(x, x.flip(1))),
+               (_a(4, 3), _i(3, 4))),
+    "binary losses": (lambda x, y: (F.binary_cross_entropy(x.sigmoid(), y.sigmoid()),
+                                    F.binary_cross_entropy_with_logits(x, y.sigmoid()), F.l1_loss(x, y)),
+                      (_a(3, 4), _a(4, 3).view(3, 4))),
+    "attention": (lambda q, m: F.scaled_dot_product_attention(q, q, q, m), (_a(2, 2, 3, 4), _a(3, 3))),
+    "pooling": (lambda x: (F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2, ceil_mode=True),
+                           F.max_pool2d(x, 2, 1, dilation=2), F.max_pool1d(x[0], 2),
+                           F.adaptive_avg_pool2d(x, (2, 3))), (_a(2, 2, 8, 6),)),
+    "padding": (lambda x: (F.pad(x, (1, 2), value=3), F.pad(x, (1, 1, 2, 0), "reflect")), (_a(1, 2, 4, 5),)),
+    "interpolation": (lambda x: (F.interpolate(x, scale_factor=2), F.interpolate(x, (5, 7), mode="bilinear"),
+                                 F.interpolate(x, (3, 9), mode="bilinear", align_corners=True)), (_a(1, 2, 4, 6),)),
+    "unfold": (lambda x: (F.unfold(x, 2), F.fold(F.unfold(x, 2), (4, 5), 2)), (_a(1, 2, 4, 5),)),
+    "complex": (lambda x, y: torch.view_as_real(torch.complex(x, y) * torch.polar(x.abs(), y).conj()),
+                (_a(3, 4), _a(3, 4).flip(0))),
+    "medians": (lambda x: (x.median(), x.median(1)[0], x.kthvalue(2, 0)[0], *x.aminmax(dim=1)), (_a(3, 5),)),
+    "masked writes": (lambda x, y: torch.zeros_like(x).masked_scatter(x > 0, y), (_a(3, 4), _a(3, 4).flip(0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_and_gradients(name: str) -> None:
+    function, tensors = CASES[name]
+    check(function, *tensors)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("padding", [0, 2])
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_and_their_gradients(stride: int, padding: int, dilation: int, groups: int) -> None:
+    x, w, b = _a(2, 4, 9, 8), _a(6, 4 // groups, 3, 2), _a(6)
+    named = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    check(lambda x, w, b: F.conv2d(x, w, b, **named), x, w, b, atol=2e-4)
+    check(lambda x, w: F.conv_transpose2d(x, w, None, output_padding=stride - 1, **named), x[:, :, :4, :4],
+          _a(4, 6 // groups, 3, 2), atol=2e-4)  # fmt: skip
+
+
+def test_signals_are_convolved() -> None:
+    check(lambda x, w: F.conv1d(x, w, stride=2, padding=1), _a(2, 3, 9), _a(4, 3, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int32, torch.uint8], ids=str)
+def test_dtypes_promote_as_on_the_cpu(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")  # a device may lack float64
+    host = torch.arange(1, 7).view(2, 3).to(dtype)
+    for function in (lambda x: x + 1, lambda x: x * 2.5, lambda x: x / 2, lambda x: x.sum(), lambda x: x > 2,
+                     lambda x: x.float() @ x.float().t(), lambda x: x.sqrt(), lambda x: x.cumsum(0)):  # fmt: skip
+        torch.testing.assert_close(function(host.to("vk")).cpu(), function(host), rtol=1e-3, atol=1e-3)

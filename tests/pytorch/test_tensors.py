@@ -1,0 +1,283 @@
+"""Tensors of the device: copies, views, storages, updates in place, saving, and errors."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+import vkcompute as vc
+from vkcompute.torch import FallbackWarning, array_of, from_array
+
+DTYPES = [
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+    torch.float32, torch.float64, torch.complex64, torch.float8_e4m3fn,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("target", [torch.float32, None], ids=["to float32", "kept"])
+def test_copies_keep_strides_and_convert(dtype: torch.dtype, target: torch.dtype | None) -> None:
+    host = (torch.arange(24).reshape(2, 3, 4) % 5).to(dtype).permute(2, 0, 1)
+    device = host.to("vk")
+    assert (device.stride(), device.device.type) == (host.stride(), "vk")
+    result, expected = (tensor[::2, :, 1:].to(target or dtype) for tensor in (device, host))
+    assert torch.equal(result.cpu().float(), expected.float())
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,)])
+def test_tensors_without_axes_and_without_elements(shape: tuple[int, ...]) -> None:
+    host = torch.ones(shape)
+    result = ((host.to("vk") + 1) * 2).sum(tuple(range(len(shape))))
+    assert torch.equal(result.cpu(), ((host + 1) * 2).sum(tuple(range(len(shape)))))
+
+
+def test_views_write_to_one_storage() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x[1:3].t()[::2].fill_(1)
+        x.view(-1)[:3].add_(5)
+        x.as_strided((2, 2), (6, 1), 14).mul_(3).sub_(1)
+        x[:, 1] = x[:, 0]
+        x[1:] += x[:-1].clone()
+        return x
+
+    assert torch.equal(program(torch.zeros(4, 6, device="vk")).cpu(), program(torch.zeros(4, 6)))
+
+
+def test_a_lazy_result_is_not_changed_by_a_later_update_of_its_operand() -> None:
+    x = torch.ones(5, device="vk")
+    y, view = x * 2, x[1:]
+    view.add_(1)
+    x.zero_()
+    assert y.cpu().tolist() == [2] * 5
+    assert view.cpu().tolist() == [0] * 4
+
+
+def test_a_clone_has_memory_of_its_own() -> None:
+    x = torch.ones(3, device="vk")
+    y = x.clone()
+    y[0] = 7
+    x[1] = 5
+    assert (x.tolist(), y.tolist()) == ([1, 5, 1], [7, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.roll(0, 0), lambda x: x + 0, lambda x: x.sum(0), lambda x: x.clone(), lambda x: x.amax(0),
+        lambda x: x.flip(0), lambda x: torch.cat([x]), lambda x: x.pow(1), lambda x: +x * 1,
+        lambda x: x.to(torch.float32, copy=True), lambda x: x.clamp(-9), lambda x: x.cumsum(0), lambda x: x.round(),
+    ],
+)  # fmt: skip
+def test_results_share_no_memory_with_operands(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.ones(1, 3, device="vk")
+    y = function(x)
+    before = y.tolist()
+    x[0, 1] = 7
+    assert y.tolist() == before
+    y.view(-1)[0] = 5
+    assert x.tolist() == [[1, 7, 1]]
+
+
+def test_out_is_resized_and_may_be_strided() -> None:
+    x = torch.arange(6.0, device="vk").view(2, 3)
+    out = torch.empty(0, device="vk")
+    torch.add(x, 1, out=out)
+    strided = torch.zeros(3, 2, device="vk").t()
+    torch.mul(x, 2, out=strided)
+    assert torch.equal(out.cpu(), x.cpu() + 1)
+    assert (torch.equal(strided.cpu(), x.cpu() * 2), strided.stride()) == (True, (1, 2))
+
+
+def test_channels_last_images_keep_their_order() -> None:
+    host = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    result = host.to("vk").relu() * 2
+    assert result.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(result.cpu(), host.relu() * 2)
+
+
+def test_set_and_resize() -> None:
+    x = torch.arange(6.0, device="vk")
+    y = torch.empty(0, device="vk").set_(x.untyped_storage(), 1, (2, 2), (2, 1))
+    assert y.tolist() == [[1, 2], [3, 4]]
+    x.resize_(3)
+    assert x.tolist() == [0, 1, 2]
+    x.resize_(8)
+    assert x[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        torch.ones(3, device="vk").as_strided((4,), (1,))
+
+
+def test_conjugate_and_negative_views() -> None:
+    host = torch.tensor([1 + 2j, 3 - 4j])
+    x = host.to("vk")
+    assert torch.equal(x.conj().cpu(), host.conj().resolve_conj())
+    assert torch.equal((x.conj() + 1).cpu(), host.conj() + 1)
+    assert torch.equal(x.conj().imag.cpu(), host.conj().imag)
+    x.conj().copy_(host.to("vk"))
+    assert torch.equal(x.cpu(), host.conj().resolve_conj())
+
+
+def test_tensors_are_saved_copied_and_pickled() -> None:
+    model = torch.nn.Linear(3, 2).to("vk")
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    for location in ("cpu", "vk", None):
+        file.seek(0)
+        loaded = torch.load(file, map_location=location)
+        assert loaded["weight"].device.type == (location or "vk")
+        assert torch.equal(loaded["weight"].cpu(), model.weight.detach().cpu())
+    x = torch.arange(6.0, device="vk")
+    part = pickle.loads(pickle.dumps(x[2:5]))
+    assert (part.tolist(), part.device.type) == ([2, 3, 4], "vk")
+    assert copy.deepcopy(model).bias.tolist() == model.bias.tolist()
+
+
+def test_modules_keep_their_parameters_and_ties() -> None:
+    one, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    other.weight = one.weight
+    weight = one.weight
+    torch.nn.Sequential(one, other).to("vk")
+    assert one.weight is other.weight is weight
+    assert weight.device.type == "vk"
+
+
+def test_arrays_and_tensors_share_memory() -> None:
+    array = vc.default_runtime().array(np.arange(4, dtype=np.float32))
+    x = from_array(array)
+    x.add_(1)
+    assert array.numpy().tolist() == [1, 2, 3, 4]
+    array[0] = 9
+    assert x.tolist() == [9, 2, 3, 4]
+    y = torch.ones(3, device="vk")
+    seen = array_of(y)
+    y.mul_(5)
+    assert seen.numpy().tolist() == [5, 5, 5]
+    with pytest.raises(TypeError, match="array_of takes"):
+        array_of(torch.ones(2))
+
+
+def test_errors_name_devices_and_dtypes() -> None:
+    with pytest.raises(RuntimeError, match="on the same device"):
+        torch.ones(2, device="vk") + torch.ones(2)
+    assert (torch.ones(2, device="vk") + torch.tensor(2.0)).tolist() == [3, 3]
+    with pytest.raises(TypeError, match="complex32"):
+        torch.empty(2, dtype=torch.complex32, device="vk")
+    with pytest.raises(NotImplementedError, match=r"_fft_r2c.*VKCOMPUTE_TORCH_FALLBACK"):
+        torch.fft.rfft(torch.ones(4, device="vk"))
+
+
+def test_full_memory_is_pytorchs_error_and_work_goes_on() -> None:
+    before = vc.default_runtime()
+    with vc.Runtime(memory_limit_bytes=32 << 20, spill_limit_bytes=0) as gpu:
+        vc.set_default_runtime(gpu)
+        try:
+            with pytest.raises(torch.OutOfMemoryError, match="bytes"):
+                torch.ones(2**24, device="vk")
+            assert (torch.ones(4, device="vk") + 1).tolist() == [2] * 4
+        finally:
+            vc.set_default_runtime(before)
+
+
+def test_an_operator_on_the_host_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "warn")
+    x = torch.eye(3, device="vk") * 2
+    with pytest.warns(FallbackWarning, match="linalg_inv_ex") as said:
+        first, second = torch.linalg.inv(x), torch.linalg.inv(x)
+    assert (len(said), first.device.type) == (1, "vk")
+    assert torch.equal(second.cpu(), torch.eye(3) / 2)
+    assert torch.vk.fallbacks() == {"aten.linalg_inv_ex.inverse": 2}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.complex64])
+def test_dtypes_without_kernels_are_computed_on_the_host(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    host = torch.arange(1, 7).view(2, 3).to(dtype)
+
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x.clone()
+        y[:, 1:].add_(2.5).mul_(x[:, :2])
+        z = torch.zeros(4, 3, dtype=dtype, device=x.device)
+        z.index_add_(0, torch.tensor([1, 1], device=x.device), x)
+        return [y, z, x @ y.t(), x.sigmoid(), x.sum(1), torch.cat([x, y]), x[0].float().sum(dtype=dtype)]
+
+    for result, expected in zip(program(host.to("vk")), program(host), strict=True):
+        torch.testing.assert_close(result.cpu(), expected)
+    if dtype == torch.bfloat16:
+        assert torch.rand(100, dtype=dtype, device="vk").float().mean().item() == pytest.approx(0.5, abs=0.2)
+        assert torch.full((2,), 1.5, dtype=dtype, device="vk").tolist() == [1.5] * 2
+
+
+def test_a_host_operator_writes_back_to_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    x = torch.zeros(2, 3, device="vk")
+    x[1].index_fill_(0, torch.tensor([0, 2], device="vk"), 4)
+    out = torch.empty(0, device="vk")
+    torch.linalg.inv(torch.eye(2, device="vk"), out=out)
+    assert (x.tolist(), out.tolist()) == ([[0, 0, 0], [4, 0, 4]], [[1, 0], [0, 1]])
+
+
+def test_a_seed_gives_the_same_numbers() -> None:
+    def numbers() -> list[float]:
+        torch.manual_seed(3)
+        x = torch.randn(3, device="vk")
+        return [*x.tolist(), *torch.rand(2, device="vk").tolist(), *torch.randperm(5, device="vk").tolist()]
+
+    assert numbers() == numbers()
+    state = torch.vk.get_rng_state()
+    first = torch.randn(3, device="vk")
+    torch.vk.set_rng_state(state)
+    assert torch.equal(torch.randn(3, device="vk").cpu(), first.cpu())
+    one, other = (torch.rand(3, generator=torch.Generator("vk").manual_seed(5), device="vk") for _ in range(2))
+    assert torch.equal(one.cpu(), other.cpu())
+
+
+def test_the_host_cannot_read_an_address() -> None:
+    program = (
+        "import ctypes, torch, vkcompute.torch\n"
+        "x = torch.ones(4, device='vk')\n"
+        "assert x.sum().item() == 4\n"
+        "print('computed', flush=True)\n"
+        "ctypes.c_float.from_address(x.data_ptr()).value\n"
+        "print('read')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode < 0) == ("computed\n", True)
+
+
+def test_importing_pytorchs_device_loads_no_driver() -> None:
+    program = (
+        "import sys, torch, vkcompute.torch\n"
+        "assert not {'vulkan', 'vkcompute.core', 'vkcompute.arrays'} & set(sys.modules)\n"
+        "assert torch.device('vk').type == 'vk' and torch.vk.device_count() == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    no_torch = "import sys, vkcompute; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", no_torch], check=True)
+
+
+def test_the_device_is_switched_off_and_on_and_first_used_by_several_threads() -> None:
+    program = (
+        "import threading, torch, vkcompute.torch\n"
+        "from vkcompute.torch import registration\n"
+        "results = []\n"
+        "def run(n): results.append((torch.ones(3, device='vk') * n).sum().item())\n"
+        "threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "assert (sorted(results), torch.vk.fallbacks()) == ([0, 3, 6, 9], {})\n"
+        "registration.unregister()\n"
+        "try: torch.ones(3, device='vk')\n"
+        "except NotImplementedError: pass\n"
+        "else: raise AssertionError\n"
+        "assert torch.Generator is torch._C.Generator\n"
+        "registration.register()\n"
+        "assert (torch.ones(2, device='vk') + 1).tolist() == [2, 2]\n"
+    )
+    subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], check=True)

@@ -1,0 +1,207 @@
+"""Training on the device: losses and gradients follow the CPU's, without an operator on the host."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+Loss = Callable[[nn.Module, str], torch.Tensor]
+
+
+class Attention(nn.Module):
+    """A small GPT: embeddings of tokens and positions, two blocks, tied weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(20, 16), nn.Embedding(8, 16)
+        self.norms = nn.ModuleList(nn.LayerNorm(16) for _ in range(4))
+        self.qkv = nn.ModuleList(nn.Linear(16, 48, bias=False) for _ in range(2))
+        self.mlp = nn.ModuleList(
+            nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16), nn.Dropout(0.0)) for _ in range(2)
+        )
+        self.head = nn.Linear(16, 20, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(ids) + self.positions(torch.arange(8, device=ids.device))
+        for at in range(2):
+            heads = self.qkv[at](self.norms[2 * at](x)).view(*ids.shape, 3, 2, 8).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(*heads, is_causal=True)
+            x = x + y.transpose(1, 2).reshape(*ids.shape, 16)
+            x = x + self.mlp[at](self.norms[2 * at + 1](x))
+        return self.head(x)
+
+
+class Residual(nn.Module):
+    """Convolutions with batch normalization and a residual, pooling and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 6, 3, stride=2, padding=1), nn.Conv2d(6, 6, 3, padding=1, bias=False)
+        self.norm, self.last = nn.BatchNorm2d(6), nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.max_pool2d(self.first(x), 3, 2, 1)
+        x = F.relu(x + self.norm(self.second(x)))
+        return self.last(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Recurrent(nn.Module):
+    """An LSTM and a GRU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other, self.last = nn.LSTM(4, 5, batch_first=True), nn.GRU(5, 6), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.other(self.one(x)[0])[0][:, -1])
+
+
+def _mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.LayerNorm(16), nn.Linear(16, 4))
+
+
+def _unet() -> nn.Module:
+    up = nn.ConvTranspose2d(4, 4, 2, 2)
+    norm = nn.GroupNorm(2, 4)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), norm, nn.SiLU(), nn.AvgPool2d(2), up, nn.Conv2d(4, 4, 4, 4))
+
+
+def _classes(shape: tuple[int, ...], n: int) -> Loss:
+    x, y = torch.randn(shape), torch.randint(0, n, shape[:1])
+
+    def loss(model: nn.Module, device: str) -> torch.Tensor:
+        output = model(x.to(device))
+        return F.cross_entropy(output.flatten(1), y.to(device), label_smoothing=0.1)
+
+    return loss
+
+
+def _next_tokens() -> Loss:
+    ids = torch.randint(0, 20, (3, 8))
+
+    def loss(model: nn.Module, device: str) -> torch.Tensor:
+        return F.cross_entropy(model(ids.to(device)).flatten(0, 1), ids.to(device).roll(-1, 1).flatten())
+
+    return loss
+
+
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.01),
+    "foreach": lambda p: torch.optim.Adam(p, 0.01, foreach=True, amsgrad=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01),
+    "adagrad": lambda p: torch.optim.Adagrad(p, 0.01),
+}
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Loss], str]] = {
+    "mlp": (_mlp, lambda: _classes((6, 8), 4), "sgd"),
+    "mlp foreach": (_mlp, lambda: _classes((6, 8), 4), "foreach"),
+    "mlp rmsprop": (_mlp, lambda: _classes((6, 8), 4), "rmsprop"),
+    "resnet": (Residual, lambda: _classes((4, 1, 12, 12), 4), "sgd"),
+    "gpt": (Attention, _next_tokens, "adamw"),
+    "recurrent": (Recurrent, lambda: _classes((3, 4, 4), 3), "adagrad"),
+    "unet": (_unet, lambda: _classes((2, 1, 8, 8), 16), "adamw"),
+}
+
+
+def train(model: nn.Module, loss_of: Loss, device: str, optimizer: str, n_steps: int = 6) -> list[float]:
+    """Returns the losses of training steps."""
+    steps = OPTIMIZERS[optimizer](model.parameters())
+    losses = []
+    for _ in range(n_steps):
+        steps.zero_grad()
+        loss = loss_of(model, device)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        steps.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_losses_follow_the_cpus(name: str) -> None:
+    make, make_loss, optimizer = MODELS[name]
+    model, loss_of = make(), make_loss()
+    other = copy.deepcopy(model).to("vk")
+    expected = train(model, loss_of, "cpu", optimizer)
+    assert train(other, loss_of, "vk", optimizer) == pytest.approx(expected, rel=2e-4)
+    assert torch.vk.fallbacks() == {}
+    for one, two in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        torch.testing.assert_close(two.cpu(), one, rtol=3e-3, atol=1e-3)
+
+
+def test_second_derivatives_and_checkpoints() -> None:
+    x = torch.linspace(0.5, 1.5, 4, device="vk").requires_grad_()
+    first = torch.autograd.grad((x**3).sum(), x, create_graph=True)[0]
+    second = torch.autograd.grad(first.sum(), x)[0]
+    torch.testing.assert_close(second.cpu(), 6 * x.detach().cpu())
+    y = torch.utils.checkpoint.checkpoint(lambda t: torch.sin(t).sum(), x, use_reentrant=False)
+    y.backward()
+    torch.testing.assert_close(x.grad.cpu(), torch.cos(x.detach().cpu()))
+
+
+def test_autocast_computes_in_float16_and_scales_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")  # GradScaler has a float64, which a device may lack
+    model, loss_of = _mlp(), _classes((6, 8), 4)
+    expected = train(copy.deepcopy(model), loss_of, "cpu", "sgd")
+    other = model.to("vk")
+    scaler, steps = torch.amp.GradScaler("vk"), OPTIMIZERS["sgd"](other.parameters())
+    losses = []
+    for _ in range(6):
+        steps.zero_grad()
+        with torch.autocast("vk", torch.float16):
+            assert other[0](torch.ones(1, 8, device="vk")).dtype == torch.float16
+            loss = loss_of(other, "vk")
+        scaler.scale(loss).backward()
+        scaler.unscale_(steps)
+        nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+        scaler.step(steps)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses == pytest.approx(expected, rel=1e-2)
+
+
+def test_memory_is_flat_over_steps() -> None:
+    model, loss_of = _mlp().to("vk"), _classes((6, 8), 4)
+    train(model, loss_of, "vk", "sgd", 3)
+    before = torch.vk.memory_allocated()
+    train(model, loss_of, "vk", "sgd", 20)
+    assert torch.vk.memory_allocated() <= before + 2**20
+
+
+def test_function_transforms() -> None:
+    x = torch.arange(6.0, device="vk").view(2, 3)
+    assert torch.vmap(lambda row: (row * row).sum())(x).tolist() == [5, 50]
+    assert torch.func.grad(lambda t: (t**2).sum())(x[1]).tolist() == [6, 8, 10]
+    assert torch.func.jacrev(torch.sin)(x[0]).shape == (3, 3)
+
+
+def test_dropout_keeps_the_mean_and_its_gradient_is_the_mask() -> None:
+    x = torch.ones(4000, device="vk", requires_grad=True)
+    y = F.dropout(x, 0.25)
+    y.sum().backward()
+    assert torch.equal((x.grad != 0).cpu(), (y != 0).cpu())
+    assert y.mean().item() == pytest.approx(1, abs=0.05)
+
+
+def test_two_threads_train_two_models() -> None:
+    model, loss_of = _mlp(), _classes((6, 8), 4)
+    expected = train(copy.deepcopy(model), loss_of, "cpu", "sgd")
+    results: dict[int, list[float]] = {}
+
+    def run(number: int) -> None:
+        results[number] = train(copy.deepcopy(model).to("vk"), loss_of, "vk", "sgd")
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [results[number] == pytest.approx(expected, rel=2e-4) for number in range(2)] == [True, True]

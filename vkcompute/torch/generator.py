@@ -1,0 +1,35 @@
+"""Random numbers of the device: Philox, so that a seed gives the same numbers on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_state = torch.Generator()
+"""Seed and state of the device's default generator. Each operator draws its key from it."""
+
+
+def manual_seed(seed: int) -> None:
+    """Sets the seed of the device's random numbers."""
+    _state.manual_seed(int(seed) & (2**63 - 1))
+
+
+def initial_seed() -> int:
+    """Returns the seed."""
+    return int(_state.initial_seed())
+
+
+def get_state(device: Any = None) -> Any:
+    """Returns the state of the device's random numbers, as a tensor of the CPU."""
+    return _state.get_state()
+
+
+def set_state(state: Any, device: Any = None) -> None:
+    """Sets the state that `get_state` returned."""
+    _state.set_state(state)
+
+
+def host_generator(generator: Any = None) -> Any:
+    """Returns the generator of the host from which an operator draws."""
+    return _state if generator is None else generator

@@ -1,0 +1,41 @@
+"""The table of the device's kernels: functions by the names of PyTorch's operators."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+DEVICE_NAME = "vk"
+Kernel = Callable[..., Any]
+_Function = TypeVar("_Function", bound=Kernel)
+COUNTS: collections.Counter[str] = collections.Counter()
+"""Calls of each operator on the host."""
+KERNELS: dict[str, Kernel] = {}
+"""Kernels by "name.overload", without the namespace."""
+
+
+def kernel(*names: str) -> Callable[[_Function], _Function]:
+    """Adds a function to the table under names of operators."""
+
+    def add(function: _Function) -> _Function:
+        for name in names:
+            assert name not in KERNELS, name
+            KERNELS[name] = function
+        return function
+
+    return add
+
+
+def exists(name: str) -> bool:
+    """True if this version of PyTorch has the operator."""
+    packet, _, overload = name.partition(".")
+    return hasattr(torch.ops.aten, packet) and hasattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def operator(name: str) -> Any:
+    """Returns PyTorch's operator of a name such as "add.out"."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")

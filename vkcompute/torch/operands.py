@@ -1,0 +1,89 @@
+"""Operands of kernels of elements: arrays in one dtype, in the order of the result's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import computed
+from vkcompute.torch.storage import convert, covers_storage, is_on_device, memory_order, store, values_of
+
+
+def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """Returns an operand: an array, or a number of NumPy for a number or a tensor of the host without axes.
+
+    Args:
+        dtype: to which it is converted; None to keep its own.
+
+    Raises:
+        NotComputedError: arrays do not compute with the tensor's dtype.
+        RuntimeError: the tensor is on another device.
+    """
+    if is_on_device(value):
+        computed(value.dtype)
+        array = values_of(value)
+        return array if dtype is None else convert(array, dtype)
+    if isinstance(value, torch.Tensor):
+        if value.dim():
+            devices = f"vk:0 and {value.device}"
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {devices}!"
+            )
+        value = value.item()
+    return np.asarray(value)[()] if dtype is None else _number(value, dtype)
+
+
+def _number(value: Any, dtype: np.dtype[Any]) -> Any:
+    if dtype.kind in "iu" and not isinstance(value, complex):
+        return np.asarray(int(value) & (2 ** (8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").astype(dtype)[()]
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype)[()]
+
+
+def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None) -> Any:
+    """Writes a function of elements to a tensor, which is returned.
+
+    Args:
+        compute: of arrays and numbers, at least one of them an array.
+        values: tensors and numbers that broadcast to the shape of `out`.
+        dtype: PyTorch's, to which values are converted; None to keep theirs.
+    """
+    _fit(out, values)
+    if not out.numel():
+        return out
+    if not out.is_contiguous() and covers_storage(out):
+        order = memory_order(out)
+        turned = [_turned(value, out.shape, order) for value in values]
+        elementwise(out.permute(order), compute, *turned, dtype=dtype)
+        return out
+    wanted = None if dtype is None else computed(dtype)
+    arrays = [operand(value, wanted) for value in values]
+    if not any(isinstance(array, Array) for array in arrays):
+        return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
+    return store(out, compute(*arrays))
+
+
+def _turned(value: Any, shape: Any, order: tuple[int, ...]) -> Any:
+    if not isinstance(value, torch.Tensor) or not value.dim():
+        return value
+    return value.expand(shape).permute(order)
+
+
+def _fit(out: Any, values: Any) -> None:
+    """Gives `out` the shape of the result, if PyTorch has not."""
+    shape = out.shape
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.shape != shape:
+            shapes = [other.shape for other in values if isinstance(other, torch.Tensor)]
+            resize_to(out, torch.broadcast_shapes(*shapes))
+            return
+
+
+def resize_to(out: Any, shape: Any) -> None:
+    """Gives a tensor a shape, if it has another."""
+    if tuple(out.shape) != tuple(shape):
+        out.resize_(shape)

@@ -1,0 +1,1 @@
+"""Kernels of PyTorch's operators, a file per kind."""

@@ -1,0 +1,134 @@
+"""Copies: between the device and the host, conversions, fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.arrays.ufunc import astype
+from vkcompute.errors import MissingFeature
+from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import NUMPY, STORED, bits_of, is_computed
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.storage import is_on_device, runtime, store, values_of, view_of
+
+_BITS = {np.dtype("uint16"): torch.uint16, np.dtype("uint8"): torch.uint8}
+
+
+@kernel("_copy_from")
+def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
+    """Copies a tensor, broadcast and converted, to another; one of the two may be on the host."""
+    self = self if self.shape == dst.shape else self.expand(dst.shape)
+    if not is_on_device(dst):
+        dst.copy_(to_host(self))
+    elif dst.numel():
+        if not is_on_device(self):
+            _upload(self, dst)
+        elif self.dtype == dst.dtype and not is_computed(self.dtype):
+            _copy_bits(self, dst)
+        elif not (is_computed(self.dtype) and is_computed(dst.dtype) and _is_converted(self, dst)):
+            _upload(to_host(self), dst)
+    return dst
+
+
+@kernel("_copy_from_and_resize")
+def copy_from_and_resize(self: Any, dst: Any) -> Any:
+    """Copies a tensor to another, which takes its sizes."""
+    dst.resize_(self.shape)
+    return copy_from(self, dst)
+
+
+@kernel("_local_scalar_dense")
+def local_scalar(self: Any) -> Any:
+    """Returns the only element as a Python number."""
+    return values_of(self).item() if is_computed(self.dtype) else to_host(self).item()
+
+
+def to_host(tensor: Any) -> Any:
+    """Returns a contiguous copy on the host."""
+    if not tensor.numel():
+        return torch.empty(tensor.shape, dtype=tensor.dtype)
+    if tensor.dtype in STORED:
+        bits = torch.from_numpy(view_of(tensor).numpy())
+        return bits.view(tensor.dtype)
+    return torch.from_numpy(values_of(tensor).numpy())
+
+
+def _upload(source: Any, target: Any) -> None:
+    """Writes a tensor of the host to one of the device."""
+    source = source.to(target.dtype).resolve_conj().resolve_neg()
+    if target.is_conj() or target.is_neg():
+        source = source.conj().resolve_conj() if target.is_conj() else source.neg()
+    if target.dtype in STORED:
+        source = source.contiguous().view(_BITS[bits_of(target.dtype)])
+    host = source.contiguous().numpy()
+    store(target, runtime().array(host))
+
+
+def _copy_bits(source: Any, target: Any) -> None:
+    """Copies elements with which arrays do not compute."""
+    array = view_of(source)
+    store(target, array)
+
+
+def _is_converted(source: Any, target: Any) -> bool:
+    """Copies elements, lazily where the target is a whole storage; returns False if the device lacks a dtype."""
+    try:
+        _convert(source, target)
+    except MissingFeature:
+        return False
+    return True
+
+
+def _convert(source: Any, target: Any) -> None:
+    array = values_of(source)
+    if target.is_conj() or target.is_neg():
+        array = values_of(_flagged_like(target, source))
+    if array.dtype == bits_of(target.dtype) and array.is_pending:
+        array = astype(array, array.dtype)
+    store(target, array)
+
+
+def _flagged_like(target: Any, source: Any) -> Any:
+    """Returns a source with the lazy conjugation and negation of a target, which is then written without them."""
+    if source.is_complex() and target.is_conj():
+        source = source.conj()
+    return torch._neg_view(source) if target.is_neg() else source
+
+
+@kernel("fill_.Scalar")
+def fill(self: Any, value: Any) -> Any:
+    """Sets all elements to a number."""
+    if not self.numel():
+        return self
+    if self.dtype not in NUMPY:
+        _upload(torch.full((), value, dtype=self.dtype).expand(self.shape), self)
+        return self
+    number: Any = np.asarray(torch.full((), value, dtype=self.dtype).numpy())[()]
+    return store(self, filled(tuple(self.shape), number, bits_of(self.dtype)))
+
+
+@kernel("fill_.Tensor")
+def fill_from(self: Any, value: Any) -> Any:
+    """Sets all elements to that of a tensor."""
+    copy_from(value, self)
+    return self
+
+
+@kernel("zero_")
+def zero(self: Any) -> Any:
+    """Sets all elements to zero."""
+    return fill(self, 0)
+
+
+@kernel("equal")
+def equal(self: Any, other: Any) -> bool:
+    """Returns True if two tensors have the same shape and elements."""
+    return self.shape == other.shape and bool(torch.eq(self, other).all().item())
+
+
+def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Array:
+    """Returns an array with one value."""
+    return runtime().full(shape, value, dtype)

@@ -1,0 +1,51 @@
+"""Operators that PyTorch's own decompositions compute from others. They are imported on first use, as that is slow."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from vkcompute.torch.kernels import exists, kernel, operator
+
+_NAMES = (
+    # activations and their gradients
+    "glu.out glu_backward glu_backward.grad_input hardshrink.out hardsigmoid.out hardsigmoid_backward.grad_input "
+    "hardswish hardswish.out hardswish_backward log_sigmoid_forward log_sigmoid_forward.output log_sigmoid_backward "
+    "log_sigmoid_backward.grad_input logit logit.out logit_backward mish.out mish_backward _prelu_kernel "
+    "_prelu_kernel_backward softshrink.out "
+    # losses
+    "huber_loss huber_loss.out huber_loss_backward.out smooth_l1_loss.out smooth_l1_loss_backward.grad_input "
+    "multi_margin_loss multilabel_margin_loss_forward "
+    # images
+    "col2im grid_sampler_2d im2col max_unpool2d max_unpool3d reflection_pad1d.out "
+    "reflection_pad2d reflection_pad2d_backward reflection_pad3d.out replication_pad1d.out replication_pad2d.out "
+    "replication_pad3d.out upsample_bicubic2d.out upsample_bilinear2d.out upsample_linear1d.out upsample_nearest1d.out "
+    "upsample_nearest2d.out upsample_nearest3d.out upsample_trilinear3d.out _upsample_nearest_exact1d.out "
+    "_upsample_nearest_exact2d.out _upsample_nearest_exact3d.out "
+    # elements, indices, reductions
+    "channel_shuffle index_copy.out index_fill_.int_Scalar index_fill_.int_Tensor isin.Tensor_Tensor_out "
+    "linalg_cross.out nan_to_num.out nansum norm.out renorm.out round.decimals_out rsub.Tensor special_entr.out "
+    "special_xlog1py.out take trace "
+    # random numbers
+    "cauchy_ geometric_ log_normal_ normal.Tensor_float normal.Tensor_Tensor normal.float_Tensor"
+).split()
+
+
+@cache
+def _decomposition(name: str) -> Callable[..., Any]:
+    table: dict[Any, Callable[..., Any]] = importlib.import_module("torch._decomp").decomposition_table
+    return table[operator(name)]
+
+
+def _composed(name: str) -> Callable[..., Any]:
+    def run(*args: Any, **named: Any) -> Any:
+        return _decomposition(name)(*args, **named)
+
+    return run
+
+
+for _name in _NAMES:
+    if exists(_name):
+        kernel(_name)(_composed(_name))

@@ -1,0 +1,320 @@
+"""Functions of elements: a row per operator, which names a row of arrays' registry or a formula of such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vkcompute.arrays.ufunc import apply, joined, where
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import elementwise
+
+_FLOATS = (
+    "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh cos cosh erf erfc exp exp2 expm1 "
+    "lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh"
+)
+"""Operators whose elements are computed as floats: "name.out", and the row if its name differs."""
+_SAME = (
+    "abs=absolute bitwise_not=invert ceil floor neg=negative round=rint trunc conj_physical=conjugate deg2rad rad2deg"
+)
+"""Operators that keep the dtype."""
+_TESTS = "logical_not signbit isnan=isnan isinf=isinf"
+"""Operators that give bools."""
+_BINARY = (
+    "atan2.out=arctan2 bitwise_and.Tensor_out bitwise_left_shift.Tensor_out=left_shift bitwise_or.Tensor_out "
+    "bitwise_right_shift.Tensor_out=right_shift bitwise_xor.Tensor_out copysign.out div.out=divide fmax.out fmin.out "
+    "fmod.Tensor_out gcd.out heaviside.out hypot.out lcm.out logaddexp.out logaddexp2.out maximum.out minimum.out "
+    "mul.out=multiply nextafter.out remainder.Tensor_out xlogy.OutTensor"
+)
+"""Operators of two tensors, which are converted to the dtype of the result."""
+_COMPARISONS = "eq=equal ge=greater_equal gt=greater le=less_equal lt=less ne=not_equal"
+
+
+def _rows(text: str) -> list[tuple[str, str]]:
+    """Returns (operator, row) of a list of names."""
+    pairs = [item.partition("=") for item in text.split()]
+    return [(name, row or name.partition(".")[0]) for name, _, row in pairs]
+
+
+def _unary(row: str, *, keeps: bool) -> Callable[..., Any]:
+    def run(self: Any, *, out: Any) -> Any:
+        if keeps and self.dtype in _INTEGERS and row in _ROUNDINGS:
+            return out.copy_(self)
+        dtype = None if keeps else out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
+        return elementwise(out, lambda x: apply(row, x), self, dtype=dtype)
+
+    return run
+
+
+_INTEGERS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64}
+_ROUNDINGS = {"ceil", "floor", "trunc", "rint"}
+
+
+def _binary(row: str) -> Callable[..., Any]:
+    def run(self: Any, other: Any, *, out: Any) -> Any:
+        dtype = torch.result_type(self, other)
+        if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
+            dtype = torch.get_default_dtype()
+        return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype)
+
+    return run
+
+
+_TO_FLOATS = {"divide", "arctan2", "copysign", "xlogy"}
+
+
+def _register_rows() -> None:
+    for names, keeps in ((_FLOATS, False), (_SAME, True), (_TESTS, True)):
+        for name, row in _rows(names):
+            kernel(f"{name}.out")(_unary(row, keeps=keeps))
+    for name, row in _rows(_BINARY):
+        kernel(name)(_binary(row))
+    for name, row in _rows(_COMPARISONS):
+        kernel(f"{name}.Tensor_out", f"{name}.Scalar_out")(_binary(row))
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        kernel(f"{name}.out")(_truth(name))
+
+
+def _truth(row: str) -> Callable[..., Any]:
+    def run(self: Any, other: Any, *, out: Any) -> Any:
+        return elementwise(out, lambda x, y: apply(row, x, y), _bool(self), _bool(other))
+
+    return run
+
+
+def _bool(tensor: Any) -> Any:
+    return tensor if tensor.dtype == torch.bool else tensor.bool()
+
+
+_register_rows()
+
+
+@kernel("add.out")
+def add(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
+    """Computes self + alpha * other."""
+    dtype = torch.result_type(self, other)
+    if alpha == 1:
+        return elementwise(out, lambda x, y: apply("add", x, y), self, other, dtype=dtype)
+    return elementwise(out, _scaled_sum, self, other, alpha, dtype=dtype)
+
+
+def _scaled_sum(x: Any, y: Any, factor: Any) -> Any:
+    return apply("add", x, _times(y, factor))
+
+
+def _times(x: Any, factor: Any) -> Any:
+    return apply("multiply", x, factor) if hasattr(x, "is_pending") else x * factor
+
+
+@kernel("sub.out")
+def sub(self: Any, other: Any, *, alpha: Any = 1, out: Any) -> Any:
+    """Computes self - alpha * other."""
+    dtype = torch.result_type(self, other)
+    if alpha == 1:
+        return elementwise(out, lambda x, y: apply("subtract", x, y), self, other, dtype=dtype)
+    return elementwise(out, lambda x, y, a: apply("subtract", x, _times(y, a)), self, other, alpha, dtype=dtype)
+
+
+@kernel("div.out_mode")
+def div(self: Any, other: Any, *, rounding_mode: str | None, out: Any) -> Any:
+    """Computes the quotient, as it is, truncated or rounded down."""
+    dtype = torch.result_type(self, other)
+    if rounding_mode == "floor":
+        return elementwise(out, lambda x, y: apply("floor_divide", x, y), self, other, dtype=dtype)
+    if rounding_mode is None:
+        return _binary("divide")(self, other, out=out)
+    if dtype.is_floating_point:
+        return elementwise(out, lambda x, y: apply("trunc", apply("divide", x, y)), self, other, dtype=dtype)
+    return elementwise(out, _truncated_quotient, self, other, dtype=dtype)
+
+
+def _truncated_quotient(x: Any, y: Any) -> Any:
+    """Returns the quotient of integers, rounded to zero."""
+    down = apply("floor_divide", x, y)
+    has_rest = apply("not_equal", apply("remainder", x, y), 0)
+    is_negative = (
+        apply("logical_xor", apply("less", x, 0), apply("less", y, 0))
+        if hasattr(y, "is_pending")
+        else (apply("less", x, 0) if y >= 0 else apply("greater_equal", x, 0))
+    )
+    return where(apply("logical_and", has_rest, is_negative), apply("add", down, 1), down)
+
+
+@kernel("floor_divide.out")
+def floor_divide(self: Any, other: Any, *, out: Any) -> Any:
+    """Computes the quotient, rounded down."""
+    return div(self, other, rounding_mode="floor", out=out)
+
+
+@kernel("floor_divide")
+def floor_divide_new(self: Any, other: Any) -> Any:
+    """Returns the quotient, rounded down."""
+    return torch.div(self, other, rounding_mode="floor")
+
+
+@kernel("floor_divide_.Tensor")
+def floor_divide_in_place(self: Any, other: Any) -> Any:
+    """Divides in place, rounded down."""
+    return self.div_(other, rounding_mode="floor")
+
+
+@kernel("pow.Tensor_Tensor_out", "pow.Tensor_Scalar_out", "pow.Scalar_out")
+def power(self: Any, exponent: Any, *, out: Any) -> Any:
+    """Computes powers."""
+    dtype = torch.result_type(self, exponent)
+    if not isinstance(exponent, torch.Tensor):
+        if exponent == 0:
+            return out.fill_(1)
+        if exponent == 1:
+            return out.copy_(self)
+        if exponent == 2:
+            return elementwise(out, lambda x: apply("square", x), self, dtype=dtype)
+        if exponent == 0.5 and dtype.is_floating_point:
+            return elementwise(out, lambda x: apply("power", x, 0.5), self, dtype=dtype)
+    return elementwise(out, lambda x, y: apply("power", x, y), self, exponent, dtype=dtype)
+
+
+@kernel("sign.out", "sgn.out")
+def sign(self: Any, *, out: Any) -> Any:
+    """Computes signs: -1, 0 or 1; 0 for NaN."""
+    if self.dtype == torch.bool:
+        return out.copy_(self)
+    if self.dtype.is_complex:
+        return elementwise(out, lambda x: apply("sign", x), self)
+    return elementwise(out, lambda x: where(apply("equal", x, x), apply("sign", x), 0), self)
+
+
+@kernel("isposinf.out")
+def isposinf(self: Any, *, out: Any) -> Any:
+    """Tests for positive infinity."""
+    return torch.eq(self, float("inf"), out=out)
+
+
+@kernel("isneginf.out")
+def isneginf(self: Any, *, out: Any) -> Any:
+    """Tests for negative infinity."""
+    return torch.eq(self, float("-inf"), out=out)
+
+
+@kernel("isnan")
+def isnan(self: Any) -> Any:
+    """Tests for NaN."""
+    return torch.ne(self, self)
+
+
+@kernel("frac.out")
+def frac(self: Any, *, out: Any) -> Any:
+    """Computes self - trunc(self)."""
+    return elementwise(out, lambda x: apply("subtract", x, apply("trunc", x)), self)
+
+
+@kernel("where.self")
+def where_new(condition: Any, self: Any, other: Any) -> Any:
+    """Returns elements of self where the condition is true, else of other."""
+    shape = torch.broadcast_shapes(condition.shape, self.shape, other.shape)
+    out = torch.empty(shape, dtype=torch.result_type(self, other), device="vk")
+    return where_into(condition, self, other, out=out)
+
+
+@kernel("where.self_out")
+def where_into(condition: Any, self: Any, other: Any, *, out: Any) -> Any:
+    """Computes elements of self where the condition is true, else of other."""
+    dtype = torch.result_type(self, other)
+    values = [value if value.dtype == dtype else value.to(dtype) for value in (self, other)]
+    return elementwise(out, where, _bool(condition), *values)
+
+
+@kernel("clamp.out")
+def clamp(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
+    """Computes elements that are at least min and at most max; NaN stays."""
+    limits = [limit for limit in (min, max) if limit is not None]
+    dtype = torch.result_type(self, limits[0]) if len(limits) == 1 else out.dtype
+    names = [name for name, limit in (("maximum", min), ("minimum", max)) if limit is not None]
+    return elementwise(out, lambda x, *given: _limited(x, names, given), self, *limits, dtype=dtype)
+
+
+def _limited(x: Any, names: list[str], limits: Any) -> Any:
+    for name, limit in zip(names, limits, strict=True):
+        x = apply(name, x, limit)
+    return x
+
+
+@kernel("clamp.Tensor_out")
+def clamp_by_tensors(self: Any, min: Any = None, max: Any = None, *, out: Any) -> Any:
+    """Computes elements between those of two tensors."""
+    return clamp(self, min, max, out=out)
+
+
+@kernel("clamp_min.out", "clamp_min.Tensor_out")
+def clamp_min(self: Any, min: Any, *, out: Any) -> Any:
+    """Computes elements that are at least min."""
+    return clamp(self, min, None, out=out)
+
+
+@kernel("clamp_max.out", "clamp_max.Tensor_out")
+def clamp_max(self: Any, max: Any, *, out: Any) -> Any:
+    """Computes elements that are at most max."""
+    return clamp(self, None, max, out=out)
+
+
+@kernel("addcmul.out")
+def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
+    """Computes self + value * tensor1 * tensor2."""
+
+    def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
+        product = apply("multiply", a, b)
+        return apply("add", x, product if value == 1 else apply("multiply", product, factor))
+
+    return elementwise(out, compute, self, tensor1, tensor2, value, dtype=out.dtype)
+
+
+@kernel("addcdiv.out")
+def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any) -> Any:
+    """Computes self + value * tensor1 / tensor2."""
+
+    def compute(x: Any, a: Any, b: Any, factor: Any) -> Any:
+        return apply("add", x, apply("divide", a if value == 1 else apply("multiply", a, factor), b))
+
+    return elementwise(out, compute, self, tensor1, tensor2, value, dtype=out.dtype)
+
+
+@kernel("lerp.Scalar_out", "lerp.Tensor_out")
+def lerp(self: Any, end: Any, weight: Any, *, out: Any) -> Any:
+    """Computes self + weight * (end - self), from the nearer end."""
+
+    def compute(x: Any, y: Any, w: Any) -> Any:
+        distance = apply("subtract", y, x)
+        if not hasattr(w, "is_pending"):
+            near = abs(w) < 0.5
+            return apply("add", x, _times(distance, w)) if near else apply("subtract", y, _times(distance, 1 - w))
+        first = apply("add", x, apply("multiply", distance, w))
+        second = apply("subtract", y, apply("multiply", distance, apply("subtract", 1, w)))
+        return where(apply("less", apply("absolute", w), 0.5), first, second)
+
+    return elementwise(out, compute, self, end, weight, dtype=out.dtype)
+
+
+@kernel("__lshift__.Tensor", "__lshift__.Scalar")
+def left_shift(self: Any, other: Any) -> Any:
+    """Returns the bits of integers, shifted to the left."""
+    return torch.bitwise_left_shift(self, other)
+
+
+@kernel("__rshift__.Tensor", "__rshift__.Scalar")
+def right_shift(self: Any, other: Any) -> Any:
+    """Returns the bits of integers, shifted to the right."""
+    return torch.bitwise_right_shift(self, other)
+
+
+@kernel("complex.out")
+def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
+    """Computes complex numbers from their parts."""
+    return elementwise(out, joined, *torch.broadcast_tensors(real, imag))
+
+
+@kernel("polar.out")
+def polar(abs: Any, angle: Any, *, out: Any) -> Any:
+    """Computes complex numbers from absolute values and angles."""
+    return complex_from_parts(abs * torch.cos(angle), abs * torch.sin(angle), out=out)

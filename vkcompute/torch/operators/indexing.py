@@ -1,0 +1,266 @@
+"""Reads and writes at indices and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.arrays import indexing, standard
+from vkcompute.arrays.ufunc import apply, assign, where
+from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import bits_of, computed
+from vkcompute.torch.fallback import fall_back
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import elementwise, operand, resize_to
+from vkcompute.torch.storage import runtime, store, values_of, view_of, wrap
+
+aten = torch.ops.aten
+
+
+def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns an index of arrays: slices for None, arrays for tensors."""
+    key: list[Any] = []
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+        else:
+            array = operand(index.to("vk"))
+            key.append(array != 0 if index.dtype == torch.uint8 else array)
+    return tuple(key)
+
+
+def _expanded(indices: Sequence[Any]) -> list[Any]:
+    """Returns indices without masks: the positions of their true elements, per axis."""
+    result: list[Any] = []
+    for index in indices:
+        if index is not None and index.dtype in (torch.bool, torch.uint8) and index.dim():
+            result.extend(torch.nonzero(index).unbind(1))
+        else:
+            result.append(index)
+    return result
+
+
+@kernel("index.Tensor_out")
+def index(self: Any, indices: Sequence[Any], *, out: Any) -> Any:
+    """Computes the elements at indices."""
+    if not out.numel():
+        return out
+    return store(out, indexing.get(operand(self), _key(_expanded(indices))))
+
+
+@kernel("_index_put_impl_")
+def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
+    """Writes values to the elements at indices, or adds them."""
+    if not self.numel():
+        return self
+    if self.dtype == torch.bool and accumulate:
+        return fall_back(aten._index_put_impl_.default, self, indices, values, accumulate, unsafe)
+    is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
+    if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
+        return torch.where(indices[0], values.to(self.dtype), self, out=self)
+    given, key = operand(values.to("vk"), computed(self.dtype)), _key(_expanded(indices))
+    if any(isinstance(part, Array) and not part.size for part in key):
+        return self
+    target = operand(self).copy()
+    (indexing.add if accumulate else indexing.put)(target, key, given)
+    return store(self, target)
+
+
+@kernel("index_select")
+def index_select(self: Any, dim: int, index: Any) -> Any:
+    """Returns slices at indices along an axis."""
+    shape = list(self.shape)
+    if not shape:
+        return self.clone()
+    shape[dim] = index.numel()
+    out = torch.empty(shape, dtype=self.dtype, device="vk")
+    return index_select_into(self, dim, index, out=out)
+
+
+@kernel("index_select.out")
+def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
+    """Computes slices at indices along an axis."""
+    if not self.dim():
+        return out.copy_(self)
+    shape = list(self.shape)
+    shape[dim] = index.numel()
+    resize_to(out, shape)
+    if not out.numel():
+        return out
+    axis = dim % self.dim()
+    return store(out, standard.take(operand(self), operand(index).reshape(-1), axis))
+
+
+@kernel("gather.out")
+def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any) -> Any:
+    """Computes the elements at indices along an axis, one index per element of the result."""
+    if not out.numel():
+        return out
+    array, at = operand(self), operand(index)
+    if not self.dim() or not index.dim():
+        array, at = array.reshape((-1,) if not self.dim() else array.shape), at.reshape(-1) if not index.dim() else at
+    axis = dim % max(array.ndim, 1)
+    array = _cut(array, at.shape, axis)
+    return store(out, standard.take_along_axis(array, at, axis).reshape(tuple(out.shape)))
+
+
+def _cut(array: Array, shape: Sequence[int], axis: int) -> Array:
+    """Returns the elements within a shape, but along an axis."""
+    key = tuple(slice(None) if at == axis else slice(0, n) for at, n in enumerate(shape))
+    return array[key] if key else array
+
+
+def _positions(index: Array, axis: int) -> tuple[Array, ...]:
+    """Returns the index of each element along all axes, for scatter."""
+    parts: list[Array] = []
+    for at, n in enumerate(index.shape):
+        steps = runtime().array(np.arange(n, dtype=np.int64)).reshape((n, *(1,) * (index.ndim - at - 1)))
+        parts.append(index if at == axis else steps.broadcast_to(index.shape))
+    return tuple(parts)
+
+
+def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bool) -> Any:
+    dtype = computed(out.dtype)
+    target, at = operand(self).copy(), operand(index)
+    if at.size:
+        shape = target.shape
+        target, at = target.reshape(shape or (1,)), at.reshape(at.shape or (1,))
+        axis = dim % target.ndim
+        given: Any
+        if isinstance(source, torch.Tensor):
+            given = operand(source, dtype)
+            given = _cut(given, at.shape, -1) if given.ndim else given.reshape(1)
+        else:
+            given = runtime().full((), source, dtype)
+        (indexing.add if adds else indexing.put)(target, _positions(at, axis), given)
+        target = target.reshape(shape)
+    return store(out, target)
+
+
+@kernel("scatter.src_out")
+def scatter(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
+    """Computes a tensor with the elements of a source at indices along an axis."""
+    return _scatter(self, dim, index, src, out, adds=False)
+
+
+@kernel("scatter.value_out")
+def scatter_value(self: Any, dim: int, index: Any, value: Any, *, out: Any) -> Any:
+    """Computes a tensor with a number at indices along an axis."""
+    return _scatter(self, dim, index, value, out, adds=False)
+
+
+@kernel("scatter_add.out")
+def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
+    """Computes a tensor plus the elements of a source at indices along an axis."""
+    if self.dtype == torch.bool:
+        return fall_back(aten.scatter_add.out, self, dim, index, src, out=out)
+    return _scatter(self, dim, index, src, out, adds=True)
+
+
+@kernel("index_add.out")
+def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any) -> Any:
+    """Computes a tensor plus slices of a source at indices along an axis."""
+    if self.dtype == torch.bool or not self.dim():
+        return fall_back(aten.index_add.out, self, dim, index, source, alpha=alpha, out=out)
+    target, given = operand(self).copy(), operand(source, computed(out.dtype))
+    if index.numel() and given.size:
+        given = given if alpha == 1 else apply("multiply", given, alpha)
+        key = (*[slice(None)] * (dim % self.dim()), operand(index).reshape(-1))
+        indexing.add(target, key, given)
+    return store(out, target)
+
+
+@kernel("embedding_dense_backward")
+def embedding_backward(
+    grad_output: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """Returns the gradient of an embedding's weight: the sums of the rows with the same index."""
+    if scale_grad_by_freq:
+        backward = aten.embedding_dense_backward.default
+        return fall_back(backward, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+    n = grad_output.shape[-1]
+    total = runtime().zeros((num_weights, n), computed(grad_output.dtype))
+    at = operand(indices).reshape(-1)
+    if at.size and n:
+        indexing.add(total, at, operand(grad_output).reshape((-1, n)))
+        if 0 <= padding_idx < num_weights:
+            total[padding_idx] = 0
+    return wrap(total, grad_output.dtype)
+
+
+@kernel("masked_fill_.Scalar", "masked_fill_.Tensor")
+def masked_fill(self: Any, mask: Any, value: Any) -> Any:
+    """Sets the elements where a mask is true."""
+    if isinstance(value, torch.Tensor) and value.dim():
+        raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got {value.dim()} dimensions")
+    dtype = self.dtype
+    return elementwise(self, lambda m, v, x: where(m, v, x), mask.bool(), _converted(value, dtype), self)
+
+
+def _converted(value: Any, dtype: Any) -> Any:
+    """Returns a number or a tensor in a dtype: a number of NumPy, or a tensor."""
+    return (
+        operand(value, computed(dtype)) if not isinstance(value, torch.Tensor) or not value.is_vk else value.to(dtype)
+    )
+
+
+@kernel("nonzero")
+def nonzero(self: Any) -> Any:
+    """Returns the indices of the elements that are not zero, a row each."""
+    if not self.numel():
+        return torch.empty((0, self.dim()), dtype=torch.int64, device="vk")
+    if not self.dim():
+        return torch.empty((int(bool(self.item())), 0), dtype=torch.int64, device="vk")
+    axes = [wrap(array, torch.int64) for array in standard.nonzero(operand(self))]
+    return torch.stack(axes, 1)
+
+
+@kernel("masked_select")
+def masked_select(self: Any, mask: Any) -> Any:
+    """Returns the elements where a mask is true."""
+    self, mask = torch.broadcast_tensors(self, mask)
+    return self.contiguous().reshape(-1)[torch.nonzero(mask.reshape(-1)).reshape(-1)]
+
+
+@kernel("cat.out")
+def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
+    """Computes tensors side by side along an axis."""
+    parts = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()]
+    if not out.numel() or not parts:
+        return out
+    axis, start = dim % out.dim(), 0
+    dtype = bits_of(out.dtype)
+    joined = runtime().empty(tuple(out.shape), dtype)
+    for tensor in parts:
+        stop = start + tensor.shape[axis]
+        key = (*[slice(None)] * axis, slice(start, stop))
+        part = joined[key]
+        if part.size:
+            assign(part, _bits(tensor, out.dtype))
+        start = stop
+    return store(out, joined)
+
+
+def _bits(tensor: Any, dtype: Any) -> Array:
+    """Returns the elements as they are stored in a dtype."""
+    same = tensor if tensor.dtype == dtype else tensor.to(dtype)
+    return view_of(same) if not (same.is_conj() or same.is_neg()) else values_of(same)
+
+
+@kernel("put_")
+def put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Writes elements at indices of the flattened tensor, or adds them."""
+    flat = self.reshape(-1).clone()
+    return self.copy_(flat.index_put_((index.reshape(-1),), source.reshape(-1), accumulate).view(self.shape))
+
+
+@kernel("masked_scatter_")
+def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
+    """Writes elements of a source, in order, where a mask is true."""
+    positions = torch.nonzero(mask.expand(self.shape).reshape(-1)).reshape(-1)
+    if positions.numel() > source.numel():
+        raise RuntimeError("masked_scatter: expected source to have at least as many elements as the mask has ones")
+    return put(self, positions, source.reshape(-1)[: positions.numel()])

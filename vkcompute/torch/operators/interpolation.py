@@ -1,0 +1,44 @@
+"""Gradients of interpolations: products with the matrix of each axis, which PyTorch's CPU computes once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from vkcompute.torch.kernels import kernel
+
+
+@lru_cache(maxsize=64)
+def _matrix(kind: str, n: int, count: int, align_corners: bool, scale: float | None) -> Any:
+    """Returns the matrix (n, count) by which an axis of n elements becomes one of count."""
+    lines = torch.eye(n, dtype=torch.float64).unsqueeze(0)
+    function = getattr(torch.ops.aten, f"upsample_{kind}1d" if kind[0] != "_" else f"_upsample{kind}1d")
+    named = {"align_corners": align_corners} if kind == "linear" else {}
+    return function(lines, [count], scales=scale, **named)[0].to(torch.float32)
+
+
+def _backward(kind: str, n_axes: int) -> Callable[..., Any]:
+    def run(
+        grad_output: Any, output_size: Sequence[int], input_size: Sequence[int], *rest: Any, grad_input: Any
+    ) -> Any:
+        align_corners, *scales = rest if kind == "linear" else (False, *rest)
+        scales = [*scales, *[None] * (n_axes - len(scales))]
+        result = grad_output
+        for axis, scale in zip(range(2, 2 + n_axes), scales, strict=True):
+            matrix = _matrix(kind, input_size[axis], output_size[axis - 2], bool(align_corners), scale)
+            turned = result.movedim(axis, -1) @ matrix.to("vk", result.dtype).t()
+            result = turned.movedim(-1, axis)
+        return grad_input.copy_(result)
+
+    return run
+
+
+for _kind, _axes, _name in (
+    ("linear", 1, "upsample_linear1d"), ("linear", 2, "upsample_bilinear2d"), ("linear", 3, "upsample_trilinear3d"),
+    *((kind, n, f"{prefix}{n}d") for n in (1, 2, 3)
+      for kind, prefix in (("nearest", "upsample_nearest"), ("_nearest_exact", "_upsample_nearest_exact"))),
+):  # fmt: skip
+    kernel(f"{_name}_backward.grad_input")(_backward(_kind, _axes))

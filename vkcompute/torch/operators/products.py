@@ -1,0 +1,90 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from vkcompute.arrays import products
+from vkcompute.arrays.ufunc import apply
+from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import computed
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.storage import store, wrap
+
+
+def _product(self: Any, other: Any) -> Array:
+    return products.matmul(operand(self), operand(other))
+
+
+@kernel("mm.out", "bmm.out")
+def mm(self: Any, mat2: Any, *, out: Any) -> Any:
+    """Computes products of matrices."""
+    return store(out, _product(self, mat2)) if self.shape[-1] else out.fill_(0)
+
+
+@kernel("addmm.out", "baddbmm.out", "addmv.out")
+def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
+    """Computes beta * self + alpha * (mat1 @ mat2)."""
+    dtype = computed(out.dtype)
+    result: Any = None
+    if mat1.shape[-1]:
+        result = _product(mat1, mat2)
+        result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
+    if beta != 0:
+        bias = operand(self, dtype)
+        bias = bias if beta == 1 else apply("multiply", bias, dtype.type(beta))
+        result = bias if result is None else apply("add", result, bias)
+        return store(out, result.broadcast_to(tuple(out.shape)) if result.shape != out.shape else result)
+    return out.fill_(0) if result is None else store(out, result)
+
+
+@kernel("dot")
+def dot(self: Any, tensor: Any) -> Any:
+    """Returns the product of two vectors."""
+    if self.dim() != 1 or tensor.dim() != 1 or self.shape != tensor.shape or self.dtype != tensor.dtype:
+        raise RuntimeError(
+            f"1D tensors of one size and dtype expected, but got {tuple(self.shape)} {self.dtype} and "
+            f"{tuple(tensor.shape)} {tensor.dtype} tensors"
+        )
+    return wrap(_product(self, tensor).reshape(())) if self.numel() else torch.zeros((), dtype=self.dtype, device="vk")
+
+
+@kernel("vdot")
+def vdot(self: Any, other: Any) -> Any:
+    """Returns the product of the conjugate of a vector with another."""
+    return torch.dot(self.conj(), other)
+
+
+@kernel("addr")
+def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns beta * self + alpha * the outer product of two vectors."""
+    beta, alpha = _of_dtype(beta, self), _of_dtype(alpha, self)
+    outer = vec1.unsqueeze(1) * vec2
+    outer = outer if alpha == 1 else outer * alpha
+    total = outer if beta == 0 else (self if beta == 1 else self * beta) + outer
+    return total.to(torch.promote_types(self.dtype, vec1.dtype))  # of bools, factors are ints
+
+
+@kernel("addr.out")
+def addr_into(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
+    """Computes beta * self + alpha * the outer product of two vectors."""
+    result = addr(self, vec1, vec2, beta=beta, alpha=alpha)
+    resize_to(out, result.shape)
+    return out.copy_(result)
+
+
+@kernel("addbmm")
+def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns beta * self + alpha * the sum of products of matrices."""
+    factor, scale = _of_dtype(beta, self), _of_dtype(alpha, self)
+    total = torch.bmm(batch1, batch2).sum(0)
+    total = total if scale == 1 else total * scale
+    return total if factor == 0 else self * factor + total
+
+
+def _of_dtype(number: Any, tensor: Any) -> Any:
+    """Returns a factor of a tensor, as PyTorch converts it: an int for integers."""
+    return number if tensor.dtype.is_floating_point or tensor.dtype.is_complex else int(number)

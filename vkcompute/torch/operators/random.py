@@ -1,0 +1,165 @@
+"""Random numbers: Philox, whose key is drawn from PyTorch's generator of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.arrays.random import Generator, default_rng
+from vkcompute.arrays.ufunc import apply, where
+from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import computed
+from vkcompute.torch.generator import host_generator
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.storage import runtime, store, wrap
+
+
+def _next_generator(generator: Any = None) -> Generator:
+    """Returns arrays' generator for one operator, whose key is drawn from a generator of PyTorch."""
+    drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator))
+    return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
+
+
+def _dtype(tensor: Any) -> np.dtype[Any]:
+    """Returns the dtype in which random floats of a tensor are made."""
+    return np.dtype("float64") if tensor.dtype in (torch.float64, torch.complex128) else np.dtype("float32")
+
+
+def _uniform(tensor: Any, generator: Any) -> Array:
+    """Returns numbers of [0, 1), of a tensor's shape."""
+    return _next_generator(generator).random(tuple(tensor.shape), _dtype(tensor))
+
+
+def _normal(tensor: Any, generator: Any) -> Array:
+    return _next_generator(generator).standard_normal(tuple(tensor.shape), _dtype(tensor))
+
+
+@kernel("uniform_")
+def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None) -> Any:
+    """Fills with numbers of [from, to)."""
+    if not self.numel():
+        return self
+    numbers = _uniform(self, generator)
+    if (from_, to) != (0, 1):
+        numbers = apply("add", apply("multiply", numbers, float(to - from_)), float(from_))
+    return store(self, numbers)
+
+
+@kernel("normal_")
+def normal(self: Any, mean: float = 0, std: float = 1, *, generator: Any = None) -> Any:
+    """Fills with normally distributed numbers."""
+    if not self.numel():
+        return self
+    if self.dtype.is_complex:
+        parts = torch.view_as_real(self)
+        normal(parts, 0, std / 2**0.5, generator=generator)
+        return self.add_(mean) if mean else self
+    numbers = _normal(self, generator)
+    if (mean, std) != (0, 1):
+        numbers = apply("add", apply("multiply", numbers, float(std)), float(mean))
+    return store(self, numbers)
+
+
+def _of_uniform(self: Any, generator: Any, function: Callable[[Array], Array]) -> Any:
+    return store(self, function(_uniform(self, generator))) if self.numel() else self
+
+
+@kernel("exponential_")
+def exponential(self: Any, lambd: float = 1, *, generator: Any = None) -> Any:
+    """Fills with exponentially distributed numbers."""
+    rate = -1 / float(lambd)
+    return _of_uniform(self, generator, lambda u: apply("multiply", apply("log1p", apply("negative", u)), rate))
+
+
+@kernel("bernoulli_.float")
+def bernoulli(self: Any, p: float = 0.5, *, generator: Any = None) -> Any:
+    """Fills with ones of a probability, and zeros."""
+    return _of_uniform(self, generator, lambda u: apply("less", u, float(p)))
+
+
+@kernel("bernoulli_.Tensor")
+def bernoulli_of(self: Any, p: Any, *, generator: Any = None) -> Any:
+    """Fills with ones of probabilities, and zeros."""
+    return _of_uniform(self, generator, lambda u: apply("less", u, operand(p.to("vk"))))
+
+
+@kernel("bernoulli.out")
+def bernoulli_into(self: Any, *, generator: Any = None, out: Any) -> Any:
+    """Computes ones of probabilities, and zeros."""
+    resize_to(out, self.shape)
+    return bernoulli_of(out, self, generator=generator)
+
+
+@kernel("bernoulli")
+def bernoulli_new(self: Any, *, generator: Any = None) -> Any:
+    """Returns ones of probabilities, and zeros."""
+    return bernoulli_of(torch.empty_like(self), self, generator=generator)
+
+
+@kernel("random_.from")
+def random_from(self: Any, from_: int, to: int | None, *, generator: Any = None) -> Any:
+    """Fills with integers from a range."""
+    if not self.numel():
+        return self
+    stop = 2**63 - 1 if to is None else to
+    numbers = _next_generator(generator).integers(from_, stop, tuple(self.shape), np.int64)
+    return store(self, numbers)
+
+
+@kernel("random_.to")
+def random_to(self: Any, to: int, *, generator: Any = None) -> Any:
+    """Fills with integers from 0 to a limit, without it."""
+    return random_from(self, 0, to, generator=generator)
+
+
+@kernel("random_")
+def random(self: Any, *, generator: Any = None) -> Any:
+    """Fills with integers that the dtype holds exactly."""
+    if self.dtype.is_floating_point:
+        return random_from(self, 0, 2 ** (1 - int(np.log2(torch.finfo(self.dtype).eps))), generator=generator)
+    most = 1 if self.dtype == torch.bool else torch.iinfo(self.dtype).max
+    return random_from(self, 0, min(most + 1, 2**63 - 1), generator=generator)
+
+
+@kernel("randperm.generator_out")
+def randperm(n: int, *, generator: Any = None, out: Any) -> Any:
+    """Computes a random order of the integers below n."""
+    resize_to(out, (n,))
+    return store(out, _next_generator(generator).permutation(n)) if n else out
+
+
+@kernel("native_dropout")
+def dropout(input: Any, p: float, train: bool | None) -> Any:
+    """Returns elements of which a share is 0, the others scaled, and the mask of the others."""
+    if train is False or not input.numel() or p == 0:
+        return input.clone(), torch.ones_like(input, dtype=torch.bool)
+    mask = wrap(apply("greater_equal", _uniform(input, None), float(p)))
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    kept = where(operand(mask), operand(input), 0)
+    return wrap(apply("multiply", kept, float(scale)), input.dtype), mask
+
+
+@kernel("native_dropout_backward")
+def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+    """Returns the gradient of dropout."""
+    kept = where(operand(mask), operand(grad_output, computed(grad_output.dtype)), 0)
+    return wrap(apply("multiply", kept, float(scale)), grad_output.dtype)
+
+
+@kernel("multinomial")
+def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Returns indices drawn with probabilities: those with the largest ratios to exponential numbers, or by sums."""
+    weights = self.to(torch.float32)
+    if not replacement or num_samples == 1:
+        rates = torch.empty_like(weights)
+        exponential(rates, 1.0, generator=generator)
+        return torch.topk(weights / rates.clamp_min(1e-38), num_samples, -1)[1]
+    sums = torch.cumsum(weights, -1)
+    drawn = torch.empty((*self.shape[:-1], num_samples), device="vk")
+    uniform(drawn, generator=generator)
+    position = drawn * sums[..., -1:]
+    return torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)

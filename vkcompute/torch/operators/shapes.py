@@ -1,0 +1,88 @@
+"""Tensors made of numbers, triangles, and elements in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.arrays import creation, manipulation
+from vkcompute.torch.element_types import computed, is_computed
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import operand, resize_to
+from vkcompute.torch.storage import runtime, store, view_of, wrap
+
+
+@kernel("arange.start_out")
+def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
+    """Computes the numbers from start to end."""
+    made = torch.arange(start, end, step, dtype=out.dtype)
+    resize_to(out, made.shape)
+    return out.copy_(made)
+
+
+@kernel("linspace.out")
+def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
+    """Computes numbers at equal distances."""
+    resize_to(out, (steps,))
+    return out.copy_(torch.linspace(start, end, steps, dtype=out.dtype))
+
+
+@kernel("eye.m_out")
+def eye(n: int, m: int, *, out: Any) -> Any:
+    """Computes a matrix with ones on its diagonal."""
+    resize_to(out, (n, m))
+    return store(out, creation.eye(n, m, dtype=computed(out.dtype), device=runtime())) if out.numel() else out
+
+
+@kernel("eye.out")
+def eye_square(n: int, *, out: Any) -> Any:
+    """Computes a square matrix with ones on its diagonal."""
+    return eye(n, n, out=out)
+
+
+def _triangle(function: Any, self: Any, diagonal: int, out: Any) -> Any:
+    return store(out, function(operand(self), diagonal)) if out.numel() else out
+
+
+@kernel("tril.out")
+def tril(self: Any, diagonal: int = 0, *, out: Any) -> Any:
+    """Computes matrices without the elements above a diagonal."""
+    return _triangle(creation.tril, self, diagonal, out)
+
+
+@kernel("triu.out")
+def triu(self: Any, diagonal: int = 0, *, out: Any) -> Any:
+    """Computes matrices without the elements below a diagonal."""
+    return _triangle(creation.triu, self, diagonal, out)
+
+
+@kernel("flip")
+def flip(self: Any, dims: Sequence[int]) -> Any:
+    """Returns the elements in reverse order along axes."""
+    out = torch.empty_like(self)
+    if not self.numel():
+        return out
+    axes = tuple(dim % self.dim() for dim in dims) if self.dim() else ()
+    array = view_of(self) if not is_computed(self.dtype) else operand(self)
+    return store(out, manipulation.flip(array, axes))
+
+
+@kernel("roll")
+def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    """Returns the elements shifted along axes, or of the flattened tensor."""
+    if not self.numel():
+        return torch.empty_like(self)
+    if not len(dims):
+        return roll(self.reshape(-1), shifts, (0,)).reshape(self.shape)
+    array = operand(self)
+    return wrap(manipulation.roll(array, tuple(shifts), tuple(dims)), self.dtype)
+
+
+@kernel("scalar_tensor")
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
+    """Returns a tensor without axes."""
+    made = torch.scalar_tensor(s, dtype=dtype)
+    return wrap(runtime().array(np.asarray(made.numpy())), made.dtype)

@@ -1,0 +1,124 @@
+"""Tensors without computing: empty ones, views, storages, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.kernels import kernel
+from vkcompute.torch.storage import (
+    Memory,
+    contiguous_strides,
+    memory_of_storage,
+    n_elements,
+    new_storage,
+    runtime,
+    set_storage,
+)
+from vkcompute.torch.storage import empty as _empty
+
+_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_as_strided = torch.library.get_kernel("aten::as_strided", "CPU").call_boxed
+_view = torch.library.get_kernel("aten::view", "CPU").call_boxed
+
+
+@kernel("empty.memory_format")
+def empty(
+    size: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Any:  # fmt: skip
+    """Returns a tensor with arbitrary elements."""
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    if memory_format in (torch.channels_last, torch.channels_last_3d):
+        strides = torch.empty(size, device="meta", memory_format=memory_format).stride()
+        return _empty(size, strides, dtype)
+    return _empty(size, contiguous_strides(size), dtype)
+
+
+@kernel("empty_strided")
+def empty_strided(
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: Any = None,
+) -> Any:  # fmt: skip
+    """Returns a tensor with arbitrary elements and these strides."""
+    return _empty(size, stride, torch.get_default_dtype() if dtype is None else dtype)
+
+
+@kernel("as_strided")
+def as_strided(self: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+    """Returns a view of the storage, whose bounds PyTorch checks."""
+    return _as_strided(_CPU, self, size, stride, storage_offset)
+
+
+@kernel("view")
+def view(self: Any, size: Sequence[int]) -> Any:
+    """Returns the elements with other sizes, if strides give them."""
+    return _view(_CPU, self, size)
+
+
+@kernel("_reshape_alias")
+def reshape_alias(self: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
+    """Returns a view with sizes and strides that PyTorch has computed."""
+    return _as_strided(_CPU, self, size, stride, self.storage_offset())
+
+
+@kernel("set_.source_Storage_storage_offset")
+def set_at(self: Any, source: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int] = ()) -> Any:
+    """Sets the storage, and the view of it."""
+    strides = stride if len(stride) == len(size) else contiguous_strides(size)
+    needed = n_elements(size, strides, storage_offset) * self.element_size()
+    if needed > source.nbytes():
+        source = _grown(source, needed)
+    return set_storage(self, source, storage_offset, size, strides)
+
+
+@kernel("set_.source_Storage")
+def set_whole(self: Any, source: Any) -> Any:
+    """Sets the storage; the tensor has all of it."""
+    return set_storage(self, source, 0, [source.nbytes() // self.element_size()], [1])
+
+
+@kernel("set_.source_Tensor")
+def set_like(self: Any, source: Any) -> Any:
+    """Makes the tensor the same view as another."""
+    storage, offset = source.untyped_storage(), source.storage_offset()
+    return set_storage(self, storage, offset, tuple(source.shape), source.stride())
+
+
+@kernel("set_")
+def set_empty(self: Any) -> Any:
+    """Gives the tensor a storage without bytes."""
+    return set_storage(self, new_storage(Memory(0)), 0, [0], [1])
+
+
+@kernel("resize_")
+def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
+    """Changes the sizes; a storage that is too small is replaced, and its bytes are kept.
+
+    Views on the old storage keep it: PyTorch has no way to enlarge a storage of a device in Python.
+    """
+    if tuple(size) == tuple(self.shape):
+        return self
+    strides = contiguous_strides(size)
+    if memory_format in (torch.channels_last, torch.channels_last_3d):
+        strides = torch.empty(size, device="meta", memory_format=memory_format).stride()
+    storage, offset = self.untyped_storage(), self.storage_offset()
+    needed = n_elements(size, strides, offset) * self.element_size()
+    if storage.nbytes() < needed:
+        bits_of(self.dtype)
+        storage = _grown(storage, needed)
+    return set_storage(self, storage, offset, size, strides)
+
+
+def _grown(storage: Any, nbytes: int) -> Any:
+    """Returns a larger storage that begins with the bytes of another."""
+    memory = Memory(nbytes)
+    if (used := storage.nbytes()) and (old := memory_of_storage(storage)).whole is not None:
+        bytes_dtype = bits_of(torch.uint8)
+        grown = runtime().empty((nbytes,), bytes_dtype)
+        grown[:used] = old.view(0, (used,), (1,), bytes_dtype)
+        memory.replace(grown)
+    return new_storage(memory)

@@ -1,0 +1,105 @@
+"""Registers the device `vk` with PyTorch, and undoes it."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import warnings
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+
+from vkcompute.errors import MissingFeature, OutOfDeviceMemory
+from vkcompute.torch import patches
+from vkcompute.torch.device_module import DeviceModule
+from vkcompute.torch.errors import NotComputedError
+from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
+
+OLDEST = 2, 10
+_OPERATORS = (
+    "copies", "tensors", "elements", "activations", "reductions", "products", "convolutions", "normalization",
+    "indexing", "shapes", "random", "pooling", "interpolation", "losses", "recurrent", "optimizers",
+    "decompositions",
+)  # fmt: skip
+_libraries: list[Any] = []
+_loaded: list[Any] = []
+_loading = threading.RLock()
+
+
+def register() -> None:
+    """Makes the device known to PyTorch; warns, and does nothing else, where PyTorch is too old. Idempotent."""
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < OLDEST:
+        warnings.warn(
+            f"vkcompute's device {DEVICE_NAME} needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later; this is "
+            f"{torch.__version__}; install a newer one, as by pip install -U torch",
+            stacklevel=2,
+        )
+        return
+    if _libraries:
+        return
+    if not hasattr(torch, DEVICE_NAME):
+        backend_registration._setup_privateuseone_for_python_backend(DEVICE_NAME, backend_module=DeviceModule())
+    library, others = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")
+    others.fallback(_without_kernel, "PrivateUse1")
+    others.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for key in ("Conjugate", "Negative"):  # a copy resolves them itself; else resolve_conj calls itself without an end
+        library.impl("_copy_from", torch.library.fallthrough_kernel, key)
+    _libraries.extend((library, others))
+    patches.apply(library)
+
+
+def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
+    """Computes an operator without a kernel; at first use, none has one, and all are added.
+
+    So `import torch` takes no time for a device that is not used.
+    """
+    if _loaded:
+        return _loaded[0](called, *args, **named)
+    with _loading:
+        if not _loaded:
+            _add_kernels(_libraries[0])
+    return called(*args, **named)
+
+
+def _add_kernels(library: Any) -> None:
+    for name in _OPERATORS:
+        importlib.import_module(f"vkcompute.torch.operators.{name}")
+    for name, function in KERNELS.items():
+        if exists(name):
+            library.impl(name, _guarded(name, function), "PrivateUse1")
+    importlib.import_module("vkcompute.torch.autocast").add_kernels(library)
+    _loaded.append(importlib.import_module("vkcompute.torch.fallback").fall_back)
+
+
+def _guarded(name: str, function: Kernel) -> Kernel:
+    """Returns a kernel that raises PyTorch's error where memory is full, and leaves some dtypes to the host."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except OutOfDeviceMemory as error:
+            raise torch.OutOfMemoryError(str(error)) from error
+        except (MissingFeature, TypeError) as error:
+            if isinstance(error, (MissingFeature, NotComputedError)) or _has_complex((args, tuple(named.values()))):
+                return _loaded[0](operator(name), *args, **named)
+            raise
+
+    return run
+
+
+def _has_complex(value: Any) -> bool:
+    """True if a value is a complex tensor, or has one in its lists."""
+    if isinstance(value, torch.Tensor):
+        return bool(value.is_complex())
+    return isinstance(value, (list, tuple)) and any(map(_has_complex, value))
+
+
+def unregister() -> None:
+    """Removes the kernels and the patches of PyTorch; tensors of the device cannot be used any more."""
+    patches.undo()
+    for library in _libraries:
+        library._destroy()
+    _libraries.clear()
+    _loaded.clear()

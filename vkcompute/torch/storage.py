@@ -1,0 +1,288 @@
+"""Storages of tensors: device memory behind addresses that the host cannot read.
+
+A storage of PyTorch has an attribute with its `Memory`, which lives as long as the storage. Its address is none of the
+host's: a dereference is a fault, not a wrong number. The array of a memory may be lazy. An operation that writes all
+elements replaces the array, so that updates in place fuse like others, and nobody who has read the old array waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from vkcompute.arrays.ufunc import apply, assign, astype, part
+from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, default_runtime
+from vkcompute.torch.element_types import TORCH, bits_of, computed, is_computed
+from vkcompute.torch.kernels import DEVICE_NAME
+
+_construct_storage = torch._C._construct_storage_from_data_pointer
+_create_tensor = torch._C._acc.create_empty_tensor
+_CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_set_storage = torch.library.get_kernel("aten::set_.source_Storage_storage_offset", "CPU").call_boxed
+_NON_CANONICAL = 1 << 62  # no address of a processor with 48 or 57 bits of virtual addresses
+_OFFSET_BITS = 40
+_numbers = itertools.count()
+_free_numbers: list[int] = []
+_owners: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+"""The last memory that had an array, by the array's id."""
+_memories: dict[int, weakref.ref[Memory]] = {}
+"""The last memory with each number, for storages that PyTorch makes of an address."""
+
+
+class Memory:
+    """The memory of one storage.
+
+    Attributes:
+        address: a unique number that no pointer of the host has.
+        nbytes: the size of the storage.
+        whole: the array with all elements, which may be lazy; None before somebody has written some.
+        is_shared: True if an array outside of PyTorch has the same memory, so that it is never replaced.
+    """
+
+    __slots__ = ("__weakref__", "_number", "address", "is_shared", "nbytes", "whole")
+
+    def __init__(self, nbytes: int, array: Array | None = None, *, is_shared: bool = False) -> None:
+        try:
+            self._number = _free_numbers.pop()
+        except IndexError:
+            self._number = next(_numbers)
+        self.address = _NON_CANONICAL + (self._number << _OFFSET_BITS)
+        self.nbytes, self.is_shared = nbytes, is_shared
+        self.whole: Array | None = None
+        _memories[self._number] = weakref.ref(self)
+        if array is not None:
+            self.replace(array)
+
+    def __del__(self) -> None:
+        _free_numbers.append(self._number)
+
+    def array(self, dtype: np.dtype[Any]) -> Array:
+        """Returns the whole memory, allocated on first use with this dtype."""
+        if self.whole is None:
+            length, rest = divmod(self.nbytes, dtype.itemsize)
+            shape = (self.nbytes,) if rest else (length,)
+            self.replace(runtime().empty(shape, np.uint8 if rest else dtype))
+        return self.whole  # type: ignore[return-value]
+
+    def replace(self, array: Array) -> None:
+        """Sets the array that has all elements; nobody else may write to it."""
+        self.whole = array
+        _owners[id(array)] = self
+
+    def has(self, array: Array) -> bool:
+        """True if this is the array of the memory."""
+        return self.whole is array
+
+    def view(self, offset: int, shape: tuple[int, ...], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        """Returns elements as an array; offset and strides count elements of the dtype."""
+        if 0 in shape:
+            return runtime().empty(shape, dtype)
+        whole, itemsize = self.array(dtype), dtype.itemsize
+        steps = tuple([stride * itemsize for stride in strides])
+        alike = whole.dtype == dtype and not offset and layout.is_contiguous(shape, steps, itemsize)
+        if alike and whole.shape == shape and whole.contiguous:
+            return whole
+        return whole.viewed(offset * itemsize, shape, steps, dtype)
+
+
+def runtime() -> Runtime:
+    """Returns the runtime of the device, which is opened on first use."""
+    return default_runtime()
+
+
+def is_on_device(value: Any) -> bool:
+    """True for a tensor of the device."""
+    return isinstance(value, torch.Tensor) and value.device.type == DEVICE_NAME
+
+
+def memory_of(tensor: Any) -> Memory:
+    """Returns the memory of a tensor of the device."""
+    return memory_of_storage(tensor.untyped_storage())
+
+
+def memory_of_storage(storage: Any) -> Memory:
+    """Returns the memory of a storage of the device."""
+    try:
+        return storage._vk  # type: ignore[no-any-return]
+    except AttributeError:
+        storage._vk = memory = _adopted(storage)
+        return memory
+
+
+def _adopted(storage: Any) -> Memory:
+    """Returns the memory of a storage that PyTorch has made of an address, as it does to save one.
+
+    Raises:
+        RuntimeError: no memory has the address.
+    """
+    number, offset = divmod(storage.data_ptr() - _NON_CANONICAL, 1 << _OFFSET_BITS)
+    owner = _memories[number]() if number in _memories else None
+    if owner is None or offset + storage.nbytes() > owner.nbytes:
+        raise RuntimeError(f"no memory of the device {DEVICE_NAME} is at {storage.data_ptr():#x}; its owner is gone")
+    owner.is_shared = True
+    one = np.dtype("uint8")
+    return Memory(storage.nbytes(), owner.view(offset, (storage.nbytes(),), (1,), one), is_shared=True)
+
+
+def new_storage(memory: Memory) -> Any:
+    """Returns a storage of PyTorch that owns a memory."""
+    storage = _construct_storage(memory.address, torch.device(DEVICE_NAME, 0), memory.nbytes)
+    storage._vk = memory
+    return storage
+
+
+def tensor_of(memory: Memory, dtype: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Any:
+    """Returns a tensor on a memory; offset and strides count elements."""
+    tensor = _create_tensor((), dtype)
+    _set_storage(_CPU_KEYS, tensor, new_storage(memory), offset, shape, strides)
+    return tensor
+
+
+def set_storage(tensor: Any, storage: Any, offset: int, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """Sets the storage of a tensor, whose sizes are not checked against it."""
+    return _set_storage(_CPU_KEYS, tensor, storage, offset, shape, strides)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Returns the strides of a C-contiguous tensor, in elements."""
+    return layout.contiguous_strides(tuple(shape), 1)
+
+
+def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> int:
+    """Returns the elements that a storage has, so that it holds a tensor."""
+    if 0 in shape:
+        return 0
+    return offset + 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
+
+
+def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
+    """Returns a tensor without elements yet: its memory is allocated when somebody reads it, or writes a part."""
+    return tensor_of(Memory(n_elements(shape, strides) * bits_of(dtype).itemsize), dtype, shape, strides)
+
+
+def wrap(array: Array, dtype: Any = None) -> Any:
+    """Returns a tensor with the elements of an array."""
+    array = _exclusive(array)
+    dtype = TORCH[array.dtype] if dtype is None else dtype
+    return tensor_of(Memory(array.nbytes, array), dtype, array.shape, contiguous_strides(array.shape))
+
+
+def from_array(array: Array) -> Any:
+    """Returns a tensor on the memory of a contiguous array, without a copy.
+
+    Raises:
+        ValueError: the array is not contiguous, or of another runtime than the device's.
+    """
+    if not array.contiguous or array.runtime is not runtime():
+        raise ValueError("from_array takes a contiguous array of vc.default_runtime(); call .copy() first")
+    array.compute()
+    memory = Memory(array.nbytes, array, is_shared=True)
+    return tensor_of(memory, TORCH[array.dtype], array.shape, contiguous_strides(array.shape))
+
+
+def array_of(tensor: Any) -> Array:
+    """Returns the memory of a tensor of the device as an array, without a copy: both see what is written to either.
+
+    Raises:
+        TypeError: arrays do not compute with its dtype, or it is of another device.
+    """
+    if not is_on_device(tensor) or not is_computed(tensor.dtype):
+        raise TypeError(f"array_of takes a tensor of the device vk; got {tensor.dtype} on {tensor.device}")
+    memory = memory_of(tensor)
+    array = view_of(tensor)
+    array.compute()
+    memory.is_shared = True
+    return array
+
+
+def view_of(tensor: Any) -> Array:
+    """Returns the elements of a tensor of the device as they are in memory; valid until the tensor is written to."""
+    memory = memory_of(tensor)
+    whole, offset, dtype = memory.whole, tensor.storage_offset(), bits_of(tensor.dtype)
+    alike = tensor.is_contiguous() and not offset
+    if alike and whole is not None and whole.dtype is dtype and whole.shape == tensor.shape and whole.contiguous:
+        return whole  # most tensors: `view` takes longer
+    return memory.view(offset, tuple(tensor.shape), tensor.stride(), dtype)
+
+
+def values_of(tensor: Any) -> Array:
+    """Returns the elements of a tensor of the device, with a pending conjugation or negation applied."""
+    array = view_of(tensor)
+    if tensor.is_conj():
+        array = apply("conjugate", array)
+    return apply("negative", array) if tensor.is_neg() else array
+
+
+def covers_storage(tensor: Any) -> bool:
+    """True if a tensor has each byte of its storage once, in some order of its axes."""
+    memory = memory_of(tensor)
+    return (
+        not tensor.storage_offset()
+        and tensor.numel() * tensor.element_size() == memory.nbytes
+        and (tensor.is_contiguous() or torch._debug_has_internal_overlap(tensor) == 0)
+    )
+
+
+def memory_order(tensor: Any) -> tuple[int, ...]:
+    """Returns the axes of a tensor, the one with the largest stride first."""
+    strides = tensor.stride()
+    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+
+
+def convert(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns an array in a dtype, as PyTorch converts; itself if it has it."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = part("real", array)
+    return array if array.dtype == dtype else astype(array, dtype)
+
+
+def store(tensor: Any, result: Array) -> Any:
+    """Writes a result, converted and broadcast, to a tensor of the device, which is returned.
+
+    Raises:
+        NotComputedError: arrays do not compute with the tensor's dtype, and the result does not have its bits.
+    """
+    memory, shape = memory_of(tensor), tensor.shape
+    if 0 in shape:
+        return tensor
+    if result.dtype is not bits_of(tensor.dtype):
+        result = convert(result, computed(tensor.dtype))
+    if memory.is_shared or result.shape != shape or not covers_storage(tensor):
+        _write(view_of(tensor), result)
+        return tensor
+    if not tensor.is_contiguous():
+        result = result.transpose(memory_order(tensor))
+    memory.replace(_exclusive(result))
+    return tensor
+
+
+def _write(target: Array, result: Array) -> None:
+    """Writes to a view of a memory.
+
+    Raises:
+        RuntimeError: its elements share memory. PyTorch's CPU computes some of these, in an order that it leaves open.
+    """
+    if target.shares_elements:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    assign(target, result)
+
+
+def _exclusive(array: Array) -> Array:
+    """Returns an array whose memory nobody else writes to: itself, or a copy of that of another tensor or of a view."""
+    owner = _owners.get(id(array))
+    if owner is not None and owner.has(array):
+        return astype(array, array.dtype) if array.is_pending else array.copy()
+    is_whole = array.is_pending or (array.contiguous and not array.offset and array._base is None)
+    return array if is_whole else array.copy()
