@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.compute_plan import computed
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
@@ -74,6 +75,14 @@ class Lazy:
                 n_scalars += 1
         self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
 
+    def on(self, operands: Sequence[Any]) -> Lazy:
+        """Returns the same operation on other operands of the same kinds."""
+        other = Lazy.__new__(Lazy)
+        other.operation, other.dtype, other.operands, other.readers = self.operation, self.dtype, operands, []
+        other.n_steps, other.n_arrays, other.n_scalars = self.n_steps, self.n_arrays, self.n_scalars
+        other.cost, other.depth = self.cost, self.depth
+        return other
+
     @property
     def is_too_large(self) -> bool:
         """True if a kernel should not compute all of it."""
@@ -81,11 +90,21 @@ class Lazy:
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch. Requires the device's lock."""
-        out = memory_of(array)
-        flat = flattened_to_fit(array, out)
-        assert flat is not None, "nobody else computes it while this thread has the lock"
-        flat.launch(out)
-        return out
+        return computed(array, _computed) if self.depth else _computed(array)
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """Equal for the same operation."""
+        return self.operation, self.dtype, len(self.operands)
+
+
+def _computed(array: Array) -> Array:
+    """Computes the elements of a lazy array, in one launch after those that compute operands."""
+    out = memory_of(array)
+    flat = flattened_to_fit(array, out)
+    assert flat is not None, "nobody else computes it while this thread has the lock"
+    flat.launch(out)
+    return out
 
 
 def make(
@@ -111,6 +130,8 @@ def pending(
             if type(operand) is Array:
                 compute_unrecorded(operand)
     array = Array.lazy(context, shape, dtype, expression)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.made(array)
     reference = context.pending[id(array)]
     for operand in operands:
         if type(operand) is Array:

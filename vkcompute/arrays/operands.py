@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.call_plan import Planned
 from vkcompute.arrays.called_names import add_public, name_caller, named
 from vkcompute.arrays.creation import beside
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
@@ -73,7 +74,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return placed(args, options)
+            return planned(args, options)
         except Exception as error:
             name_caller(error, function.__name__)
             shorten_traceback(error)
@@ -115,6 +116,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             given[leading[0]] = beside(given[leading[0]], values, runtime)
         return function(*bound.args, **bound.kwargs)
 
+    planned = Planned(placed)
     return call
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.arrays import indexing
+from vkcompute.arrays.call_plan import planned
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
@@ -31,12 +32,15 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
             return NotImplemented
         other = on_device(name, [array, other])[1]
     if name == "matmul":
-        return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
+        return _matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
     if name == "power" and not reflected and type(other) in (int, float):
         result = _power(array, other)
     else:
         result = apply(name, other, array) if reflected else apply(name, array, other)
     return assign(array, result, fresh=True) if inplace else result
+
+
+_matmul = planned(matmul)
 
 
 def _power(array: Array, exponent: int | float) -> Array:
@@ -50,11 +54,13 @@ def _power(array: Array, exponent: int | float) -> Array:
 _POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
 
 
+@planned
 def get_item(array: Array, index: Any) -> Array:
     """Returns the elements that an index with arrays, lists or bools selects, as a new array."""
     return indexing.get(array, index)
 
 
+@planned
 def set_item(array: Array, index: Any, value: Any) -> None:
     """Writes a value, broadcast and converted within its kind, to the elements at an index."""
     if not is_basic(index):

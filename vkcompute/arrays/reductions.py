@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.arrays import gather, lazy
+from vkcompute.arrays.compute_plan import computed
 from vkcompute.arrays.creation import asarray
 from vkcompute.arrays.lines import Axis, axes_of, axis_of, count_up, reduced_axes
 from vkcompute.arrays.promotion import (
@@ -65,8 +66,29 @@ class LazyReduction:
         expression: Any = array._expression
         self.depth: int = 1 if expression is None else 1 + expression.depth
 
+    @property
+    def operands(self) -> tuple[Array]:
+        """The array that is reduced."""
+        return (self.array,)
+
+    def on(self, operands: Sequence[Any]) -> LazyReduction:
+        """Returns the same reduction of another array of the same kind."""
+        other = LazyReduction.__new__(LazyReduction)
+        other.row, other.axes, other.dtype, other.depth, other.readers = self.row, self.axes, self.dtype, self.depth, []
+        if operands:
+            (other.array,) = operands
+        return other
+
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
+        return computed(array, self._computed)
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """Equal for the same reduction."""
+        return self.row, self.axes, self.dtype.char
+
+    def _computed(self, array: Array) -> Array:
         out = memory_of(array)
         if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
             steps, args = tuple(flat.steps), flat.parameters

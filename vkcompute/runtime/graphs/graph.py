@@ -429,6 +429,8 @@ def memory_of(array: Array) -> Array:
         return graph.empty(array.shape, array.dtype)
     context.require_open()
     buffer = context.device.result_buffer(array.nbytes)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.allocated(buffer)
     return Array.whole(array.runtime, buffer, array.shape, array.dtype, array.nbytes)
 
 

@@ -772,7 +772,10 @@ def allocate(
     nbytes = row.numpy.itemsize
     for length in lengths:
         nbytes *= length
-    return Array(context, buffer_of(nbytes), 0, lengths, strides, row.numpy)
+    buffer = buffer_of(nbytes)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.allocated(buffer)
+    return Array(context, buffer, 0, lengths, strides, row.numpy)
 
 
 def alias(array: Array) -> Array:

@@ -50,6 +50,9 @@ class CompletionCallbacks(list[CompletionCallback]):
     def __init__(self, device: Device, queues: Sequence[CommandQueue]) -> None:
         super().__init__()
         self._device, self._queues, self._is_running = device, queues, False
+        self._new: list[CompletionCallback] = []  # launched since the last search for finished ones
+        self._first: dict[int, int] = {}  # queue -> the first task there that one of the others waits for
+        self._n_failures = 0  # at the last search
 
     def register(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
         """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
@@ -60,6 +63,7 @@ class CompletionCallbacks(list[CompletionCallback]):
         finally:
             if entry.tasks:
                 entry.launched = True
+                self._new.append(entry)
             elif entry in self:  # nothing was launched, and no other thread removes it
                 self.remove(entry)
 
@@ -82,8 +86,9 @@ class CompletionCallbacks(list[CompletionCallback]):
             deferred_calls.run()
 
     def _run_finished(self) -> None:
-        if self._is_running:  # this is called from within a callback
-            return
+        n_failures = len(self._queues[0].failures)
+        if self._is_running or not (n_failures != self._n_failures or self._may_have_finished()):
+            return  # running: this is called from within a callback
         self._is_running = True
         try:
             # Polls the newest launch first. A launch never finishes before those that it depends on, so these are then
@@ -93,6 +98,20 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._run(entry)
         finally:
             self._is_running = False
+        self._new += [entry for entry in self if entry.launched]
+        self._first, self._n_failures = {}, n_failures  # last: what Ctrl-C cuts short is done again
+
+    def _may_have_finished(self) -> bool:
+        """False if no launch has finished since the last search: each launch asks this for all before it."""
+        while self._new:
+            entry = self._new[-1]
+            writers = [] if entry.called else _writers(entry.whole)
+            if not entry.called and (not writers or (self._n_failures and failure_of(self._queues, entry.whole))):
+                return True
+            for queue, task in writers:
+                self._first[queue] = min(task, self._first.get(queue, task))
+            self._new.pop()
+        return any(task <= self._queues[queue].poll_task() for queue, task in self._first.items())
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""

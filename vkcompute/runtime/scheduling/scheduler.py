@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import prod
 from sys import _getframe
+from threading import get_ident
 from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
@@ -25,6 +26,7 @@ from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, in_place
+from vkcompute.runtime.scheduling.tracing import Tracer
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
@@ -52,6 +54,7 @@ class Scheduler:
     Attributes:
         queues: a command queue per queue of the device.
         recordings: weak references to the graphs that are being recorded, by any thread.
+        tracers: of the calls that are traced, by thread.
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
         residency: which buffers are in device memory.
@@ -78,6 +81,7 @@ class Scheduler:
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
         self.recordings: tuple[weakref.ref[current.TaskRecorder], ...] = ()
+        self.tracers: dict[int, Tracer] = {}
         device.submit_recorded, device.on_lost = self._flush_queues, self._stop
         self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
@@ -96,6 +100,10 @@ class Scheduler:
     def recording(self) -> current.TaskRecorder | None:
         """The graph that records launches on this thread (see `current`), or None."""
         return current.find(self) if self.recordings else None
+
+    def tracer(self) -> Tracer | None:
+        """The tracer of the call that this thread traces, or None."""
+        return self.tracers.get(get_ident()) if self.tracers else None
 
     def recorder_of(self, array: Any) -> current.TaskRecorder | None:
         """The graph being recorded, by any thread, that has made a lazy array; or None."""
@@ -136,6 +144,8 @@ class Scheduler:
             for span in writes:
                 if span[0].readers:
                     span[0].compute_readers()
+            if self.tracers and (tracer := self.tracer()) is not None:
+                tracer.dispatched(command, writes, reads, keep)
             if queue is not None:
                 self._require_compute(queue)
             if self.moves:
@@ -205,6 +215,8 @@ class Scheduler:
         writes, reads = task.writes, task.reads
         with self.device.lock:
             compute_readers(writes)
+            if (tracer := self.tracer()) is not None and queue != "transfer":  # of transfers, which are noted as such
+                tracer.launched(task)
             self.restore([where[0] for where in (*writes, *reads)])
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             target = self._begin(writes, reads, queue)
@@ -233,6 +245,8 @@ class Scheduler:
 
         Launches the tasks one by one if a run takes longer than a submit may, or if a profile is to measure each.
         """
+        if (tracer := self.tracer()) is not None:
+            tracer.refuse("it runs a graph")
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.device.lock:
             compute_readers(writes)

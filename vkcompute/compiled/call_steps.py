@@ -1,0 +1,207 @@
+"""Steps of a call: allocations, launches and copies on slots of memory, repeated with other buffers in the slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.compiled.completion import expect
+from vkcompute.core import vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.descriptors import DescriptorSets
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.cost import Cost
+from vkcompute.runtime.scheduling.task import CopyPart
+
+Part = tuple[int, int, int]
+"""A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
+
+
+class Memory:
+    """The buffers of one call.
+
+    Attributes:
+        runtime: the device's.
+        buffers: by slot; None before they are allocated, and after their last use.
+        bases: the first byte of each slot in its buffer.
+    """
+
+    __slots__ = ("bases", "buffers", "runtime")
+
+    def __init__(self, runtime: Runtime, buffers: list[Any], bases: list[int]) -> None:
+        self.runtime, self.buffers, self.bases = runtime, buffers, bases
+
+    def range(self, part: Part) -> Range:
+        """Returns the range of a part."""
+        at, start, stop = part
+        base = self.bases[at]
+        return self.buffers[at], base + start, base + stop
+
+
+class Step(Protocol):
+    """A step of a call."""
+
+    def run(self, memory: Memory) -> None:
+        """Runs the step on the memory of a call."""
+
+
+class Allocate:
+    """Allocates the buffer of a slot, for results of launches."""
+
+    __slots__ = ("nbytes", "slot")
+
+    def __init__(self, slot: int, nbytes: int) -> None:
+        self.slot, self.nbytes = slot, nbytes
+
+    def run(self, memory: Memory) -> None:
+        """Allocates."""
+        runtime = memory.runtime
+        memory.buffers[self.slot] = buffer = runtime.device.result_buffer(self.nbytes)
+        if runtime.scheduler.tracers and (tracer := runtime.scheduler.tracer()) is not None:
+            tracer.allocated(buffer)
+
+
+class Free:
+    """Drops the buffer of a slot after its last use."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+
+    def run(self, memory: Memory) -> None:
+        """Drops the buffer."""
+        memory.buffers[self.slot] = None
+
+
+class Keep:
+    """Puts a buffer whose content is the same in all calls into a slot."""
+
+    __slots__ = ("_buffer", "slot")
+
+    def __init__(self, slot: int, buffer: Buffer) -> None:
+        self.slot, self._buffer = slot, buffer
+
+    def run(self, memory: Memory) -> None:
+        """Sets the slot."""
+        memory.buffers[self.slot] = self._buffer
+
+
+class Launch:
+    """Launches a kernel, with the same push constants and grid.
+
+    Args:
+        bound: the part of each binding, with its number of bytes.
+    """
+
+    __slots__ = ("_bound", "_cost", "_kernel", "_program", "_reads", "_rest", "_writes", "written")
+
+    def __init__(
+        self,
+        kernel: Any,
+        cost: Cost,
+        command: Sequence[Any],
+        writes: Sequence[Part],
+        reads: Sequence[Part],
+        bound: Sequence[Part],
+    ) -> None:
+        self._kernel, self._cost, self._bound = kernel, cost, bound
+        self._program, self._rest = tuple(command[:3]), tuple(command[4:])
+        self._writes, self._reads = writes, reads
+        self.written = [at for at, _, _ in writes]
+
+    def run(self, memory: Memory) -> None:
+        """Launches the kernel."""
+        buffers, bases, runtime = memory.buffers, memory.bases, memory.runtime
+        places = [buffers[at].place + bases[at] + start for at, start, _ in self._bound]
+        key = (self, *places)
+        sets: DescriptorSets | None = runtime.plans.get(key)
+        if sets is None:
+            sets = self._sets(memory, key)
+        writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
+        reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
+        command = *self._program, sets.handles, *self._rest
+        runtime.scheduler.enqueue(command, writes, reads, None, (self._kernel, sets, self._cost, ()))
+
+    def _sets(self, memory: Memory, key: tuple[Any, ...]) -> DescriptorSets:
+        """Makes the descriptor sets for the places of the buffers, and keeps them."""
+        runtime = memory.runtime
+        with runtime.scheduler.device.lock:
+            runtime.scheduler.restore([memory.buffers[at] for at, _, _ in self._bound])
+            bound = [(memory.buffers[at], memory.bases[at] + start, n) for at, start, n in self._bound]
+            sets: DescriptorSets = self._kernel.sets(bound)
+            if all(key[1 + i] == buffer.place + start for i, (buffer, start, _) in enumerate(bound)):  # none has moved
+                runtime.plans[key] = sets
+            return sets
+
+
+class Fill:
+    """Fills a part with a 32-bit word."""
+
+    __slots__ = ("_part", "_word", "written")
+
+    def __init__(self, part: Part, word: int) -> None:
+        self._part, self._word, self.written = part, word, [part[0]]
+
+    def run(self, memory: Memory) -> None:
+        """Fills the bytes."""
+        memory.runtime.scheduler.fill(memory.range(self._part), self._word)
+
+
+class Copy:
+    """Copies to the bytes of a part.
+
+    Args:
+        sources: the part of each source, and its regions: (first byte in the source's slot, first byte in the target's,
+            number of bytes) per row.
+    """
+
+    __slots__ = ("_sources", "_target", "written")
+
+    def __init__(self, sources: Sequence[tuple[Part, npt.NDArray[np.int64]]], target: Part) -> None:
+        self._sources, self._target, self.written = sources, target, [target[0]]
+
+    def run(self, memory: Memory) -> None:
+        """Copies the bytes."""
+        scheduler, target = memory.runtime.scheduler, memory.range(self._target)
+        with scheduler.device.lock:
+            scheduler.restore([target[0], *[memory.buffers[part[0]] for part, _ in self._sources]])
+            goal = target[0].offset + memory.bases[self._target[0]]
+            parts = []
+            for part, table in self._sources:
+                source = memory.range(part)
+                moved = table + np.array((source[0].offset + memory.bases[part[0]], goal, 0))
+                parts.append(CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
+            scheduler.copy(parts, target)
+        scheduler.unlocked()
+
+
+class Report:
+    """Runs steps that report to a buffer, which the host reads on completion.
+
+    Args:
+        n_words, read: as of `expect`.
+        steps: the steps, with the buffer in a slot.
+    """
+
+    __slots__ = ("_n_words", "_read", "_slot", "_steps", "written")
+
+    def __init__(self, slot: int, n_words: int, read: Callable[[Any], Exception | None], steps: Sequence[Step]) -> None:
+        self._slot, self._n_words, self._read, self._steps = slot, n_words, read, steps
+        self.written = [at for step in steps for at in getattr(step, "written", ())]
+
+    def run(self, memory: Memory) -> None:
+        """Runs the steps, and registers the callback."""
+
+        def launch(buffer: Array) -> None:
+            memory.buffers[self._slot] = buffer.buffer
+            for step in self._steps:
+                step.run(memory)
+            memory.buffers[self._slot] = None
+
+        expect(memory.runtime, self._n_words, self._read, launch)
