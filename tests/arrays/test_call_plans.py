@@ -192,3 +192,61 @@ def test_calls_that_depend_on_values_have_no_plan(gpu: vc.Runtime) -> None:
         mask = gpu.array(np.arange(5) < n)
         assert vnp.nonzero(mask)[0].numpy().tolist() == [*range(n)]
         assert vnp.repeat(gpu.array(np.arange(2)), gpu.array(np.array([n, 1]))).numpy().tolist() == [0] * n + [1]
+
+
+def _set_rows(x: vc.Array, y: vc.Array, at: vc.Array, k: int) -> vc.Array:
+    x[at] = y[:3]
+    return x
+
+
+def _set_masked(x: vc.Array, y: vc.Array, at: vc.Array, k: int) -> vc.Array:
+    x[y > 0] = k
+    return x
+
+
+STEPS: tuple[Function, ...] = (
+    lambda x, y, at, k: x + y * k,
+    lambda x, y, at, k: vnp.where(x > y, x, y),
+    lambda x, y, at, k: vnp.roll(x, k, axis=1),
+    lambda x, y, at, k: vnp.sort(x, axis=k % 2),
+    lambda x, y, at, k: x[at].repeat(2, axis=0)[:6],
+    lambda x, y, at, k: vnp.take(x, at, axis=1).sum(axis=1, keepdims=True) + y,
+    lambda x, y, at, k: nn.softmax(x, k % 2),
+    lambda x, y, at, k: x - x.mean(axis=k % 2, keepdims=True),
+    lambda x, y, at, k: x / (1 + vnp.std(y)),
+    lambda x, y, at, k: vnp.cumsum(x[::-1], axis=0),
+    lambda x, y, at, k: (x.T @ y).T[:6, :6],
+    lambda x, y, at, k: vnp.concatenate((x[:k], y[k:])),
+    lambda x, y, at, k: x * (vnp.argmax(y, axis=0) == k),
+    lambda x, y, at, k: x.T.copy(),
+    _set_rows,
+    _set_masked,
+)
+
+
+def _run(gpu: vc.Runtime, seed: int) -> list[np.ndarray[Any, Any]]:
+    """Runs random steps on arrays that share memory, are lazy, are views, and are written in place."""
+    rng = np.random.default_rng(seed)
+    base = gpu.array(rng.normal(size=(3, 6, 6)).astype(np.float32))
+    arrays = [base[0], base[1], gpu.array(rng.normal(size=(6, 6)).astype(np.float32)), base[2].T]
+    rows = [gpu.array(rng.integers(-6, 6, 3).astype(np.int32)) for _ in range(2)]
+    seen = []
+    for _ in range(60):
+        x, y = (arrays[at] for at in rng.integers(0, 4, 2))
+        result = STEPS[rng.integers(len(STEPS))](x, y, rows[rng.integers(2)], int(rng.integers(1, 4)))
+        assert result.shape == (6, 6)
+        arrays[rng.integers(4)] = result
+        if rng.integers(4) == 0:
+            seen.append(result.numpy())
+    return [*seen, *[array.numpy() for array in arrays]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_steps_with_plans_and_without(gpu: vc.Runtime, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for used in (False, True, True):
+        monkeypatch.setattr(call_plans, "are_used", used)
+        results.append(_run(gpu, seed))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.arrays import lazy
 from vkcompute.arrays.promotion import default_float
+from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
@@ -31,10 +32,20 @@ class _UnknownError(Exception):
     """An argument has no key."""
 
 
-class Node(tuple[Any, ...]):
-    """A lazy array: (expression, shape, dtype, operands: indices of values, or constants in a tuple of one)."""
+class Node(NamedTuple):
+    """A lazy array.
 
-    __slots__ = ()
+    Attributes:
+        expression: with any operands.
+        operands: indices of values, and constants, each in a tuple of one.
+        is_inner: True if only another node, the only one among the results, has it as an operand.
+    """
+
+    expression: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    operands: list[Any]
+    is_inner: bool
 
 
 class CallPlan:
@@ -45,10 +56,11 @@ class CallPlan:
         result: the index of a value, None, or (type, results) for a sequence.
     """
 
-    __slots__ = ("_n_slots", "_result", "_steps", "_values")
+    __slots__ = ("_has_memory", "_n_slots", "_result", "_steps", "_values")
 
     def __init__(self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any) -> None:
         self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
+        self._has_memory = bool(steps) or any(type(value) is View for value in values)
 
     def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
         """Runs the steps, and returns the results."""
@@ -56,21 +68,20 @@ class CallPlan:
         for array in arrays:
             if array._expression is not None:
                 array.compute()
-        empty: list[Any] = [None] * (self._n_slots - len(arrays))
-        memory = Memory(
-            runtime, [*[x.buffer for x in arrays], *empty], [*[x.offset for x in arrays], *([0] * len(empty))]
-        )
-        for step in self._steps:
-            step.run(memory)
+        if self._has_memory:
+            memory = Memory(runtime, arrays, self._n_slots - len(arrays))
+            for step in self._steps:
+                step.run(memory)
         values: list[Array] = []
+        inner: list[Any] = []
         for value in self._values:
             if type(value) is int:
                 values.append(arrays[value])
             elif type(value) is View:
                 values.append(_viewed(memory, value))
             else:
-                values.append(_pending(runtime, value, values))
-        return _made(self._result, values)
+                values.append(_pending(runtime, value, values, inner))
+        return values[self._result] if type(self._result) is int else _made(self._result, values)
 
 
 def _viewed(memory: Memory, view: View) -> Array:
@@ -78,10 +89,18 @@ def _viewed(memory: Memory, view: View) -> Array:
     return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
 
 
-def _pending(runtime: Runtime, node: Node, values: Sequence[Array]) -> Array:
-    expression, shape, dtype, given = node
+def _pending(runtime: Runtime, node: Node, values: Sequence[Array], inner: list[Any]) -> Array:
+    """Makes a lazy array. What an inner one reads is registered with the outer one, which alone computes it."""
+    expression, shape, dtype, given, is_inner = node
     operands = tuple([values[x] if type(x) is int else x[0] for x in given])
-    return lazy.pending(runtime, shape, dtype, expression.on(operands), operands)
+    made = expression.on(operands)
+    if is_inner and not runtime.scheduler.tracers:
+        inner.append(made)
+        return lazy.inner(runtime, shape, dtype, made)
+    array = lazy.pending(runtime, shape, dtype, made, operands)
+    if inner:
+        lazy.depend(array, inner)
+    return array
 
 
 def _made(result: Any, values: Sequence[Array]) -> Any:
@@ -133,7 +152,7 @@ class _Results:
         if not hasattr(expression, "on"):
             raise _UnknownError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
-        return Node((expression.on(()), array.shape, array.dtype, operands))
+        return Node(expression.on(()), array.shape, array.dtype, operands, False)
 
 
 class Planned:
@@ -149,7 +168,7 @@ class Planned:
 
     def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Returns the result of a call."""
-        if not self._plans.are_used:
+        if not (call_plans.are_used and self._plans.are_useful):
             return self._function(args, named)
         arrays: list[Array] = []
         try:
@@ -207,10 +226,17 @@ def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan
         made = None if trace.reason else results.of(result)
     except _UnknownError:
         return None
-    n_lazy = sum(type(value) is Node for value in results.values)
-    if trace.reason or not (trace.steps or n_lazy > 1):
+    n_lazy = sum(type(value) is Node for value in results.values)  # X
+    if trace.reason or not (trace.steps or n_lazy):
         return None
-    return CallPlan(trace.steps, trace.n_slots, results.values, made)
+    return CallPlan(trace.steps, trace.n_slots, _with_inner(results.values, made), made)
+
+
+def _with_inner(values: Sequence[Any], result: Any) -> list[Any]:
+    """Returns the values with the nodes marked that are inner ones of the only result."""
+    if type(result) is not int:
+        return [*values]
+    return [x._replace(is_inner=at != result) if type(x) is Node else x for at, x in enumerate(values)]
 
 
 def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
@@ -34,17 +35,15 @@ class ComputePlan:
     def run(self, runtime: Runtime, leaves: Sequence[Array], nodes: Sequence[Array]) -> Array:
         """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
         runtime.require_open()
-        n_own = self._n_slots - len(leaves)
-        memory = Memory(
-            runtime, [*[x.buffer for x in leaves], *[None] * n_own], [*[x._offset for x in leaves], *[0] * n_own]
-        )
+        memory = Memory(runtime, leaves, self._n_slots - len(leaves))
         for step in self._steps:
             step.run(memory)
         first, *others = self._views
         for node, view in zip(nodes[1:], others, strict=True):
-            if view is not None and node._expression is not None:
+            expression = node._expression
+            if view is not None and expression is not None and id(node) in runtime.pending:  # others are inner ones
                 made = _whole(memory, view)
-                node._take(node._expression, made.buffer, made.launch_key, made.span)
+                node._take(expression, made.buffer, made.launch_key, made.span)
         assert first is not None
         return _whole(memory, first)
 
@@ -59,13 +58,13 @@ _plans = CallPlans(ComputePlan)
 
 def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
     """Returns memory with the elements of a lazy array: by its plan, else by `compute`. Requires the device's lock."""
-    if not _plans.are_used:
+    if not (call_plans.are_used and _plans.are_useful):
         return compute(array)
     leaves: list[Array] = []
     nodes: list[Array] = []
     key: list[Any] = [_plans]
     try:
-        _add(key, array, leaves, nodes)
+        _add(key, array, leaves, nodes, {})
     except (_UnknownError, TypeError):  # a closed array has no key
         return compute(array)
     places = [id(leaf._buffer) for leaf in leaves]
@@ -73,6 +72,9 @@ def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
         first = [places.index(place) for place in places]
         key += (*first, *[x._offset - leaves[at]._offset for x, at in zip(leaves, first, strict=True)])
     runtime, known = runtime_of(array), tuple(key)
+    if runtime.scheduler.tracers and (tracer := runtime.scheduler.tracer()) is not None:
+        for node in nodes:
+            tracer.fused(node)
     plan = _plans.get(runtime, known)
     if plan is not None:
         return plan.run(runtime, leaves, nodes)
@@ -92,27 +94,29 @@ def _plan_of(trace: CallTrace, result: Array, nodes: Sequence[Array]) -> Compute
     return ComputePlan(trace.steps, trace.n_slots, views)
 
 
-def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array]) -> None:
-    """Adds a lazy array and its operands to a key, to the nodes and to the leaves."""
+def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], seen: dict[int, int]) -> None:
+    """Adds a lazy array and its operands to a key, to the nodes and to the leaves.
+
+    Args:
+        seen: ids of these arrays -> their number.
+    """
     expression: Any = array._expression
+    seen[id(array)] = len(seen)
     nodes.append(array)
     if len(nodes) > _MOST_NODES:
         raise _UnknownError
-    key += (*expression.signature, array._shape, len(expression.readers) > 1)
+    key += (expression.signature, array._shape, len(expression.readers) > 1)
     for operand in expression.operands:
         if type(operand) is not Array:
             key += (type(operand), operand.tobytes())
-            continue
-        inner = operand._expression
-        among = leaves if inner is None else nodes
-        at = next((at for at, x in enumerate(among) if x is operand), None)
-        if at is not None:
-            key.append((inner is None, at))
-        elif inner is None:
+        elif (at := seen.get(id(operand))) is not None:
+            key.append(at)
+        elif (inner := operand._expression) is None:
+            seen[id(operand)] = len(seen)
             leaves.append(operand)
             place, *layout = operand.launch_key
             key += (*layout, place & operand.runtime.alignment - 1)
         elif hasattr(inner, "signature"):
-            _add(key, operand, leaves, nodes)
+            _add(key, operand, leaves, nodes, seen)
         else:
             raise _UnknownError

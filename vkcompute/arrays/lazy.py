@@ -47,9 +47,12 @@ class Lazy:
         cost: of computing an element, compared with an addition.
         depth: the number of reductions that are nested in it.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
+        signature: equal for the same operation.
     """
 
-    __slots__ = ("cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers")
+    __slots__ = (
+        "cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers", "signature",
+    )  # fmt: skip
     cost: int
     depth: int
     n_arrays: int
@@ -59,6 +62,7 @@ class Lazy:
     def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
         self.operation, self.dtype, self.operands = operation, dtype, operands
         self.readers: list[Any] = []
+        self.signature = operation, dtype, len(operands)
         n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
         self.depth = 0
         for operand in operands:
@@ -80,7 +84,7 @@ class Lazy:
         other = Lazy.__new__(Lazy)
         other.operation, other.dtype, other.operands, other.readers = self.operation, self.dtype, operands, []
         other.n_steps, other.n_arrays, other.n_scalars = self.n_steps, self.n_arrays, self.n_scalars
-        other.cost, other.depth = self.cost, self.depth
+        other.cost, other.depth, other.signature = self.cost, self.depth, self.signature
         return other
 
     @property
@@ -91,11 +95,6 @@ class Lazy:
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch. Requires the device's lock."""
         return computed(array, _computed) if self.depth else _computed(array)
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        """Equal for the same operation."""
-        return self.operation, self.dtype, len(self.operands)
 
 
 def _computed(array: Array) -> Array:
@@ -148,6 +147,27 @@ def pending(
     return array
 
 
+def inner(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any], expression: Any) -> Array:
+    """Makes a lazy array that nobody has but the expression of another one: see `depend`."""
+    array = Array.lazy(None, shape, dtype, expression)
+    array.runtime = context
+    return array
+
+
+def depend(outer: Array, expressions: Sequence[Any]) -> None:
+    """Registers a lazy array with the operands of its inner ones, which may not change before it is computed."""
+    reference = outer.runtime.pending.get(id(outer))
+    if reference is None:  # computed at once
+        return
+    for expression in expressions:
+        for operand in expression.operands:
+            if type(operand) is Array:
+                if operand._expression is None:
+                    (operand._buffer or operand.buffer).add_reader(reference)
+                else:
+                    operand._expression.readers.append(reference)
+
+
 def compute_unrecorded(array: Array) -> None:
     """Computes a lazy array that this thread's recording has not made: its elements are those of now, not of each run.
 
@@ -192,6 +212,9 @@ def flattened_to_fit(root: Array, out: Array) -> Flat | None:
     if flat is None:
         return None
     scheduler = root.runtime.scheduler
+    if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
+        for array, _ in flat.fused:
+            tracer.fused(array)
     if scheduler.recordings and (graph := recording_graph(scheduler)) is not None and graph.arrays:
         for array, expression in ordered(root):
             graph.require_unchanged(array, expression.operands)

@@ -193,4 +193,5 @@ euler_gamma, True_, False_ = _np.euler_gamma, _np.True_, _np.False_
 __array_api_version__, __array_namespace_info__ = "2025.12", namespace_info
 _accept_host_data(globals())
 get_item, operate, set_item = _operators.get_item, _operators.operate, _operators.set_item
+copied = _operators.copied
 byteswapped = _byteswapped

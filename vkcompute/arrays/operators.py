@@ -13,6 +13,7 @@ from vkcompute.arrays.operands import on_device
 from vkcompute.arrays.products import matmul
 from vkcompute.arrays.ufunc import apply, assign
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.array import copied as copy_of
 from vkcompute.runtime.memory.host_data import converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
 from vkcompute.runtime.runtime import runtime_of
@@ -41,6 +42,7 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
 
 
 _matmul = planned(matmul)
+copied = planned(copy_of)
 
 
 def _power(array: Array, exponent: int | float) -> Array:

@@ -55,14 +55,15 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
-        readers, depth: as of `Lazy`.
+        readers, depth, signature: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row")
+    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row", "signature")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
+        self.signature = row, axes, dtype.char
         expression: Any = array._expression
         self.depth: int = 1 if expression is None else 1 + expression.depth
 
@@ -74,7 +75,8 @@ class LazyReduction:
     def on(self, operands: Sequence[Any]) -> LazyReduction:
         """Returns the same reduction of another array of the same kind."""
         other = LazyReduction.__new__(LazyReduction)
-        other.row, other.axes, other.dtype, other.depth, other.readers = self.row, self.axes, self.dtype, self.depth, []
+        other.row, other.axes, other.dtype, other.signature = self.row, self.axes, self.dtype, self.signature
+        other.depth, other.readers = self.depth, []
         if operands:
             (other.array,) = operands
         return other
@@ -82,11 +84,6 @@ class LazyReduction:
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
         return computed(array, self._computed)
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        """Equal for the same reduction."""
-        return self.row, self.axes, self.dtype.char
 
     def _computed(self, array: Array) -> Array:
         out = memory_of(array)

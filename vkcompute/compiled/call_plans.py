@@ -27,18 +27,17 @@ class CallPlans(Generic[_Plan]):
 
     Args:
         kind: the class of the plans.
+
+    Attributes:
+        are_useful: False if none are kept, as those of the first calls are of no use.
     """
 
-    __slots__ = ("_kind", "_n_unused", "_n_useless")
+    __slots__ = ("_kind", "_n_unused", "_n_useless", "are_useful")
 
     def __init__(self, kind: type[_Plan]) -> None:
         self._kind = kind
         self._n_useless = self._n_unused = 0.0
-
-    @property
-    def are_used(self) -> bool:
-        """False if none are kept, as those of the first calls are of no use."""
-        return are_used and self._n_useless < _MOST_USELESS
+        self.are_useful = True
 
     def get(self, runtime: Runtime, key: tuple[Any, ...]) -> _Plan | None:
         """Returns the plan of a call; None if there is none, or it cannot be used now."""
@@ -64,10 +63,12 @@ class CallPlans(Generic[_Plan]):
         """Keeps the plan of a call that was traced; None if it has none."""
         if plan is None:
             self._n_useless += 1
+            self.are_useful = self._n_useless < _MOST_USELESS
             n_tries = runtime.plans.get(key)
             runtime.plans[key] = n_tries + 1 if type(n_tries) is int else 1
         else:
-            self._n_useless, self._n_unused = float("-inf"), max(self._n_unused, 0) + 1
+            self.are_useful, self._n_useless = True, float("-inf")
+            self._n_unused = max(self._n_unused, 0) + 1
             runtime.plans[key] = plan
 
 

@@ -12,11 +12,12 @@ from vkcompute.compiled.completion import expect
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.descriptors import DescriptorSets
+from vkcompute.deferred_calls import waiting
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling import task as tasks
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import Cost
-from vkcompute.runtime.scheduling.task import CopyPart
 
 Part = tuple[int, int, int]
 """A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
@@ -24,6 +25,10 @@ Part = tuple[int, int, int]
 
 class Memory:
     """The buffers of one call.
+
+    Args:
+        arrays: the arguments, which have memory.
+        n_own: the number of slots behind theirs.
 
     Attributes:
         runtime: the device's.
@@ -33,8 +38,10 @@ class Memory:
 
     __slots__ = ("bases", "buffers", "runtime")
 
-    def __init__(self, runtime: Runtime, buffers: list[Any], bases: list[int]) -> None:
-        self.runtime, self.buffers, self.bases = runtime, buffers, bases
+    def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
+        self.runtime = runtime
+        self.buffers: list[Any] = [x._buffer or x.buffer for x in arrays] + [None] * n_own
+        self.bases = [x._offset for x in arrays] + [0] * n_own
 
     def range(self, part: Part) -> Range:
         """Returns the range of a part."""
@@ -150,7 +157,7 @@ class Fill:
 
     def run(self, memory: Memory) -> None:
         """Fills the bytes."""
-        memory.runtime.scheduler.fill(memory.range(self._part), self._word)
+        memory.runtime.scheduler.launch_now(tasks.Fill(memory.range(self._part), self._word))
 
 
 class Copy:
@@ -169,16 +176,19 @@ class Copy:
     def run(self, memory: Memory) -> None:
         """Copies the bytes."""
         scheduler, target = memory.runtime.scheduler, memory.range(self._target)
-        with scheduler.device.lock:
-            scheduler.restore([target[0], *[memory.buffers[part[0]] for part, _ in self._sources]])
+        sources = [(memory.range(part), table) for part, table in self._sources]
+        with scheduler.device.lock:  # no buffer moves until the copy is enqueued
+            if target[0].readers:
+                target[0].compute_readers()
+            scheduler.restore([target[0], *[source[0] for source, _ in sources]])
             goal = target[0].offset + memory.bases[self._target[0]]
             parts = []
-            for part, table in self._sources:
-                source = memory.range(part)
+            for (part, table), (source, _) in zip(self._sources, sources, strict=True):
                 moved = table + np.array((source[0].offset + memory.bases[part[0]], goal, 0))
-                parts.append(CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
-            scheduler.copy(parts, target)
-        scheduler.unlocked()
+                parts.append(tasks.CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
+            scheduler.enqueue_task(tasks.Copy(parts, target))
+        if waiting or scheduler.is_ahead:
+            scheduler.unlocked()
 
 
 class Report:

@@ -19,7 +19,7 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 
 _T = TypeVar("_T")
 _MOST_STEPS = 256
-_MOST_KEPT_BYTES = 1 << 16
+_MOST_KEPT_BYTES = 1 << 14
 
 
 class View(NamedTuple):
@@ -140,6 +140,11 @@ class CallTrace:
     def made(self, array: Array) -> None:
         """Notes a lazy array of the call."""
         self._made[id(array)] = weakref.ref(array)
+
+    def fused(self, array: Array) -> None:
+        """Refuses a call whose work depends on the expression of an argument, which is no part of its layout."""
+        if id(array) in self._lazy:
+            self.refuse("it computes a lazy argument together with others")
 
     def computed(self, array: Array, compute: Callable[[], _T]) -> _T:
         """Notes the work that computes a lazy array, if the call has made it. An argument is computed by itself."""

@@ -221,8 +221,7 @@ class Array(StridedView, Mathematics):
         """Returns a new array with the same data, copied on the device; column-major for "F", else contiguous."""
         if order in ("F", "f"):
             return self.transpose().copy().transpose()
-        result = empty(self.runtime, self.shape, self.dtype)
-        copy_elements(self, result)
+        result: Array = namespace().copied(self)
         return result
 
     def fill(self, value: Any) -> Array:
@@ -702,6 +701,13 @@ def restored(host: HostArray) -> Array:
     """
     dtype = dtypes.lookup(host.dtype).numpy
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtype, copy=False)))
+
+
+def copied(array: Array) -> Array:
+    """Returns a contiguous copy of an array."""
+    result = empty(array.runtime, array.shape, array.dtype)
+    copy_elements(array, result)
+    return result
 
 
 def copy_elements(source: Array, target: Array) -> None:

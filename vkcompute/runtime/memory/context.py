@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -57,9 +58,12 @@ class Context(Handle):
             ClosedError: it is closed, or belongs to the parent of this process.
             DeviceLost: its device is lost.
         """
+        loss = self.device.loss
+        if self._open and loss is None and self._pid == os.getpid():  # as below, in one call
+            return
         super().require_open()
-        if self.device.loss is not None:
-            raise again(self.device.loss)
+        if loss is not None:
+            raise again(loss)
 
     def add_pending(self, array: Any, *, recorded: bool = True) -> None:
         """Registers an array that is still to be computed.

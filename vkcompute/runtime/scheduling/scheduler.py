@@ -212,19 +212,24 @@ class Scheduler:
 
     def launch_now(self, task: Task, queue: int | str | None = None) -> Future:
         """Launches a task on a queue, also while a graph is being recorded."""
-        writes, reads = task.writes, task.reads
         with self.device.lock:
-            compute_readers(writes)
-            if (tracer := self.tracer()) is not None and queue != "transfer":  # of transfers, which are noted as such
-                tracer.launched(task)
-            self.restore([where[0] for where in (*writes, *reads)])
-            all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
-            target = self._begin(writes, reads, queue)
-            self._record(target, task.name, writes, reads, task.record, target.recorder)
-            queued = self._end(target, sum([stop - start for _, start, stop in writes]))
+            queued = self.enqueue_task(task, queue)
         if waiting or self.is_ahead:
             self.unlocked()
         return Future(*queued)
+
+    def enqueue_task(self, task: Task, queue: int | str | None = None) -> QueuedTask:
+        """Launches a task as `launch_now`. Requires the device's lock, after which the caller calls `unlocked`."""
+        writes, reads = task.writes, task.reads
+        compute_readers(writes)
+        # Transfers are noted as such.
+        if self.tracers and queue != "transfer" and (tracer := self.tracer()) is not None:
+            tracer.launched(task)
+        self.restore([where[0] for where in (*writes, *reads)])
+        all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
+        target = self._begin(writes, reads, queue)
+        self._record(target, task.name, writes, reads, task.record, target.recorder)
+        return self._end(target, sum([stop - start for _, start, stop in writes]))
 
     def unlocked(self) -> None:
         """Calls deferred code of the user, and waits for a device that lags; does neither while locks are held."""

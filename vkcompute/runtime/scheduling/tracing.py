@@ -33,6 +33,9 @@ class Tracer(Protocol):
     def made(self, array: Any) -> None:
         """Notes a new lazy array."""
 
+    def fused(self, array: Any) -> None:
+        """Notes a lazy array that a kernel computes for itself, with others."""
+
     def computed(self, array: Any, compute: Callable[[], _T]) -> _T:
         """Returns `compute()`, which computes a lazy array."""
 
