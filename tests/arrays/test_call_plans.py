@@ -188,10 +188,11 @@ def test_results_have_memory_of_their_own(gpu: vc.Runtime) -> None:
 
 
 def test_calls_that_depend_on_values_have_no_plan(gpu: vc.Runtime) -> None:
+    ints = np.arange(2, dtype=np.int32)
     for n in (1, 3, 2, 4):
         mask = gpu.array(np.arange(5) < n)
         assert vnp.nonzero(mask)[0].numpy().tolist() == [*range(n)]
-        assert vnp.repeat(gpu.array(np.arange(2)), gpu.array(np.array([n, 1]))).numpy().tolist() == [0] * n + [1]
+        assert vnp.repeat(gpu.array(ints), gpu.array(np.array([n, 1], np.int32))).numpy().tolist() == [0] * n + [1]
 
 
 def _set_rows(x: vc.Array, y: vc.Array, at: vc.Array, k: int) -> vc.Array:

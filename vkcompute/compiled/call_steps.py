@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,10 +104,10 @@ class Launch:
     """Launches a kernel, with the same push constants and grid.
 
     Args:
-        bound: the part of each binding, with its number of bytes.
+        bound: the part of each binding, with its number of bytes; it begins where one that is written or read does.
     """
 
-    __slots__ = ("_bound", "_cost", "_kernel", "_program", "_reads", "_rest", "_writes", "written")
+    __slots__ = ("_bound", "_cost", "_kernel", "_n_writes", "_program", "_rest", "_spans", "written")
 
     def __init__(
         self,
@@ -119,32 +120,44 @@ class Launch:
     ) -> None:
         self._kernel, self._cost, self._bound = kernel, cost, bound
         self._program, self._rest = tuple(command[:3]), tuple(command[4:])
-        self._writes, self._reads = writes, reads
+        self._spans, self._n_writes = [*writes, *reads], len(writes)
         self.written = [at for at, _, _ in writes]
 
     def run(self, memory: Memory) -> None:
         """Launches the kernel."""
-        buffers, bases, runtime = memory.buffers, memory.bases, memory.runtime
-        places = [buffers[at].place + bases[at] + start for at, start, _ in self._bound]
-        key = (self, *places)
+        buffers, bases, runtime, n_writes = memory.buffers, memory.bases, memory.runtime, self._n_writes
+        spans = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._spans]
+        key = (self, *[buffer.place + start for buffer, start, _ in spans])
         sets: DescriptorSets | None = runtime.plans.get(key)
         if sets is None:
-            sets = self._sets(memory, key)
-        writes = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._writes]
-        reads = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._reads]
+            sets = self._sets(memory, spans, key)
         command = *self._program, sets.handles, *self._rest
-        runtime.scheduler.enqueue(command, writes, reads, None, (self._kernel, sets, self._cost, ()))
+        keep = self._kernel, sets, self._cost, ()
+        runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
 
-    def _sets(self, memory: Memory, key: tuple[Any, ...]) -> DescriptorSets:
+    def _sets(self, memory: Memory, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
         """Makes the descriptor sets for the places of the buffers, and keeps them."""
         runtime = memory.runtime
         with runtime.scheduler.device.lock:
-            runtime.scheduler.restore([memory.buffers[at] for at, _, _ in self._bound])
+            runtime.scheduler.restore([buffer for buffer, _, _ in spans])
             bound = [(memory.buffers[at], memory.bases[at] + start, n) for at, start, n in self._bound]
             sets: DescriptorSets = self._kernel.sets(bound)
-            if all(key[1 + i] == buffer.place + start for i, (buffer, start, _) in enumerate(bound)):  # none has moved
+            if key[1:] == tuple([buffer.place + start for buffer, start, _ in spans]):  # none has moved
                 runtime.plans[key] = sets
             return sets
+
+
+def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Callable[[], tasks.Task]) -> None:
+    """Launches the task of `make()`, which may read the places of these buffers: none moves until it is enqueued."""
+    scheduler = memory.runtime.scheduler
+    with scheduler.device.lock:
+        if target[0].readers:
+            target[0].compute_readers()
+        if scheduler.moves:
+            scheduler.restore([target[0], *[source[0] for source in sources]])
+        scheduler.enqueue_task(make())
+    if waiting or scheduler.is_ahead:
+        scheduler.unlocked()
 
 
 class Fill:
@@ -157,7 +170,8 @@ class Fill:
 
     def run(self, memory: Memory) -> None:
         """Fills the bytes."""
-        memory.runtime.scheduler.launch_now(tasks.Fill(memory.range(self._part), self._word))
+        target = memory.range(self._part)
+        _enqueue(memory, target, (), partial(tasks.Fill, target, self._word))
 
 
 class Copy:
@@ -168,27 +182,25 @@ class Copy:
             number of bytes) per row.
     """
 
-    __slots__ = ("_sources", "_target", "written")
+    __slots__ = ("_sources", "_tables", "_target", "written")
 
     def __init__(self, sources: Sequence[tuple[Part, npt.NDArray[np.int64]]], target: Part) -> None:
-        self._sources, self._target, self.written = sources, target, [target[0]]
+        self._sources, self._tables = [part for part, _ in sources], [table for _, table in sources]
+        self._target, self.written = target, [target[0]]
 
     def run(self, memory: Memory) -> None:
         """Copies the bytes."""
-        scheduler, target = memory.runtime.scheduler, memory.range(self._target)
-        sources = [(memory.range(part), table) for part, table in self._sources]
-        with scheduler.device.lock:  # no buffer moves until the copy is enqueued
-            if target[0].readers:
-                target[0].compute_readers()
-            scheduler.restore([target[0], *[source[0] for source, _ in sources]])
-            goal = target[0].offset + memory.bases[self._target[0]]
-            parts = []
-            for (part, table), (source, _) in zip(self._sources, sources, strict=True):
-                moved = table + np.array((source[0].offset + memory.bases[part[0]], goal, 0))
-                parts.append(tasks.CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
-            scheduler.enqueue_task(tasks.Copy(parts, target))
-        if waiting or scheduler.is_ahead:
-            scheduler.unlocked()
+        target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]
+        _enqueue(memory, target, sources, partial(self._task, memory, target, sources))
+
+    def _task(self, memory: Memory, target: Range, sources: Sequence[Range]) -> tasks.Copy:
+        """Returns the task for the places of the buffers. Requires the device's lock."""
+        bases, goal = memory.bases, target[0].offset + memory.bases[self._target[0]]
+        parts = []
+        for part, source, table in zip(self._sources, sources, self._tables, strict=True):
+            moved = table + np.array((source[0].offset + bases[part[0]], goal, 0))
+            parts.append(tasks.CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
+        return tasks.Copy(parts, target)
 
 
 class Report:

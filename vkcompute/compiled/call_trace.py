@@ -80,8 +80,8 @@ class CallTrace:
         if self._ignores():
             return
         try:
-            if kernel.windows:
-                raise _RefusedError("it binds windows of memory")
+            if kernel.windows or not (writes or reads):
+                raise _RefusedError("it binds windows of memory, or none")
             if args:
                 writes, reads = kernel.ranges_among(args)
             written, read = ([self._part(span) for span in ranges] for ranges in (writes, reads))

@@ -212,21 +212,24 @@ class Scheduler:
 
     def launch_now(self, task: Task, queue: int | str | None = None) -> Future:
         """Launches a task on a queue, also while a graph is being recorded."""
+        writes, reads = task.writes, task.reads
         with self.device.lock:
+            compute_readers(writes)
+            self.restore([where[0] for where in (*writes, *reads)])
+            all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
             queued = self.enqueue_task(task, queue)
         if waiting or self.is_ahead:
             self.unlocked()
         return Future(*queued)
 
     def enqueue_task(self, task: Task, queue: int | str | None = None) -> QueuedTask:
-        """Launches a task as `launch_now`. Requires the device's lock, after which the caller calls `unlocked`."""
+        """Launches a task on buffers in memory whose readers are computed. Requires the device's lock.
+
+        The caller calls `unlocked` without it.
+        """
         writes, reads = task.writes, task.reads
-        compute_readers(writes)
-        # Transfers are noted as such.
         if self.tracers and queue != "transfer" and (tracer := self.tracer()) is not None:
-            tracer.launched(task)
-        self.restore([where[0] for where in (*writes, *reads)])
-        all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
+            tracer.launched(task)  # those of transfers are noted as such
         target = self._begin(writes, reads, queue)
         self._record(target, task.name, writes, reads, task.record, target.recorder)
         return self._end(target, sum([stop - start for _, start, stop in writes]))
