@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
 from vkcompute.compiled import call_plans
+from vkcompute.core.emulation import emulated
 
 pytestmark = pytest.mark.device_only
 
@@ -251,3 +253,13 @@ def test_random_steps_with_plans_and_without(gpu: vc.Runtime, seed: int, monkeyp
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+def test_random_steps_where_the_host_does_not_see_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are several queues, and uploads by way of staging memory: those of constants are the plan's."""
+    with emulated(timelines=3, staging=True), contextlib.closing(vc.Runtime()) as gpu:
+        results = [_run(gpu, 5) for _ in range(2)]
+        monkeypatch.setattr(call_plans, "are_used", False)
+        for one, two, right in zip(*results, _run(gpu, 5), strict=True):
+            np.testing.assert_array_equal(one, right)
+            np.testing.assert_array_equal(two, right)

@@ -111,7 +111,7 @@ def make(
 ) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
     expression = Lazy(operation, dtype, operands)
-    if expression.is_too_large:
+    if expression.n_steps > MOST_STEPS or expression.n_arrays > MOST_ARRAYS or expression.n_scalars > MOST_SCALARS:
         expression = _reduced(expression)
     return pending(context, shape, result, expression, operands)
 

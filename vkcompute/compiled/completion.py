@@ -38,7 +38,8 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
         buffer = free.pop()
     except IndexError:  # there is none, or another thread has taken it
         buffer = _new(runtime, n_words)
-    words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
+    memory = buffer.buffer
+    words = host_view(memory, 0, buffer.nbytes).view(np.uint32)
 
     def on_completion() -> Exception | None:
         error = read(words)
@@ -47,8 +48,8 @@ def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | N
 
     launch: Callable[[], _T] = partial(run, buffer)
     if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
-        launch = partial(tracer.reported, buffer.buffer, n_words, read, launch)
-    return scheduler.callbacks.register(buffer.buffer, on_completion, launch)
+        launch = partial(tracer.reported, memory, n_words, read, launch)
+    return scheduler.callbacks.register(memory, on_completion, launch)
 
 
 def _free(runtime: Runtime) -> dict[int, list[Array]]:
