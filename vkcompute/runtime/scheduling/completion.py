@@ -81,11 +81,12 @@ class CompletionCallbacks(list[CompletionCallback]):
         """
         if self:
             with self._device.lock:
-                self._run_finished()
+                self.run_finished()
         if deferred_calls.waiting:
             deferred_calls.run()
 
-    def _run_finished(self) -> None:
+    def run_finished(self) -> None:
+        """Runs callbacks as `run`, for a caller who calls deferred code itself. Requires the lock."""
         n_failures = len(self._queues[0].failures)
         if self._is_running or not (n_failures != self._n_failures or self._may_have_finished()):
             return  # running: this is called from within a callback
@@ -112,7 +113,7 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._first[queue] = min(task, self._first.get(queue, task))
             self._new.pop()
         for queue, task in self._first.items():  # noqa: SIM110 - faster than `any`
-            if task <= self._queues[queue].poll_task():
+            if self._queues[queue].has_finished(task):
                 return True
         return False
 

@@ -309,7 +309,7 @@ class Scheduler:
     ) -> CommandQueue:
         """Returns a command queue that is ready to record a new task with these ranges, in a batch with room for it."""
         if self.callbacks:
-            self.callbacks.run()
+            self.callbacks.run_finished()
         target = self._only or self.placement.choose(writes, reads, queue)
         if target.load + load > 1:
             target.flush()
