@@ -85,7 +85,9 @@ class CallPlan:
 
 
 def _viewed(memory: Memory, view: View) -> Array:
-    slot, start, shape, strides, dtype, _ = view
+    slot, start, shape, strides, dtype, nbytes, is_whole = view
+    if is_whole:
+        return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
     return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
 
 

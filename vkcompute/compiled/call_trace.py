@@ -23,7 +23,12 @@ _MOST_KEPT_BYTES = 1 << 14
 
 
 class View(NamedTuple):
-    """An array on a slot; `start` is the first byte of its elements from that of the slot."""
+    """An array on a slot.
+
+    Attributes:
+        start: the first byte of its elements from that of the slot.
+        is_whole: True for a contiguous one at the start of memory that each call allocates.
+    """
 
     slot: int
     start: int
@@ -31,6 +36,7 @@ class View(NamedTuple):
     strides: tuple[int, ...]
     dtype: Any
     nbytes: int
+    is_whole: bool
 
 
 class _RefusedError(Exception):
@@ -195,7 +201,8 @@ class CallTrace:
         if slot is None:
             return None
         start = array.offset - self._base(slot)
-        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes)
+        is_whole = array.contiguous and not start and self.is_own(slot)
+        return View(slot, start, array.shape, array.strides, array.dtype, array.nbytes, is_whole)
 
     def is_own(self, slot: int) -> bool:
         """True if a slot is memory that each call allocates."""
