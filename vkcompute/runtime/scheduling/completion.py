@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TypeVar
@@ -64,6 +65,8 @@ class CompletionCallbacks(list[CompletionCallback]):
             if entry.tasks:
                 entry.launched = True
                 self._new.append(entry)
+                if entry.called:  # by another thread, just before
+                    self._forget(entry)
             elif entry in self:  # nothing was launched, and no other thread removes it
                 self.remove(entry)
 
@@ -104,18 +107,23 @@ class CompletionCallbacks(list[CompletionCallback]):
 
     def _may_have_finished(self) -> bool:
         """False if no launch has finished since the last search: each launch asks this for all before it."""
-        while self._new:
-            entry = self._new[-1]
+        while (entry := next(iter(self._new), None)) is not None:
             writers = [] if entry.called else _writers(entry.whole)
             if not entry.called and (not writers or (self._n_failures and failure_of(self._queues, entry.whole))):
                 return True
             for queue, task in writers:
                 self._first[queue] = min(task, self._first.get(queue, task))
-            self._new.pop()
+            self._forget(entry)
         for queue, task in self._first.items():  # noqa: SIM110 - faster than `any`
             if self._queues[queue].has_finished(task):
                 return True
         return False
+
+    def _forget(self, entry: CompletionCallback) -> None:
+        """Removes an entry from the new ones, to which other threads append."""
+        while entry in self._new:
+            with suppress(ValueError):
+                self._new.remove(entry)
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""
@@ -142,6 +150,7 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._queues[queue].fail(entry.error, task)
         entry.buffer.history = None
         self.remove(entry)
+        self._forget(entry)
 
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
