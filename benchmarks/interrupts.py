@@ -30,6 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # measures this checkout
 from soak import MIB, ROUNDS, Sample, WrongResult, growth  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
+import vkcompute.numpy as vnp  # noqa: E402
 
 SENDER = """
 import os, random, signal, sys, time
@@ -144,6 +145,15 @@ class Program:
         self.equal(squares.numpy(), data * data - 1)
         self.equal(self._total(squares).item(), np.sum(data * data - 1, dtype=np.int32))
 
+    def plans(self) -> None:
+        """Calls functions of arrays with new layouts and known ones: their traces and plans."""
+        rows = self._random.integers(-99, 99, (int(self._random.integers(2, 6)), 40), np.int32)
+        x, at = self._runtime.array(rows), self._runtime.array(np.array([1, 0], np.int32))
+        self.equal(vnp.roll(vnp.sort(x), 1, axis=1).numpy(), np.roll(np.sort(rows), 1, axis=1))
+        self.equal((vnp.cumsum(x, axis=1, dtype=np.int32) - vnp.take(x, at, axis=0)[0]).numpy(),
+                   np.cumsum(rows, axis=1, dtype=np.int32) - rows[1])  # fmt: skip
+        self.equal((x.max(axis=1) - x.min()).numpy(), rows.max(axis=1) - rows.min())
+
     def replay(self) -> None:
         """Runs a graph that uploads and downloads, and waits for the second of two runs."""
         self._sent[:] = self._random.integers(-999, 999)
@@ -171,7 +181,7 @@ class Program:
 
     def steps(self) -> Sequence[Callable[[], None]]:
         """The steps that each interrupt is followed by: all but the slowest one, `compile`."""
-        return self.multiply, self.launch, self.functions, self.replay, self.record, self.transfer
+        return self.multiply, self.launch, self.functions, self.plans, self.replay, self.record, self.transfer
 
     def interrupted(self, interrupts: Interrupts, shuffled: random.Random, *, compiles: bool) -> None:
         """Runs steps until an interrupt comes, then all steps without one."""

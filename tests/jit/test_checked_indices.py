@@ -204,7 +204,7 @@ def fails(use: Callable[[], object]) -> None:
 def unseen(runtime: vc.Runtime) -> Iterator[None]:
     """What fails is not known to before the end: else what depends on it would be refused where the device is quick."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime.scheduler.callbacks, "run", lambda: None)
+        patch.setattr(runtime.scheduler.callbacks, "run_finished", lambda: None)
         yield
 
 

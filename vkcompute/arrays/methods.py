@@ -10,6 +10,7 @@ import numpy as np
 from vkcompute.array_namespace import namespace
 from vkcompute.arrays import namespace as _namespace
 from vkcompute.arrays.algorithms.lines import copy_into
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, assign
 from vkcompute.arrays.functions import indexing
 from vkcompute.arrays.functions.bits import byteswapped
@@ -18,7 +19,7 @@ from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import matmul
 from vkcompute.arrays.functions.protocols import array_function, array_ufunc
 from vkcompute.errors import shorten_traceback
-from vkcompute.runtime.memory.array import DEFERRED, Array
+from vkcompute.runtime.memory.array import DEFERRED, Array, copied
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.host_data import converted
 from vkcompute.runtime.memory.layout import is_basic, is_empty
@@ -113,10 +114,14 @@ class _Methods(Array):
         result = names.round(self, decimals or 0)
         return int(result) if decimals is None and not self.shape else result
 
+    _copied = planned(copied)
+
+    @planned
     def _selected(self, index: Any) -> Array:
         """Returns the elements that an index with arrays, lists or bools selects, as a new array."""
         return indexing.get(self, index)
 
+    @planned
     def _assign(self, index: Any, value: Any) -> None:
         """Writes a value, broadcast and converted within its kind, to the elements at an index."""
         if not is_basic(index):
@@ -155,12 +160,15 @@ def operate(name: str, array: Array, other: Any, *, reflected: bool = False, inp
             return NotImplemented
         other = on_device(name, [array, other])[1]
     if name == "matmul":
-        return matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
+        return _matmul(*((other, array) if reflected else (array, other)), out=array if inplace else None)
     if name == "power" and not reflected and type(other) in (int, float):
         result = _power(array, other)
     else:
         result = apply(name, other, array) if reflected else apply(name, array, other)
     return assign(array, result, fresh=True) if inplace else result
+
+
+_matmul = planned(matmul)
 
 
 def _power(array: Array, exponent: int | float) -> Array:
@@ -169,9 +177,6 @@ def _power(array: Array, exponent: int | float) -> Array:
     if name is not None and (array.dtype.kind in "fc" or (name == "square" and type(exponent) is int)):
         return apply(name, array)
     return apply("power", array, exponent)
-
-
-_POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
 
 
 _POWERS = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +14,13 @@ from vkcompute.runtime.memory.array import Array, allocate
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.transfers import host_view
 from vkcompute.runtime.runtime import Runtime
-from vkcompute.runtime.scheduling.future import Future
 
+_T = TypeVar("_T")
 Words = npt.NDArray[np.uint32]
 _MOST_PENDING = 64  # launches whose reports have not been read
 
 
-def expect(
-    runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Array], Future]
-) -> Future:
+def expect(runtime: Runtime, n_words: int, read: Callable[[Words], Exception | None], run: Callable[[Array], _T]) -> _T:
     """Launches work by `run` on a buffer of zeros for the host, as `Graph.report`.
 
     Args:
@@ -38,14 +38,18 @@ def expect(
         buffer = free.pop()
     except IndexError:  # there is none, or another thread has taken it
         buffer = _new(runtime, n_words)
-    words = host_view(buffer.buffer, 0, buffer.nbytes).view(np.uint32)
+    memory = buffer.buffer
+    words = host_view(memory, 0, buffer.nbytes).view(np.uint32)
 
     def on_completion() -> Exception | None:
         error = read(words)
         free.append(buffer)  # not reached if `read` raises: the buffer may not be zero then
         return error
 
-    return scheduler.callbacks.register(buffer.buffer, on_completion, lambda: run(buffer))
+    launch: Callable[[], _T] = partial(run, buffer)
+    if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
+        launch = partial(tracer.reported, memory, n_words, read, launch)
+    return scheduler.callbacks.register(memory, on_completion, launch)
 
 
 def _free(runtime: Runtime) -> dict[int, list[Array]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.arrays.operands import accept_host_data
-from vkcompute.arrays.products import converted, matmul, taken
-from vkcompute.arrays.promotion import floating
-from vkcompute.arrays.ufunc import assign
+from vkcompute.arrays.expressions.promotion import floating
+from vkcompute.arrays.expressions.ufunc import assign
+from vkcompute.arrays.functions.operands import accept_host_data
+from vkcompute.arrays.functions.products import converted, matmul, taken
 from vkcompute.nn.convolution import Pair, conv2d, overlap, pair
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary

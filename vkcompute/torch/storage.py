@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays.ufunc import apply, assign, astype, part
+from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime

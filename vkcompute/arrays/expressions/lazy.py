@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.expressions.compute_plan import computed
 from vkcompute.errors import OutOfDeviceMemory
 from vkcompute.jit.elementwise.element_launcher import ElementLauncher
 from vkcompute.jit.elementwise.expression import Expression, Step
@@ -46,9 +47,12 @@ class Lazy:
         cost: of computing an element, compared with an addition.
         depth: the number of reductions that are nested in it.
         readers: weak references to the lazy arrays that have the result as an operand, once per operand.
+        signature: equal for the same operation.
     """
 
-    __slots__ = ("cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers")
+    __slots__ = (
+        "cost", "depth", "dtype", "n_arrays", "n_scalars", "n_steps", "operands", "operation", "readers", "signature",
+    )  # fmt: skip
     cost: int
     depth: int
     n_arrays: int
@@ -58,6 +62,7 @@ class Lazy:
     def __init__(self, operation: str, dtype: str, operands: Sequence[Any]) -> None:
         self.operation, self.dtype, self.operands = operation, dtype, operands
         self.readers: list[Any] = []
+        self.signature = operation, dtype, len(operands)
         n_steps, n_arrays, n_scalars, cost = 1, 0, 0, _COSTS[operation]
         self.depth = 0
         for operand in operands:
@@ -74,6 +79,14 @@ class Lazy:
                 n_scalars += 1
         self.n_steps, self.n_arrays, self.n_scalars, self.cost = n_steps, n_arrays, n_scalars, cost
 
+    def on(self, operands: Sequence[Any]) -> Lazy:
+        """Returns the same operation on other operands of the same kinds."""
+        other = Lazy.__new__(Lazy)
+        other.operation, other.dtype, other.operands, other.readers = self.operation, self.dtype, operands, []
+        other.n_steps, other.n_arrays, other.n_scalars = self.n_steps, self.n_arrays, self.n_scalars
+        other.cost, other.depth, other.signature = self.cost, self.depth, self.signature
+        return other
+
     @property
     def is_too_large(self) -> bool:
         """True if a kernel should not compute all of it."""
@@ -81,11 +94,16 @@ class Lazy:
 
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`, in one launch. Requires the device's lock."""
-        out = memory_of(array)
-        flat = flattened_to_fit(array, out)
-        assert flat is not None, "nobody else computes it while this thread has the lock"
-        flat.launch(out)
-        return out
+        return computed(array, _computed) if self.depth else _computed(array)
+
+
+def _computed(array: Array) -> Array:
+    """Computes the elements of a lazy array, in one launch after those that compute operands."""
+    out = memory_of(array)
+    flat = flattened_to_fit(array, out)
+    assert flat is not None, "nobody else computes it while this thread has the lock"
+    flat.launch(out)
+    return out
 
 
 def make(
@@ -93,7 +111,7 @@ def make(
 ) -> Array:
     """Makes the lazy result of an operation; computes some of its operands if the kernel would be too large."""
     expression = Lazy(operation, dtype, operands)
-    if expression.is_too_large:
+    if expression.n_steps > MOST_STEPS or expression.n_arrays > MOST_ARRAYS or expression.n_scalars > MOST_SCALARS:
         expression = _reduced(expression)
     return pending(context, shape, result, expression, operands)
 
@@ -111,6 +129,8 @@ def pending(
             if type(operand) is Array:
                 compute_unrecorded(operand)
     array = Array.lazy(context, shape, dtype, expression)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.made(array)
     reference = context.pending[id(array)]
     for operand in operands:
         if type(operand) is Array:
@@ -125,6 +145,27 @@ def pending(
     if not fuses:
         array.compute()
     return array
+
+
+def inner(context: Context, shape: tuple[int, ...], dtype: np.dtype[Any], expression: Any) -> Array:
+    """Makes a lazy array that nobody has but the expression of another one: see `depend`."""
+    array = Array.lazy(None, shape, dtype, expression)
+    array.runtime = context
+    return array
+
+
+def depend(outer: Array, expressions: Sequence[Any]) -> None:
+    """Registers a lazy array with the operands of its inner ones, which may not change before it is computed."""
+    reference = outer.runtime.pending.get(id(outer))
+    if reference is None:  # computed at once
+        return
+    for expression in expressions:
+        for operand in expression.operands:
+            if type(operand) is Array:
+                if operand._expression is None:
+                    (operand._buffer or operand.buffer).add_reader(reference)
+                else:
+                    operand._expression.readers.append(reference)
 
 
 def compute_unrecorded(array: Array) -> None:
@@ -171,6 +212,9 @@ def flattened_to_fit(root: Array, out: Array) -> Flat | None:
     if flat is None:
         return None
     scheduler = root.runtime.scheduler
+    if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
+        for array, _ in flat.fused:
+            tracer.fused(array)
     if scheduler.recordings and (graph := recording_graph(scheduler)) is not None and graph.arrays:
         for array, expression in ordered(root):
             graph.require_unchanged(array, expression.operands)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
+from vkcompute.arrays.expressions.compute_plan import computed
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
@@ -31,19 +33,37 @@ class LazyReduction:
         array: the array that is reduced.
         axes: the axes that are reduced; a tuple.
         dtype: the dtype in which elements are combined.
-        readers, depth: as of `Lazy`.
+        readers, depth, signature: as of `Lazy`.
     """
 
-    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row")
+    __slots__ = ("array", "axes", "depth", "dtype", "readers", "row", "signature")
 
     def __init__(self, row: str, array: Array, axes: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.row, self.array, self.axes, self.dtype = row, array, axes, dtype
         self.readers: list[Any] = []
+        self.signature = row, axes, dtype.char
         expression: Any = array._expression
         self.depth: int = 1 if expression is None else 1 + expression.depth
 
+    @property
+    def operands(self) -> tuple[Array]:
+        """The array that is reduced."""
+        return (self.array,)
+
+    def on(self, operands: Sequence[Any]) -> LazyReduction:
+        """Returns the same reduction of another array of the same kind."""
+        other = LazyReduction.__new__(LazyReduction)
+        other.row, other.axes, other.dtype, other.signature = self.row, self.axes, self.dtype, self.signature
+        other.depth, other.readers = self.depth, []
+        if operands:
+            (other.array,) = operands
+        return other
+
     def compute(self, array: Array) -> Array:
         """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
+        return computed(array, self._computed)
+
+    def _computed(self, array: Array) -> Array:
         out = memory_of(array)
         if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
             steps, args = tuple(flat.steps), flat.parameters

@@ -44,10 +44,11 @@ def apply(name: str, *operands: Any) -> Array:
     key: list[Any] = [name, default_float().char]
     context: Context | None = None
     shape: tuple[int, ...] = ()
-    alike = True
+    alike, has_numbers = True, False
     for x in operands:
         if type(x) is not Array:
             key.append(type(x))
+            has_numbers = True
             continue
         key.append(x.dtype.char)
         if context is None:
@@ -61,7 +62,7 @@ def apply(name: str, *operands: Any) -> Array:
     if types is None:
         types = context.types[signature] = _types(name, context, tuple([kind_of(x) for x in operands]))
     given = operands
-    if len(key) > 2 + sum([type(x) is Array for x in operands]):
+    if has_numbers:
         if name in _COMPARISONS and (compared := _compared(name, operands)) is not None:
             return compared
         converted = _converted(name, operands, types)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.arrays.expressions.call_plan import Planned, planned
 from vkcompute.arrays.functions.called_names import add_public, name_caller, named
 from vkcompute.arrays.functions.creation import beside
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
@@ -63,7 +64,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     target = _written(signature)
     if not (names or integers) and target is None:
-        return named(function)
+        return named(planned(function))
     add_public(function.__name__)
     leading = [*takewhile(names.__contains__, signature.parameters)]
     fitting = [NUMBERS | {Array} if name in numbers else {Array} for name in leading]
@@ -73,7 +74,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return placed(args, options)
+            return plan(args, options)
         except Exception as error:
             name_caller(error, function.__name__)
             shorten_traceback(error)
@@ -115,6 +116,7 @@ def _accepting(function: Callable[..., Any]) -> Callable[..., Any]:
             given[leading[0]] = beside(given[leading[0]], values, runtime)
         return function(*bound.args, **bound.kwargs)
 
+    plan = Planned(placed)
     return call
 
 

@@ -117,8 +117,9 @@ class Generator(Variates):
             part = slice(first * per_block, (first + blocks) * per_block)
             low, high = np.uint32((start + first) & 0xFFFFFFFF), np.uint32((start + first) >> 32)
             state = low, high, *keys
-            given = [array[part] for array in per_element]
-            _kernel(function)(out[part], *state, *given, *also, grid=-(-blocks // _LOCAL), local_size=_LOCAL)
+            arrays = [out, *per_element]
+            target, *given = arrays if blocks == n_blocks else [array[part] for array in arrays]
+            _kernel(function)[-(-blocks // _LOCAL), _LOCAL](target, *state, *given, *also)
         return out
 
     def _filled(self, names: str, size: Size, dtype: npt.DTypeLike | None, out: Array | None) -> Array:
@@ -227,7 +228,7 @@ class Generator(Variates):
             require_in_range(numbers.dtype, operand)
             if type(operand) is not Array and np.ndim(operand):
                 numbers = apply(name, numbers, runtime_of(numbers).array(np.asarray(operand, numbers.dtype)))
-            elif type(operand) is Array or np.any(operand != (name == "multiply")):
+            elif type(operand) is Array or operand != (name == "multiply"):
                 numbers = apply(name, numbers, operand if type(operand) is Array else float(operand))
         return numbers
 
@@ -441,6 +442,8 @@ def _accepted(spans: HostArray, most: int) -> HostArray:
 
 def _require_positive(name: str, value: Any) -> None:
     """Raises ValueError if a parameter is negative, -0.0 included as in NumPy, or NaN."""
+    if type(value) in (int, float) and value > 0:
+        return
     numbers = _reals(name, value)
     if np.any(np.isnan(numbers) | np.signbit(numbers)):
         raise ValueError(f"{name} is not negative; got {shown(value)}")

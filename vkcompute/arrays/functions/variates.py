@@ -38,6 +38,9 @@ def shape_of(parameter: Any) -> tuple[int, ...]:
     return parameter.shape if type(parameter) is Array else np.shape(parameter)
 
 
+_SMALL = 1e38  # all floats that are drawn hold it
+
+
 def shown(value: Any) -> str:
     """Returns a parameter as one line of an error."""
     text = " ".join(str(on_host(value)).split())
@@ -54,6 +57,8 @@ def reals(name: str, value: Any) -> HostArray:
 
 def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
     """Raises OverflowError if a finite parameter, other than a device array, is beyond the range of a float dtype."""
+    if type(value) in (int, float) and -_SMALL < value < _SMALL:
+        return
     given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), np.finfo(dtype).max
     if np.any((given > most) & np.isfinite(given)):
         raise OverflowError(
@@ -64,11 +69,11 @@ def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
 
 def shape_for(size: Size, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the shape of results: `size`, to which the shapes of parameters broadcast, or their common shape."""
-    common = np.broadcast_shapes(*shapes)
+    common = np.broadcast_shapes(*shapes) if any(shapes) else ()
     if size is None:
         return common
     shape = lengths(size)
-    if np.broadcast_shapes(shape, common) != shape:
+    if common and np.broadcast_shapes(shape, common) != shape:
         raise ValueError(f"parameters of shape {common} do not broadcast to the size {shape}")
     return shape
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -515,8 +516,11 @@ def memory_of(array: Array) -> Array:
     if context.scheduler.recordings and (graph := recording_graph(context.scheduler)) is not None:
         return graph.empty(array.shape, array.dtype)
     context.require_open()
-    buffer = context.device.result_buffer(array.nbytes)
-    return Array.whole(array.runtime, buffer, array.shape, array.dtype, array.nbytes)
+    nbytes = math.prod(array.shape) * array.dtype.itemsize  # faster than `array.nbytes`, which a lazy array has to set
+    buffer = context.device.result_buffer(nbytes)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.allocated(buffer)
+    return Array.whole(context, buffer, array.shape, array.dtype, nbytes)
 
 
 def recording_graph(scheduler: Scheduler) -> Graph | None:

@@ -220,9 +220,7 @@ class Array(StridedView, Mathematics):
         """Returns a new array with the same data, copied on the device; column-major for "F", else contiguous."""
         if order in ("F", "f"):
             return self.transpose().copy().transpose()
-        result = empty(self.runtime, self.shape, self.dtype)
-        copy_elements(self, result)
-        return result
+        return self._copied()
 
     def fill(self, value: Any) -> Array:
         """Sets every element to `value`, by the rules of `write`; returns the array itself.
@@ -543,7 +541,7 @@ _OPERATORS = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift",
 DEFERRED = (
     *[f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")],
     "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__invert__", "__abs__",
-    "__round__", "__contains__", "__array_function__", "__array_namespace__", "__array_ufunc__", "_assign",
+    "__round__", "__contains__", "__array_function__", "__array_namespace__", "__array_ufunc__", "_assign", "_copied",
     "_reordered", "_selected", "_take_elements", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype",
     "byteswap", "choose", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten",
     "mT", "max", "mean", "min", "nonzero", "partition", "prod", "put", "ravel", "repeat", "round", "searchsorted",
@@ -600,6 +598,13 @@ def restored(host: HostArray) -> Array:
     """
     dtype = dtypes.lookup(host.dtype).numpy
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtype, copy=False)))
+
+
+def copied(array: Array) -> Array:
+    """Returns a contiguous copy of an array."""
+    result = empty(array.runtime, array.shape, array.dtype)
+    copy_elements(array, result)
+    return result
 
 
 def copy_elements(source: Array, target: Array) -> None:
@@ -668,7 +673,10 @@ def allocate(
     nbytes = row.numpy.itemsize
     for length in lengths:
         nbytes *= length
-    return Array(context, buffer_of(nbytes), 0, lengths, strides, row.numpy)
+    buffer = buffer_of(nbytes)
+    if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
+        tracer.allocated(buffer)
+    return Array(context, buffer, 0, lengths, strides, row.numpy)
 
 
 def alias(array: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -17,6 +18,7 @@ from vkcompute.runtime.scheduling.scheduler import Scheduler
 from vkcompute.runtime.tuning import tuning_of
 
 _T = TypeVar("_T")
+_KINDS = "Storage", "Uniform", "Texel"
 _MAX_PLANS, _MAX_KERNELS = 4096, 1024
 
 ONE_RUNTIME = "make all on one with device=gpu or vc.set_default_runtime(gpu), or copy one with gpu.array(x)"
@@ -33,6 +35,7 @@ class Context(Handle):
         plans: of repeated launches, by the launcher and by the places and types of the arguments.
         types: dtypes of the results of operations, by the operation and the dtypes of the operands.
         pending: the arrays that are still to be computed, by id.
+        alignment: what all bindings' offsets are multiples of, and elements' on which kernels begin; a power of two.
     """
 
     def __init__(self, device: Device, submit_limit_s: float | None) -> None:
@@ -45,6 +48,8 @@ class Context(Handle):
         self.plans: BoundedCache[Hashable, Any] = BoundedCache(_MAX_PLANS)
         self.types: dict[Hashable, Any] = {}
         self.pending: dict[int, Reader] = {}
+        limits = device.physical.limits
+        self.alignment: int = max(16, *[limits[f"min{kind}BufferOffsetAlignment"] for kind in _KINDS])
 
     def require_open(self) -> None:
         """Checks that the runtime can be used.
@@ -53,9 +58,12 @@ class Context(Handle):
             ClosedError: it is closed, or belongs to the parent of this process.
             DeviceLost: its device is lost.
         """
+        loss = self.device.loss
+        if self._open and loss is None and self._pid == os.getpid():  # as below, in one call
+            return
         super().require_open()
-        if self.device.loss is not None:
-            raise again(self.device.loss)
+        if loss is not None:
+            raise again(loss)
 
     def add_pending(self, array: Any, *, recorded: bool = True) -> None:
         """Registers an array that is still to be computed.

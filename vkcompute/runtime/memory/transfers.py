@@ -99,6 +99,8 @@ class Transfers:
     def lend(self, buffer: Buffer, offset: int, nbytes: int) -> Bytes | None:
         """As `mapped`, for writing, but the memory stays valid as long as the array or a view of it exists."""
         holder = _Holder(buffer)
+        if (tracer := self._scheduler.tracer()) is not None:
+            tracer.refuse("it lends memory to the host")
         with self._scheduler.device.lock:
             self._scheduler.residency.pin(holder, [buffer])
         if self.mapped(buffer, offset, nbytes, write=True) is None:
@@ -113,6 +115,8 @@ class Transfers:
     def upload(self, data: Bytes, buffer: Buffer, offset: int) -> None:
         """Writes `data` at `offset` bytes; `data` may be changed once this returns."""
         transfer = object()
+        if (tracer := self._scheduler.tracer()) is not None:
+            tracer.uploaded(buffer, offset, data.nbytes)
         try:
             if self._begin(transfer, buffer) is not None:
                 with self._scheduler.device.lock:
@@ -134,6 +138,8 @@ class Transfers:
     def download(self, buffer: Buffer, offset: int, out: Bytes) -> None:
         """Fills `out` with the bytes from `offset` on. Waits only for the work that writes them."""
         transfer = object()
+        if (tracer := self._scheduler.tracer()) is not None:
+            tracer.refuse("it reads values on the host")
         try:
             content = self._begin(transfer, buffer)
             memory = self.mapped(buffer, offset, out.nbytes, write=False) if content is None else None

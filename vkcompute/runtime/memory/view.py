@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
@@ -212,7 +213,10 @@ class StridedView:
             expression = self._expression
             if expression is None:  # another thread has computed it
                 return
-            result = self._computed(expression) if scheduler.recordings else expression.compute(self)
+            if scheduler.tracers and (tracer := scheduler.tracer()) is not None:
+                result = tracer.computed(self, partial(self._computed, expression))
+            else:
+                result = self._computed(expression) if scheduler.recordings else expression.compute(self)
             self._take(expression, result._buffer or result.buffer, result.launch_key, result.span)
         if deferred_calls.waiting or scheduler.is_ahead:
             scheduler.unlocked()
@@ -226,14 +230,18 @@ class StridedView:
 
     def _take(self, expression: Expression, buffer: Buffer, launch_key: Any, span: Any) -> None:
         """Sets the memory of a lazy array, on which its readers depend from now on."""
-        _inherit(buffer, expression.readers)
+        if expression.readers:
+            _inherit(buffer, expression.readers)
         self.launch_key, self.span, self._buffer = launch_key, span, buffer
         self._expression = None
-        _inherit(buffer, expression.readers)  # those that another thread has added meanwhile
+        if expression.readers:  # also those that another thread has added meanwhile
+            _inherit(buffer, expression.readers)
 
     def _computed(self, expression: Expression) -> StridedView:
         """Computes an expression: in the recording that has made it, else at once, as for one of another thread."""
         scheduler = self.runtime.scheduler
+        if not scheduler.recordings:
+            return expression.compute(self)
         if self.is_of_other_recording:
             raise ValueError(
                 f"this array of shape {self.shape} is made by a graph that another thread or task records: it has "

@@ -321,6 +321,12 @@ class CommandQueue(Timeline):
         self.device_queue.poll()
         return self.seen_task()
 
+    def has_finished(self, task: int) -> bool:
+        """True if a task has finished; queries the driver if its batch was submitted."""
+        if task <= self.finished or not self._last_tasks or task > self._last_tasks[-1]:
+            return task <= self.finished
+        return task <= self.poll_task()
+
     def seen_task(self) -> int:
         done = bisect_right(self._values, self.device_queue.completed)
         if done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TypeVar
@@ -50,6 +51,9 @@ class CompletionCallbacks(list[CompletionCallback]):
     def __init__(self, device: Device, queues: Sequence[CommandQueue]) -> None:
         super().__init__()
         self._device, self._queues, self._is_running = device, queues, False
+        self._new: list[CompletionCallback] = []  # launched since the last search for finished ones
+        self._first: dict[int, int] = {}  # queue -> the first task there that one of the others waits for
+        self._n_failures = 0  # at the last search
 
     def register(self, buffer: Buffer, callback: Callback, launch: Callable[[], _T]) -> _T:
         """Launches work that writes the buffer, by `launch`, and registers a callback for it."""
@@ -60,6 +64,9 @@ class CompletionCallbacks(list[CompletionCallback]):
         finally:
             if entry.tasks:
                 entry.launched = True
+                self._new.append(entry)
+                if entry.called:  # by another thread, just before
+                    self._forget(entry)
             elif entry in self:  # nothing was launched, and no other thread removes it
                 self.remove(entry)
 
@@ -77,13 +84,15 @@ class CompletionCallbacks(list[CompletionCallback]):
         """
         if self:
             with self._device.lock:
-                self._run_finished()
+                self.run_finished()
         if deferred_calls.waiting:
             deferred_calls.run()
 
-    def _run_finished(self) -> None:
-        if self._is_running:  # this is called from within a callback
-            return
+    def run_finished(self) -> None:
+        """Runs callbacks as `run`, for a caller who calls deferred code itself. Requires the lock."""
+        n_failures = len(self._queues[0].failures)
+        if self._is_running or not (n_failures != self._n_failures or self._may_have_finished()):
+            return  # running: this is called from within a callback
         self._is_running = True
         try:
             # Polls the newest launch first. A launch never finishes before those that it depends on, so these are then
@@ -93,6 +102,28 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._run(entry)
         finally:
             self._is_running = False
+        self._new += [entry for entry in self if entry.launched]
+        self._first, self._n_failures = {}, n_failures  # last: what Ctrl-C cuts short is done again
+
+    def _may_have_finished(self) -> bool:
+        """False if no launch has finished since the last search: each launch asks this for all before it."""
+        while (entry := next(iter(self._new), None)) is not None:
+            writers = [] if entry.called else _writers(entry.whole)
+            if not entry.called and (not writers or (self._n_failures and failure_of(self._queues, entry.whole))):
+                return True
+            for queue, task in writers:
+                self._first[queue] = min(task, self._first.get(queue, task))
+            self._forget(entry)
+        for queue, task in self._first.items():  # noqa: SIM110 - faster than `any`
+            if self._queues[queue].has_finished(task):
+                return True
+        return False
+
+    def _forget(self, entry: CompletionCallback) -> None:
+        """Removes an entry from the new ones, to which other threads append."""
+        while entry in self._new:
+            with suppress(ValueError):
+                self._new.remove(entry)
 
     def _finished(self, entry: CompletionCallback) -> bool:
         """True if all tasks that write the buffer have finished or failed; queries the driver."""
@@ -119,6 +150,7 @@ class CompletionCallbacks(list[CompletionCallback]):
                 self._queues[queue].fail(entry.error, task)
         entry.buffer.history = None
         self.remove(entry)
+        self._forget(entry)
 
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:

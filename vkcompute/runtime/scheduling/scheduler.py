@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from math import prod
 from sys import _getframe
+from threading import get_ident
 from typing import Any, Protocol
 
 from vkcompute import deferred_calls, locks
@@ -26,6 +27,7 @@ from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Residency
 from vkcompute.runtime.scheduling.task import Copy, CopyPart, Fill, Keep, Task, in_place
+from vkcompute.runtime.scheduling.tracing import Tracer
 
 # A batch is submitted when something waits for it, when it has this many tasks (or fewer, if they take long), or when
 # its copies move this many bytes.
@@ -53,6 +55,7 @@ class Scheduler:
     Attributes:
         queues: a command queue per queue of the device.
         recordings: weak references to the graphs that are being recorded, by any thread.
+        tracers: of the calls that are traced, by thread.
         profile: measures the tasks, or None.
         submit_limit_s: the time that one submit may take, or None.
         residency: which buffers are in device memory.
@@ -79,6 +82,7 @@ class Scheduler:
         self.residency: Residency  # set with the transfers, which move buffers
         self._only = self.queues[0] if len(self.queues) == 1 else None
         self.recordings: tuple[weakref.ref[current.TaskRecorder], ...] = ()
+        self.tracers: dict[int, Tracer] = {}
         device.submit_recorded, device.on_lost = self._flush_queues, self._stop
         self.profile: Profiler | None = None
         self.submit_limit_s = submit_limit_s
@@ -97,6 +101,10 @@ class Scheduler:
     def recording(self) -> current.TaskRecorder | None:
         """The graph that records launches on this thread (see `current`), or None."""
         return current.find(self) if self.recordings else None
+
+    def tracer(self) -> Tracer | None:
+        """The tracer of the call that this thread traces, or None."""
+        return self.tracers.get(get_ident()) if self.tracers else None
 
     def recorder_of(self, array: Any) -> current.TaskRecorder | None:
         """The graph being recorded, by any thread, that has made a lazy array; or None."""
@@ -137,6 +145,8 @@ class Scheduler:
             for span in writes:
                 if span[0].readers:
                     span[0].compute_readers()
+            if self.tracers and (tracer := self.tracer()) is not None:
+                tracer.dispatched(command, writes, reads, keep)
             if queue is not None:
                 self._require_compute(queue)
             if self.moves:
@@ -208,12 +218,22 @@ class Scheduler:
             compute_readers(writes)
             self.restore([where[0] for where in (*writes, *reads)])
             all(buffer.block.handle for buffer in task.buffers)  # raises for placeholders
-            target = self._begin(writes, reads, queue)
-            self._record(target, task.name, writes, reads, task.record, target.recorder)
-            queued = self._end(target, sum([stop - start for _, start, stop in writes]))
+            queued = self.enqueue_task(task, queue)
         if waiting or self.is_ahead:
             self.unlocked()
         return Future(*queued)
+
+    def enqueue_task(self, task: Task, queue: int | str | None = None) -> QueuedTask:
+        """Launches a task on buffers in memory whose readers are computed. Requires the device's lock.
+
+        The caller calls `unlocked` without it.
+        """
+        writes, reads = task.writes, task.reads
+        if self.tracers and queue != "transfer" and (tracer := self.tracer()) is not None:
+            tracer.launched(task)  # those of transfers are noted as such
+        target = self._begin(writes, reads, queue)
+        self._record(target, task.name, writes, reads, task.record, target.recorder)
+        return self._end(target, sum([stop - start for _, start, stop in writes]))
 
     def unlocked(self) -> None:
         """Calls deferred code of the user, and waits for a device that lags; does neither while locks are held."""
@@ -238,6 +258,8 @@ class Scheduler:
             before: a task that writes a part of what the runs write, and is recorded before them as a part of their
                 task.
         """
+        if (tracer := self.tracer()) is not None:
+            tracer.refuse("it runs a graph")
         writes, reads, tasks, cost = recording.writes, recording.reads, recording.tasks, recording.cost
         with self.device.lock:
             if before is not None:
@@ -307,7 +329,7 @@ class Scheduler:
     ) -> CommandQueue:
         """Returns a command queue that is ready to record a new task with these ranges, in a batch with room for it."""
         if self.callbacks:
-            self.callbacks.run()
+            self.callbacks.run_finished()
         target = self._only or self.placement.choose(writes, reads, queue)
         if target.load + load > 1:
             target.flush()

@@ -198,24 +198,24 @@ class CopyPart(NamedTuple):
 class Copy(Task):
     """Copies from the bytes of one source or several to those of `target`."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("parts",)
     name = "copy"
 
     def __init__(self, parts: Sequence[CopyPart], target: Range) -> None:
         super().__init__((target,), bytes_read(parts, target))
-        self._parts = parts
+        self.parts = parts
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         target = resolve(self.writes[0], buffer_map)
-        sources = [resolve(part.source, buffer_map) for part in self._parts]
-        if target is self.writes[0] and all(map(is_, sources, [part.source for part in self._parts])):
+        sources = [resolve(part.source, buffer_map) for part in self.parts]
+        if target is self.writes[0] and all(map(is_, sources, [part.source for part in self.parts])):
             return self
-        moved = zip(self._parts, sources, strict=True)
+        moved = zip(self.parts, sources, strict=True)
         return Copy([part.moved(source, self.writes[0], target) for part, source in moved], target)
 
     def record(self, recorder: Recorder) -> None:
         target = self.writes[0][0].block.handle
-        for (source, _, _), regions, n_regions in self._parts:
+        for (source, _, _), regions, n_regions in self.parts:
             recorder.copy(source.block.handle, target, regions, n_regions)
 
 
@@ -267,12 +267,12 @@ class Update(Task):
 class Fill(Task):
     """A fill with a 32-bit word; start and stop of the range are multiples of 4."""
 
-    __slots__ = ("_word",)
+    __slots__ = ("word",)
     name = "fill"
 
     def __init__(self, target: Range, word: int) -> None:
         super().__init__((target,), ())
-        self._word = word
+        self.word = word
 
     def rebased(self, buffer_map: BufferMap, values: Values) -> Task:
         old, new = self.writes[0], resolve(self.writes[0], buffer_map)
@@ -282,11 +282,11 @@ class Fill(Task):
                 f"a recorded fill writes whole words of 4 bytes; this one would fill bytes {new[1]} to {end} of a "
                 "buffer and no more; give a .copy() as the input"
             )
-        return Fill(new, self._word)
+        return Fill(new, self.word)
 
     def resolved(self, buffer_map: BufferMap, bindings: Bindings) -> Task:
-        return Fill(resolve(self.writes[0], buffer_map), self._word)
+        return Fill(resolve(self.writes[0], buffer_map), self.word)
 
     def record(self, recorder: Recorder) -> None:
         buffer, start, stop = self.writes[0]
-        recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, self._word)
+        recorder.fill(buffer.block.handle, buffer.offset + start, stop - start, self.word)

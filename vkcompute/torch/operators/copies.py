@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays.ufunc import astype
+from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import NUMPY, STORED, bits_of, is_computed

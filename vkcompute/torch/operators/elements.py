@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.arrays.ufunc import apply, joined, where
+from vkcompute.arrays.expressions.ufunc import apply, joined, where
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise
 

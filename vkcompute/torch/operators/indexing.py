@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays import indexing, standard
-from vkcompute.arrays.ufunc import apply, assign, where
+from vkcompute.arrays.expressions.ufunc import apply, assign, where
+from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import bits_of, computed
 from vkcompute.torch.fallback import fall_back

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays import reductions, standard
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand

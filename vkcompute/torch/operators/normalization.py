@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from vkcompute import nn
-from vkcompute.arrays import reductions
-from vkcompute.arrays.ufunc import apply
+from vkcompute.arrays.expressions.ufunc import apply
+from vkcompute.arrays.functions import reductions
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from vkcompute import nn
-from vkcompute.arrays.ufunc import apply, assign, where
+from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.fallback import fall_back

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from vkcompute.arrays import products
-from vkcompute.arrays.ufunc import apply
+from vkcompute.arrays.expressions.ufunc import apply
+from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.kernels import kernel

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays.random import Generator, default_rng
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions.random import Generator, default_rng
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.generator import host_generator

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from vkcompute import nn
-from vkcompute.arrays import reductions, standard
-from vkcompute.arrays.ufunc import apply, where
+from vkcompute.arrays.expressions.ufunc import apply, where
+from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed
 from vkcompute.torch.kernels import kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vkcompute.arrays import creation, manipulation
+from vkcompute.arrays.functions import creation, manipulation
 from vkcompute.torch.element_types import computed, is_computed
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to

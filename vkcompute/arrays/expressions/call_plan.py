@@ -1,0 +1,268 @@
+"""Call plans: a function of arrays, called again with arguments of the same layouts, is its allocations and launches.
+
+The first call is traced. Its plan repeats it on other arrays, wherever the function's work depends only on what the key
+has: layouts of arrays, and other arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkcompute.arrays.expressions import lazy
+from vkcompute.arrays.expressions.promotion import default_float
+from vkcompute.compiled import call_plans
+from vkcompute.compiled.call_plans import CallPlans, traced
+from vkcompute.compiled.call_steps import Memory, Step
+from vkcompute.compiled.call_trace import CallTrace, View
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, runtime_of
+
+_MOST_ITEMS = 32  # of a sequence
+_BY_VALUE = frozenset([bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
+    type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
+]])  # fmt: skip
+"""Types of arguments that are a part of the key as they are."""
+
+
+class _UnknownError(Exception):
+    """An argument has no key."""
+
+
+class Node(NamedTuple):
+    """A lazy array.
+
+    Attributes:
+        expression: with any operands.
+        operands: indices of values, and constants, each in a tuple of one.
+        is_inner: True if only another node, the only one among the results, has it as an operand.
+    """
+
+    expression: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    operands: list[Any]
+    is_inner: bool
+
+
+class CallPlan:
+    """Repeats a call on other arrays of the same layouts.
+
+    Args:
+        values: arrays from which results are made, in order: an argument's index, a `View` or a `Node`.
+        result: the index of a value, None, or (type, results) for a sequence.
+    """
+
+    __slots__ = ("_has_memory", "_n_slots", "_result", "_steps", "_values")
+
+    def __init__(self, steps: Sequence[Step], n_slots: int, values: Sequence[Any], result: Any) -> None:
+        self._steps, self._n_slots, self._values, self._result = steps, n_slots, values, result
+        self._has_memory = bool(steps) or any(type(value) is View for value in values)
+
+    def run(self, runtime: Runtime, arrays: Sequence[Array]) -> Any:
+        """Runs the steps, and returns the results."""
+        runtime.require_open()
+        for array in arrays:
+            if array._expression is not None:
+                array.compute()
+        if self._has_memory:
+            memory = Memory(runtime, arrays, self._n_slots - len(arrays))
+            for step in self._steps:
+                step.run(memory)
+        values: list[Array] = []
+        inner: list[Any] = []
+        for value in self._values:
+            if type(value) is int:
+                values.append(arrays[value])
+            elif type(value) is View:
+                values.append(_viewed(memory, value))
+            else:
+                values.append(_pending(runtime, value, values, inner))
+        return values[self._result] if type(self._result) is int else _made(self._result, values)
+
+
+def _viewed(memory: Memory, view: View) -> Array:
+    slot, start, shape, strides, dtype, nbytes, is_whole = view
+    if is_whole:
+        return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
+    return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
+
+
+def _pending(runtime: Runtime, node: Node, values: Sequence[Array], inner: list[Any]) -> Array:
+    """Makes a lazy array. What an inner one reads is registered with the outer one, which alone computes it."""
+    expression, shape, dtype, given, is_inner = node
+    operands = tuple([values[x] if type(x) is int else x[0] for x in given])
+    made = expression.on(operands)
+    if is_inner and not runtime.scheduler.tracers:
+        inner.append(made)
+        return lazy.inner(runtime, shape, dtype, made)
+    array = lazy.pending(runtime, shape, dtype, made, operands)
+    if inner:
+        lazy.depend(array, inner)
+    return array
+
+
+def _made(result: Any, values: Sequence[Array]) -> Any:
+    if type(result) is int:
+        return values[result]
+    if result is None:
+        return None
+    kind, parts = result
+    made = [_made(part, values) for part in parts]
+    return kind._make(made) if hasattr(kind, "_make") else kind(made)
+
+
+class _Results:
+    """Describes the results of a traced call as values of a plan; raises _UnknownError where it cannot."""
+
+    def __init__(self, trace: CallTrace, arrays: Sequence[Array]) -> None:
+        self.values: list[Any] = []
+        self._trace, self._arrays = trace, arrays
+        self._indices: dict[int, int] = {}
+
+    def of(self, result: Any) -> Any:
+        """Returns a result by the values from which a call makes it."""
+        if result is None:
+            return None
+        if type(result) is Array:
+            return self._index(result, is_result=True)
+        if isinstance(result, (tuple, list)):
+            return type(result), [self.of(part) for part in result]
+        raise _UnknownError
+
+    def _index(self, array: Array, *, is_result: bool = False) -> int:
+        at = self._indices.get(id(array))
+        if at is None:
+            value = self._value(array, is_result=is_result)
+            at = self._indices[id(array)] = len(self.values)
+            self.values.append(value)
+        return at
+
+    def _value(self, array: Array, *, is_result: bool) -> Any:
+        argument = next((at for at, x in enumerate(self._arrays) if x is array), None)
+        if argument is not None:
+            return argument
+        expression: Any = array._expression
+        if expression is None:
+            view = self._trace.view(array)
+            if view is None or (is_result and not self._trace.is_own(view.slot)):
+                raise _UnknownError
+            return view
+        if not hasattr(expression, "on"):
+            raise _UnknownError
+        operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
+        return Node(expression.on(()), array.shape, array.dtype, operands, False)
+
+
+class Planned:
+    """A function with plans of its calls.
+
+    Args:
+        function: computes the results from the arguments, by position and by name.
+    """
+
+    def __init__(self, function: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        self._function = function
+        self._plans = CallPlans(CallPlan)
+
+    def __call__(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Returns the result of a call."""
+        if not (call_plans.are_used and self._plans.are_useful):
+            return self._function(args, named)
+        arrays: list[Array] = []
+        try:
+            key = self._key(args, named, arrays)
+        except (_UnknownError, TypeError, AttributeError):  # a closed array has no key
+            key = None
+        if key is None:
+            return self._function(args, named)
+        runtime = runtime_of(arrays[0])
+        plan = self._plans.get(runtime, key)
+        if plan is not None:
+            return plan.run(runtime, arrays)
+        if not self._plans.is_to_trace(runtime, key):
+            return self._function(args, named)
+        result, trace = traced(runtime, arrays, (), lambda: self._function(args, named))
+        self._plans.keep(runtime, key, _plan_of(trace, arrays, result))
+        return result
+
+    def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
+        """Returns the key of a call, and appends its arrays; None without arrays, or with those of two runtimes."""
+        key: list[Any] = [self, default_float().char]
+        _add(key, args, arrays)
+        for name, value in named.items():
+            key.append(name)
+            _add(key, (value,), arrays)
+        if not arrays:
+            return None
+        if len(arrays) > 1:
+            runtime = arrays[0].runtime
+            for array in arrays:
+                if array.runtime is not runtime:
+                    return None
+            owners = [id(x._buffer if x._expression is None else x) for x in arrays]
+            if len({*owners}) < len(owners):
+                first = [owners.index(owner) for owner in owners]
+                key.append((*first, *[x._offset - arrays[at]._offset for x, at in zip(arrays, first, strict=True)]))
+        return tuple(key)
+
+
+def planned(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function with plans of its calls; a decorator."""
+    call = Planned(lambda args, named: function(*args, **named))
+
+    @wraps(function)
+    def with_plans(*args: Any, **named: Any) -> Any:
+        return call(args, named)
+
+    return with_plans
+
+
+def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
+    """Returns the plan of a traced call; None if it cannot be repeated, or does little."""
+    results = _Results(trace, arrays)
+    try:
+        made = None if trace.reason else results.of(result)
+    except _UnknownError:
+        return None
+    n_lazy = sum(type(value) is Node for value in results.values)  # X
+    if trace.reason or not (trace.steps or n_lazy):
+        return None
+    return CallPlan(trace.steps, trace.n_slots, _with_inner(results.values, made), made)
+
+
+def _with_inner(values: Sequence[Any], result: Any) -> list[Any]:
+    """Returns the values with the nodes marked that are inner ones of the only result."""
+    if type(result) is not int:
+        return [*values]
+    return [x._replace(is_inner=at != result) if type(x) is Node else x for at, x in enumerate(values)]
+
+
+def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
+    """Adds arguments to a key; raises _UnknownError for one of another kind."""
+    for x in args:
+        kind = type(x)
+        if kind is Array:
+            if x._expression is None:
+                place, *layout = x.launch_key
+                key += (*layout, place & x.runtime.alignment - 1)
+            else:
+                key += (x._shape, x._dtype.char, kind)
+            arrays.append(x)
+        elif kind in _BY_VALUE:
+            key += (kind, x)
+        elif kind is float or kind is complex:
+            key += (kind, repr(x))  # 0.0 equals -0.0
+        elif isinstance(x, np.generic):
+            key += (kind, x.tobytes())
+        elif kind is slice:
+            key.append(kind)
+            _add(key, (x.start, x.stop, x.step), arrays)
+        elif kind in (tuple, list) and len(x) <= _MOST_ITEMS:
+            key += (kind, len(x))
+            _add(key, x, arrays)
+        else:
+            raise _UnknownError

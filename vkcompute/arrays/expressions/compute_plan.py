@@ -1,0 +1,122 @@
+"""Plans of lazy arrays: the same expression of arrays of the same layouts is its allocations and launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkcompute.compiled import call_plans
+from vkcompute.compiled.call_plans import CallPlans, traced
+from vkcompute.compiled.call_steps import Memory, Step
+from vkcompute.compiled.call_trace import CallTrace, View
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime, runtime_of
+
+_MOST_NODES = 48
+
+
+class _UnknownError(Exception):
+    """An expression has no key."""
+
+
+class ComputePlan:
+    """Repeats the computation of a lazy array.
+
+    Args:
+        views: the memory of each lazy array, in the order of the key: None for one that stays lazy. The first one is
+            the array that is computed.
+    """
+
+    __slots__ = ("_n_slots", "_steps", "_views")
+
+    def __init__(self, steps: Sequence[Step], n_slots: int, views: Sequence[View | None]) -> None:
+        self._steps, self._n_slots, self._views = steps, n_slots, views
+
+    def run(self, runtime: Runtime, leaves: Sequence[Array], nodes: Sequence[Array]) -> Array:
+        """Runs the steps, and returns the memory of the first node; gives others theirs. Requires the device's lock."""
+        runtime.require_open()
+        memory = Memory(runtime, leaves, self._n_slots - len(leaves))
+        for step in self._steps:
+            step.run(memory)
+        first, *others = self._views
+        for node, view in zip(nodes[1:], others, strict=True):
+            expression = node._expression
+            if view is not None and expression is not None and id(node) in runtime.pending:  # others are inner ones
+                made = _whole(memory, view)
+                node._take(expression, made.buffer, made.launch_key, made.span)
+        assert first is not None
+        return _whole(memory, first)
+
+
+def _whole(memory: Memory, view: View) -> Array:
+    buffer = memory.buffers[view.slot]
+    return Array.whole(memory.runtime, buffer, view.shape, view.dtype, view.nbytes)
+
+
+_plans = CallPlans(ComputePlan)
+
+
+def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
+    """Returns memory with the elements of a lazy array: by its plan, else by `compute`. Requires the device's lock."""
+    if not (call_plans.are_used and _plans.are_useful):
+        return compute(array)
+    leaves: list[Array] = []
+    nodes: list[Array] = []
+    key: list[Any] = [_plans]
+    try:
+        _add(key, array, leaves, nodes, {})
+    except (_UnknownError, TypeError):  # a closed array has no key
+        return compute(array)
+    places = [id(leaf._buffer) for leaf in leaves]
+    if len({*places}) < len(places):
+        first = [places.index(place) for place in places]
+        key += (*first, *[x._offset - leaves[at]._offset for x, at in zip(leaves, first, strict=True)])
+    runtime, known = runtime_of(array), tuple(key)
+    if runtime.scheduler.tracers and (tracer := runtime.scheduler.tracer()) is not None:
+        for node in nodes:
+            tracer.fused(node)
+    plan = _plans.get(runtime, known)
+    if plan is not None:
+        return plan.run(runtime, leaves, nodes)
+    if not _plans.is_to_trace(runtime, known):
+        return compute(array)
+    result, trace = traced(runtime, leaves, nodes, lambda: compute(array))
+    _plans.keep(runtime, known, _plan_of(trace, result, nodes))
+    return result
+
+
+def _plan_of(trace: CallTrace, result: Array, nodes: Sequence[Array]) -> ComputePlan | None:
+    """Returns the plan of a traced computation; None if it cannot be repeated."""
+    memory = [result, *[None if node.is_pending else node for node in nodes[1:]]]
+    views = [None if array is None else trace.view(array) for array in memory]
+    if trace.reason or any(array is not None and view is None for array, view in zip(memory, views, strict=True)):
+        return None
+    return ComputePlan(trace.steps, trace.n_slots, views)
+
+
+def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], seen: dict[int, int]) -> None:
+    """Adds a lazy array and its operands to a key, to the nodes and to the leaves.
+
+    Args:
+        seen: ids of these arrays -> their number.
+    """
+    expression: Any = array._expression
+    seen[id(array)] = len(seen)
+    nodes.append(array)
+    if len(nodes) > _MOST_NODES:
+        raise _UnknownError
+    key += (expression.signature, array._shape, len(expression.readers) > 1)
+    for operand in expression.operands:
+        if type(operand) is not Array:
+            key += (type(operand), operand.tobytes())
+        elif (at := seen.get(id(operand))) is not None:
+            key.append(at)
+        elif (inner := operand._expression) is None:
+            seen[id(operand)] = len(seen)
+            leaves.append(operand)
+            place, *layout = operand.launch_key
+            key += (*layout, place & operand.runtime.alignment - 1)
+        elif hasattr(inner, "signature"):
+            _add(key, operand, leaves, nodes, seen)
+        else:
+            raise _UnknownError

@@ -1,0 +1,229 @@
+"""Steps of a call: allocations, launches and copies on slots of memory, repeated with other buffers in the slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vkcompute.compiled.completion import expect
+from vkcompute.core import vk
+from vkcompute.core.buffer import Buffer
+from vkcompute.core.descriptors import DescriptorSets
+from vkcompute.deferred_calls import waiting
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling import task as tasks
+from vkcompute.runtime.scheduling.access_history import Range
+from vkcompute.runtime.scheduling.cost import Cost
+
+Part = tuple[int, int, int]
+"""A range of a slot: (slot, start, stop) in bytes from its first one; of a binding, (slot, start, number of bytes)."""
+
+
+class Memory:
+    """The buffers of one call.
+
+    Args:
+        arrays: the arguments, which have memory.
+        n_own: the number of slots behind theirs.
+
+    Attributes:
+        runtime: the device's.
+        buffers: by slot; None before they are allocated, and after their last use.
+        bases: the first byte of each slot in its buffer.
+    """
+
+    __slots__ = ("bases", "buffers", "runtime")
+
+    def __init__(self, runtime: Runtime, arrays: Sequence[Array], n_own: int) -> None:
+        self.runtime = runtime
+        self.buffers: list[Any] = [x._buffer or x.buffer for x in arrays] + [None] * n_own
+        self.bases = [x._offset for x in arrays] + [0] * n_own
+
+    def range(self, part: Part) -> Range:
+        """Returns the range of a part."""
+        at, start, stop = part
+        base = self.bases[at]
+        return self.buffers[at], base + start, base + stop
+
+
+class Step(Protocol):
+    """A step of a call."""
+
+    def run(self, memory: Memory) -> None:
+        """Runs the step on the memory of a call."""
+
+
+class Allocate:
+    """Allocates the buffer of a slot, for results of launches."""
+
+    __slots__ = ("nbytes", "slot")
+
+    def __init__(self, slot: int, nbytes: int) -> None:
+        self.slot, self.nbytes = slot, nbytes
+
+    def run(self, memory: Memory) -> None:
+        """Allocates."""
+        runtime = memory.runtime
+        memory.buffers[self.slot] = buffer = runtime.device.result_buffer(self.nbytes)
+        if runtime.scheduler.tracers and (tracer := runtime.scheduler.tracer()) is not None:
+            tracer.allocated(buffer)
+
+
+class Free:
+    """Drops the buffer of a slot after its last use."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+
+    def run(self, memory: Memory) -> None:
+        """Drops the buffer."""
+        memory.buffers[self.slot] = None
+
+
+class Keep:
+    """Puts a buffer whose content is the same in all calls into a slot."""
+
+    __slots__ = ("_buffer", "slot")
+
+    def __init__(self, slot: int, buffer: Buffer) -> None:
+        self.slot, self._buffer = slot, buffer
+
+    def run(self, memory: Memory) -> None:
+        """Sets the slot."""
+        memory.buffers[self.slot] = self._buffer
+
+
+class Launch:
+    """Launches a kernel, with the same push constants and grid.
+
+    Args:
+        bound: the part of each binding, with its number of bytes; it begins where one that is written or read does.
+    """
+
+    __slots__ = ("_bound", "_cost", "_kernel", "_n_writes", "_program", "_rest", "_spans", "written")
+
+    def __init__(
+        self,
+        kernel: Any,
+        cost: Cost,
+        command: Sequence[Any],
+        writes: Sequence[Part],
+        reads: Sequence[Part],
+        bound: Sequence[Part],
+    ) -> None:
+        self._kernel, self._cost, self._bound = kernel, cost, bound
+        self._program, self._rest = tuple(command[:3]), tuple(command[4:])
+        self._spans, self._n_writes = [*writes, *reads], len(writes)
+        self.written = [at for at, _, _ in writes]
+
+    def run(self, memory: Memory) -> None:
+        """Launches the kernel."""
+        buffers, bases, runtime, n_writes = memory.buffers, memory.bases, memory.runtime, self._n_writes
+        spans = [(buffers[at], bases[at] + start, bases[at] + stop) for at, start, stop in self._spans]
+        key = (self, *[buffer.place + start for buffer, start, _ in spans])
+        sets: DescriptorSets | None = runtime.plans.get(key)
+        if sets is None:
+            sets = self._sets(memory, spans, key)
+        command = *self._program, sets.handles, *self._rest
+        keep = self._kernel, sets, self._cost, ()
+        runtime.scheduler.enqueue(command, spans[:n_writes], spans[n_writes:], None, keep)
+
+    def _sets(self, memory: Memory, spans: Sequence[Range], key: tuple[Any, ...]) -> DescriptorSets:
+        """Makes the descriptor sets for the places of the buffers, and keeps them."""
+        runtime = memory.runtime
+        with runtime.scheduler.device.lock:
+            runtime.scheduler.restore([buffer for buffer, _, _ in spans])
+            bound = [(memory.buffers[at], memory.bases[at] + start, n) for at, start, n in self._bound]
+            sets: DescriptorSets = self._kernel.sets(bound)
+            if key[1:] == tuple([buffer.place + start for buffer, start, _ in spans]):  # none has moved
+                runtime.plans[key] = sets
+            return sets
+
+
+def _enqueue(memory: Memory, target: Range, sources: Sequence[Range], make: Callable[[], tasks.Task]) -> None:
+    """Launches the task of `make()`, which may read the places of these buffers: none moves until it is enqueued."""
+    scheduler = memory.runtime.scheduler
+    with scheduler.device.lock:
+        if target[0].readers:
+            target[0].compute_readers()
+        if scheduler.moves:
+            scheduler.restore([target[0], *[source[0] for source in sources]])
+        scheduler.enqueue_task(make())
+    if waiting or scheduler.is_ahead:
+        scheduler.unlocked()
+
+
+class Fill:
+    """Fills a part with a 32-bit word."""
+
+    __slots__ = ("_part", "_word", "written")
+
+    def __init__(self, part: Part, word: int) -> None:
+        self._part, self._word, self.written = part, word, [part[0]]
+
+    def run(self, memory: Memory) -> None:
+        """Fills the bytes."""
+        target = memory.range(self._part)
+        _enqueue(memory, target, (), partial(tasks.Fill, target, self._word))
+
+
+class Copy:
+    """Copies to the bytes of a part.
+
+    Args:
+        sources: the part of each source, and its regions: (first byte in the source's slot, first byte in the target's,
+            number of bytes) per row.
+    """
+
+    __slots__ = ("_sources", "_tables", "_target", "written")
+
+    def __init__(self, sources: Sequence[tuple[Part, npt.NDArray[np.int64]]], target: Part) -> None:
+        self._sources, self._tables = [part for part, _ in sources], [table for _, table in sources]
+        self._target, self.written = target, [target[0]]
+
+    def run(self, memory: Memory) -> None:
+        """Copies the bytes."""
+        target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]
+        _enqueue(memory, target, sources, partial(self._task, memory, target, sources))
+
+    def _task(self, memory: Memory, target: Range, sources: Sequence[Range]) -> tasks.Copy:
+        """Returns the task for the places of the buffers. Requires the device's lock."""
+        bases, goal = memory.bases, target[0].offset + memory.bases[self._target[0]]
+        parts = []
+        for part, source, table in zip(self._sources, sources, self._tables, strict=True):
+            moved = table + np.array((source[0].offset + bases[part[0]], goal, 0))
+            parts.append(tasks.CopyPart(source, vk.ffi.from_buffer("VkBufferCopy[]", moved), len(moved)))
+        return tasks.Copy(parts, target)
+
+
+class Report:
+    """Runs steps that report to a buffer, which the host reads on completion.
+
+    Args:
+        n_words, read: as of `expect`.
+        steps: the steps, with the buffer in a slot.
+    """
+
+    __slots__ = ("_n_words", "_read", "_slot", "_steps", "written")
+
+    def __init__(self, slot: int, n_words: int, read: Callable[[Any], Exception | None], steps: Sequence[Step]) -> None:
+        self._slot, self._n_words, self._read, self._steps = slot, n_words, read, steps
+        self.written = [at for step in steps for at in getattr(step, "written", ())]
+
+    def run(self, memory: Memory) -> None:
+        """Runs the steps, and registers the callback."""
+
+        def launch(buffer: Array) -> None:
+            memory.buffers[self._slot] = buffer.buffer
+            for step in self._steps:
+                step.run(memory)
+            memory.buffers[self._slot] = None
+
+        expect(memory.runtime, self._n_words, self._read, launch)
