@@ -12,7 +12,8 @@ from typing import Any
 
 from vkcompute.operations.host import OWN
 
-_SCALARS = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+_SCALARS = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 "
+_SCALARS += "bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz"
 _VECTORS = " ".join(f"{each}x{n}" for each in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4))
 _VALUES = bool, int, float, str, type(None)
 

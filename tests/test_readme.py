@@ -159,7 +159,7 @@ def test_the_page_on_what_devices_lack() -> None:
 
 def test_the_page_on_arrays() -> None:
     names: dict[str, Any] = {"__name__": "arrays.md"}
-    assert run_blocks(ROOT / "docs/arrays.md", names) == 9
+    assert run_blocks(ROOT / "docs/arrays.md", names) == 11
     names.clear()
 
 

@@ -153,7 +153,14 @@ if TYPE_CHECKING:
     from vkcompute.runtime.runtime import default_runtime as default_runtime
     from vkcompute.runtime.runtime import set_default_runtime as set_default_runtime
     from vkcompute.runtime.scheduling.future import Future as Future
+    from vkcompute.scalars import bfloat16 as bfloat16
     from vkcompute.scalars import bool_ as bool_
+    from vkcompute.scalars import complex64 as complex64
+    from vkcompute.scalars import complex128 as complex128
+    from vkcompute.scalars import float8_e4m3fn as float8_e4m3fn
+    from vkcompute.scalars import float8_e4m3fnuz as float8_e4m3fnuz
+    from vkcompute.scalars import float8_e5m2 as float8_e5m2
+    from vkcompute.scalars import float8_e5m2fnuz as float8_e5m2fnuz
     from vkcompute.scalars import float16 as float16
     from vkcompute.scalars import float32 as float32
     from vkcompute.scalars import float64 as float64
@@ -187,7 +194,8 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.library.vector": " ".join(
         f"{element}x{n}" for element in ("float16", "float32", "float64", "int32", "uint32") for n in (2, 3, 4)
     ),
-    "jit.compilation.annotations": "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64",
+    "jit.compilation.annotations": "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
+    "complex64 complex128 bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz",
     "pipelines.logistic_regression": "LogisticRegression",
     "pipelines.multiply": "multiply",
     "pipelines.multiply_files": "multiply_files",

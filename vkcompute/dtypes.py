@@ -8,12 +8,313 @@ Every device has kernels with all integers and float16. Those of 8 and 16 bits t
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+
+class FloatFormat(NamedTuple):
+    """A format of floats of 8 or 16 bits.
+
+    Attributes:
+        bits: all of them.
+        mantissa: the bits of the fraction.
+        least: the exponent of the least normal number.
+        nan: the bits of NaN, without the sign.
+        infinity: those of infinity; 0 for a format without.
+        unsigned: True if 0 and NaN have no sign: NaN then has the bits of -0.
+    """
+
+    bits: int
+    mantissa: int
+    least: int
+    nan: int
+    infinity: int = 0
+    unsigned: bool = False
+
+    @property
+    def beyond(self) -> int:
+        """The bits of the first number of this precision that the format has not."""
+        return self.infinity or (1 << self.bits - 1 if self.unsigned else self.nan)
+
+    def value(self, bits: int) -> float:
+        """Returns the positive number with these bits."""
+        exponent, fraction = divmod(bits, 1 << self.mantissa)
+        return float(
+            (fraction + (1 << self.mantissa) * min(exponent, 1))
+            * 2.0 ** (self.least - self.mantissa + max(exponent - 1, 0))
+        )
+
+    def rounded(self, values: Any) -> np.ndarray[Any, Any]:
+        """Returns numbers rounded to nearest, to even between two, as float64."""
+        with np.errstate(all="ignore"):
+            numbers = np.asarray(values).astype(np.float64)
+            _, exponent = np.frexp(numbers)
+            exponent = np.maximum(exponent - 1, self.least) - self.mantissa
+            nearest = np.ldexp(np.rint(np.ldexp(numbers, -exponent)), exponent)
+            largest = np.inf if self.infinity else np.nan
+            nearest = np.where(np.abs(nearest) >= self.value(self.beyond), np.copysign(largest, numbers), nearest)
+            nearest = np.where(np.isfinite(numbers), nearest, numbers if self.infinity else np.nan)
+            result: np.ndarray[Any, Any] = np.where(nearest == 0, 0.0, nearest) if self.unsigned else nearest
+            return result
+
+    def encoded(self, values: Any) -> np.ndarray[Any, Any]:
+        """Returns the bits of rounded numbers, as integers of their size."""
+        with np.errstate(all="ignore"):
+            numbers = self.rounded(values)
+            size = np.abs(np.where(np.isfinite(numbers), numbers, 0))
+            _, exponent = np.frexp(size)
+            exponent = np.where(size > 0, np.maximum(exponent - 1, self.least), self.least)
+            steps = np.ldexp(size, self.mantissa - exponent).astype(np.int64)
+            bits = steps + ((exponent - self.least) << self.mantissa)
+            bits = np.where(np.isinf(numbers), self.infinity, np.where(np.isnan(numbers), self.nan, bits))
+            sign = np.where(np.isnan(numbers) & self.unsigned, 0, np.signbit(numbers)) << self.bits - 1
+            codes: np.ndarray[Any, Any] = bits | sign
+            return codes.astype(f"u{self.bits // 8}")
+
+    def decoded(self, bits: Any) -> np.ndarray[Any, Any]:
+        """Returns the numbers with these bits, as float32."""
+        codes = np.asarray(bits).astype(np.int64)
+        size = codes & (1 << self.bits - 1) - 1
+        exponent, fraction = size >> self.mantissa, size & (1 << self.mantissa) - 1
+        whole = fraction + (np.minimum(exponent, 1) << self.mantissa)
+        numbers = np.ldexp(whole.astype(np.float64), self.least - self.mantissa + np.maximum(exponent - 1, 0))
+        if self.unsigned:
+            numbers = np.where(codes == self.nan, np.nan, numbers)
+        else:
+            numbers = np.where(size >= self.beyond, np.nan, numbers)
+            numbers = np.where(size == self.infinity, np.inf, numbers) if self.infinity else numbers
+        signed: np.ndarray[Any, Any] = np.copysign(numbers, np.where(codes >> self.bits - 1, -1.0, 1.0))
+        return signed.astype(np.float32)
+
+
+class SmallFloat:
+    """A dtype of floats that NumPy lacks: bfloat16, and those of 8 bits, which are for storage only.
+
+    It has the attributes of NumPy's dtypes. It equals the dtype of the package ml_dtypes with this name, and becomes
+    it by `numpy.dtype(x)` where that package is installed; else a record of the bits.
+
+    Attributes:
+        name: as in ml_dtypes.
+        format: the format.
+    """
+
+    kind, char_code, byteorder, isnative, hasobject, names, fields = "f", "", "=", True, False, None, None
+
+    def __init__(self, name: str, form: FloatFormat) -> None:
+        self.name = self.char = self.str = name
+        self.format = form
+        self.itemsize = self.alignment = form.bits // 8
+        self.type = type(name, (SmallFloatNumber,), {"_of": self, "__slots__": (), "__module__": "vkcompute"})
+
+    @property
+    def computes(self) -> bool:
+        """True for bfloat16; False for dtypes of storage."""
+        return self.format.bits == 16
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays of the host."""
+        if not has_ml_dtypes():
+            return np.dtype([(self.name, f"<u{self.itemsize}")])
+        import ml_dtypes
+
+        known: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
+        return known
+
+    def newbyteorder(self, order: str = "S") -> SmallFloat:
+        """Returns the dtype itself."""
+        return self
+
+    def array(self, values: Any) -> np.ndarray[Any, Any]:
+        """Returns numbers of the host as an array of this dtype, rounded to nearest."""
+        given = np.asarray(values)
+        if small_float(given.dtype) is self:
+            return given
+        return self.format.encoded(numbers_of(given)).view(self.dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return small_float(other) is self
+
+    def __hash__(self) -> int:
+        return hash(self.dtype) if has_ml_dtypes() else hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"dtype({self.name})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return small_float, (self.name,)
+
+
+class SmallFloatNumber(np.float32):
+    """A number of a dtype that NumPy lacks: a rounded float32."""
+
+    _of: SmallFloat
+    __slots__ = ()
+
+    def __new__(cls, value: Any = 0) -> SmallFloatNumber:
+        number: SmallFloatNumber = super().__new__(cls, cls._of.format.rounded(value)[()])
+        return number
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self._of
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return number_of, (self._of, float(self))
+
+
+def number_of(dtype: SmallFloat, value: float) -> SmallFloatNumber:
+    """Returns a number of a dtype that NumPy lacks."""
+    result: SmallFloatNumber = dtype.type(value)
+    return result
+
+
+_SMALL: dict[str, SmallFloat] = {
+    name: SmallFloat(name, form)
+    for name, form in {
+        "bfloat16": FloatFormat(16, 7, -126, 0x7FC0, 0x7F80),
+        "float8_e4m3fn": FloatFormat(8, 3, -6, 0x7F),
+        "float8_e5m2": FloatFormat(8, 2, -14, 0x7E, 0x7C),
+        "float8_e4m3fnuz": FloatFormat(8, 3, -7, 0x80, unsigned=True),
+        "float8_e5m2fnuz": FloatFormat(8, 2, -15, 0x80, unsigned=True),
+    }.items()
+}
+BFLOAT16 = _SMALL["bfloat16"]
+_HALF = np.dtype(np.float16)
+
+
+def has_ml_dtypes() -> bool:
+    """True if the package ml_dtypes is installed."""
+    return _ml_dtypes
+
+
+_ml_dtypes = importlib.util.find_spec("ml_dtypes") is not None
+
+
+def small_float(dtype: Any) -> SmallFloat | None:
+    """Returns the dtype that NumPy lacks; None for others. It may be a name, a dtype or a type of numbers."""
+    if isinstance(dtype, SmallFloat):
+        return dtype
+    if isinstance(dtype, str):
+        return _SMALL.get(dtype)
+    if isinstance(dtype, np.dtype):
+        if dtype.isbuiltin == 1:
+            return None
+        if dtype.names is None:
+            return _SMALL.get(dtype.name)
+        of_bits = _SMALL.get(dtype.names[0]) if len(dtype.names) == 1 else None
+        return of_bits if of_bits is not None and dtype[0] == np.dtype(f"u{of_bits.itemsize}") else None
+    if isinstance(dtype, type):
+        of = getattr(dtype, "_of", None) or getattr(dtype, "dtype", None)
+        named = _SMALL.get(dtype.__name__) if dtype.__module__ == "ml_dtypes" else None
+        return of if isinstance(of, SmallFloat) else named
+    return None
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """Returns what `numpy.dtype()` does, and a dtype that NumPy lacks as it is."""
+    return small_float(dtype) or np.dtype(dtype)  # type: ignore[return-value]
+
+
+def is_dtype(value: object) -> bool:
+    """True for a dtype of NumPy, and for one that it lacks."""
+    return isinstance(value, (np.dtype, SmallFloat))
+
+
+def on_host(dtype: Any) -> np.dtype[Any]:
+    """Returns the dtype of NumPy's arrays that hold elements of a dtype."""
+    return dtype.dtype if isinstance(dtype, SmallFloat) else np.dtype(dtype)
+
+
+def require_host(dtype: Any) -> None:
+    """Raises TypeError for a dtype that NumPy lacks, unless the package ml_dtypes adds it."""
+    if isinstance(dtype, SmallFloat) and not has_ml_dtypes():
+        raise TypeError(
+            f"NumPy has no {dtype}; install the package ml_dtypes, which adds it, or convert with .astype('float32')"
+        )
+
+
+def promote(one: Any, other: Any) -> np.dtype[Any]:
+    """Returns the common dtype: NumPy's; for bfloat16 that of JAX, where it is below all other floats."""
+    if not isinstance(one, SmallFloat) and not isinstance(other, SmallFloat):
+        return np.promote_types(one, other)
+    left, right = as_dtype(one), as_dtype(other)
+    if left == right or right.kind in "biu":
+        return left
+    if left.kind in "biu":
+        return right
+    dtypes = [np.dtype(np.float32) if dtype in (_HALF, BFLOAT16) else dtype for dtype in (left, right)]
+    if any(isinstance(dtype, SmallFloat) for dtype in dtypes):
+        raise TypeError(f"{one} and {other} have no common dtype: floats of 8 bits are storage; convert with .astype()")
+    return np.promote_types(*dtypes)
+
+
+def can_cast(one: Any, other: Any, casting: Any = "safe") -> bool:
+    """Returns what `numpy.can_cast` does, for dtypes that NumPy lacks, too."""
+    one, other = small_float(one) or one, small_float(other) or other
+    if not isinstance(one, SmallFloat) and not isinstance(other, SmallFloat):
+        return bool(np.can_cast(one, other, casting))
+    if one == other or casting == "unsafe":
+        return True
+    if casting in ("no", "equiv"):
+        return False
+    given, wanted = (_HALF if isinstance(dtype, SmallFloat) else dtype for dtype in (one, other))
+    if casting != "safe":
+        return bool(np.can_cast(given, wanted, casting))
+    is_narrower = isinstance(other, SmallFloat) or as_dtype(other) == _HALF
+    return not is_narrower and bool(np.can_cast(given, wanted))
+
+
+def numbers_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns an array of the host, of a dtype that NumPy lacks as float32."""
+    dtype = small_float(array.dtype)
+    if dtype is None:
+        return array
+    return dtype.format.decoded(np.ascontiguousarray(array).view(f"u{dtype.itemsize}").reshape(array.shape))
+
+
+def host_cast(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Returns an array of the host in another dtype."""
+    if isinstance(dtype, SmallFloat):
+        return dtype.array(array)
+    return numbers_of(array).astype(dtype)
+
+
+class SmallLimits(NamedTuple):
+    """The limits of a dtype that NumPy lacks, with the names of `numpy.finfo`."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+    @property
+    def tiny(self) -> float:
+        """The least normal number."""
+        return self.smallest_normal
+
+
+def finfo(dtype: Any) -> Any:
+    """Returns the limits of floats, as `numpy.finfo`."""
+    small = small_float(dtype)
+    if small is None:
+        return np.finfo(dtype)
+    form = small.format
+    largest = form.value(form.beyond - 1)
+    return SmallLimits(form.bits, 2.0**-form.mantissa, largest, -largest, 2.0**form.least, small)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +391,13 @@ def emulated(features: Mapping[str, bool]) -> list[str]:
 COMPLEX: tuple[DType, ...] = (_row("complex64"), _double("complex128"))
 """Dtypes of arrays, and of no kernel: their elements are pairs of floats."""
 
+SMALL_FLOATS: tuple[DType, ...] = tuple(
+    DType(dtype.name, dtype, f"uint{8 * dtype.itemsize}", (), _HALVES if dtype.itemsize == 2 else _BYTES)  # type: ignore[arg-type]
+    for dtype in _SMALL.values()
+)
+"""Dtypes of floats that NumPy lacks; kernels in GLSL see their bits."""
 _BY_NAME = {row.name: row for row in TABLE}
+_SMALL_ROWS = {row.name: row for row in SMALL_FLOATS}
 BY_NUMPY: dict[np.dtype[np.generic], DType] = {row.numpy: row for row in TABLE}
 _COMPLEX_BY_NUMPY = {row.numpy: row for row in COMPLEX}
 
@@ -106,6 +413,8 @@ def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
     """
     if isinstance(dtype, int):
         raise TypeError(f"a dtype is numpy's, or its name; got {dtype}; lengths are one argument, as in zeros((3, 4))")
+    if (small := small_float(dtype)) is not None:
+        return _SMALL_ROWS[small.name]
     resolved = np.dtype(dtype)
     row = BY_NUMPY.get(resolved)
     if row is None and not in_kernels:
@@ -115,6 +424,11 @@ def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
         known = ", ".join(row.name for row in (TABLE if in_kernels else TABLE + COMPLEX))
         raise TypeError(f"an array's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row
+
+
+def is_known(dtype: np.dtype[np.generic]) -> bool:
+    """True for a dtype of arrays, in native byte order."""
+    return small_float(dtype) is not None or dtype in BY_NUMPY or dtype in _COMPLEX_BY_NUMPY
 
 
 def conversion(dtype: np.dtype[np.generic], name: str) -> str:

@@ -11,7 +11,13 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute.compat.triton import JITFunction
+from vkcompute.dtypes import BFLOAT16
 from vkcompute.errors import KernelError
+
+
+def brain(x: Any) -> Any:
+    """Returns numbers rounded to bfloat16, as float32."""
+    return BFLOAT16.format.rounded(x).astype(np.float32)[()]
 
 
 def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from block_programs import run
+from block_programs import brain, run
 
 import vkcompute
 import vkcompute.compat.triton as triton
@@ -16,16 +16,28 @@ from vkcompute.spirv import opcodes as spv
 from vkcompute.spirv.enums import Capability
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.validation import validate
-from vkcompute.tile.types import rounded
 
 
 def bits(x: np.ndarray) -> np.ndarray:
     """Returns the bits of numbers rounded to bfloat16."""
-    return (rounded(x).view(np.uint32) >> 16).astype(np.uint16)
+    return (brain(x).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def numbers(found: np.ndarray) -> np.ndarray:
     return (found.astype(np.uint32) << 16).view(np.float32)
+
+
+@triton.jit
+def scaled(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * tl.load(y_ptr + at) + 1.3)
+
+
+def test_arrays_of_bfloat16_are_bfloat16_in_the_program(machine: vkcompute.Runtime | None) -> None:
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x, y = (np.random.default_rng(seed).normal(size=16).astype(dtype) for seed in range(2))
+    *_, out = run(machine, scaled, (1,), [x, y, np.zeros(16, dtype)], N=16)
+    np.testing.assert_array_equal(out, x * y + dtype(1.3))
 
 
 @triton.jit
@@ -53,20 +65,20 @@ def arithmetic(x_ptr, y_ptr, out_ptr, n, N: tl.constexpr):
 
 
 def test_arithmetic_is_rounded(machine: vkcompute.Runtime | None) -> None:
-    x, y = (rounded(np.random.default_rng(seed).normal(size=64)) for seed in range(2))
+    x, y = (brain(np.random.default_rng(seed).normal(size=64)) for seed in range(2))
     x[:4] = np.nan, np.inf, -0.0, 3.3895314e38  # the last is the greatest number
     *_, found = run(machine, arithmetic, (1,), (bits(x), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
     found, y = numbers(found), np.where(np.arange(64) < 60, y, np.float32(3))
     with np.errstate(all="ignore"):
         total = x
         for _ in range(3):
-            total = rounded(total + rounded(0.1))
-        wanted = rounded(x + y), rounded(rounded(x * y) - np.float32(1.5)), rounded(x / y), None, total
-        chosen = np.where(x > y, -x, np.fmax(x, rounded(0.3)))
+            total = brain(total + brain(0.1))
+        wanted = brain(x + y), brain(brain(x * y) - np.float32(1.5)), brain(x / y), None, total
+        chosen = np.where(x > y, -x, np.fmax(x, brain(0.3)))
     for row, each in zip(found, (*wanted[:3], chosen, total), strict=False):
         np.testing.assert_array_equal(row, each)
     np.testing.assert_array_equal(found[7], np.sort(x))
-    finite = rounded(np.arange(64) % 7 - 3.0)
+    finite = brain(np.arange(64) % 7 - 3.0)
     *_, found = run(machine, arithmetic, (1,), (bits(finite), bits(y), np.zeros((8, 64), np.uint16), 60, 64))
     np.testing.assert_array_equal(numbers(found)[5], np.cumsum(finite))
     np.testing.assert_array_equal(numbers(found)[6], np.tile(finite.reshape(4, 16).sum(0), 4))
@@ -81,7 +93,7 @@ def products(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
 
 
 def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> None:
-    a, b = (rounded(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
+    a, b = (brain(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
     out = np.zeros((32, 32), np.float32)
     if machine is None:
         given = [triton.reinterpret(bits(each), tl.bfloat16) for each in (a, b)]

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_programs import check_error, run
+from block_programs import brain, check_error, run
 
 import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError, MissingFeature
 from vkcompute.compat.triton import JITFunction
-from vkcompute.tile.types import rounded
 
 N = 16
 
@@ -43,7 +42,7 @@ def of_brain_floats(x_ptr, out_ptr, N: tl.constexpr):
 
 
 def test_scans_of_brain_floats_are_float32(machine: vkcompute.Runtime | None) -> None:
-    x = rounded(np.linspace(1, 1.3, N))
+    x = brain(np.linspace(1, 1.3, N))
     words = (x.view(np.uint32) >> 16).astype(np.uint16)
     found = result(machine, of_brain_floats, words, np.zeros((3, N), np.float32), N)
     wanted = np.cumsum(x, dtype=np.float32), np.cumprod(x, dtype=np.float32), np.full(N, x.max() + x.argmax())

@@ -327,7 +327,7 @@ REFUSED = [
     ("__import__('os').system('true')", "kernels have no function __import__", "__import__"),
     ("x & 0.5", "& takes integers; got float32 and a Python float", "x & 0.5"),
     ("x + {0: y}[0]", "a dict; use variables", "{0: y}"),
-    ("x + y.real", "float32 has no attribute real that a kernel can use", "y.real"),
+    ("x + y.size", "float32 has no attribute size that a kernel can use", "y.size"),
     ("x[0] + y", "only arrays, vectors and tuples are indexed; got float32", "x[0]"),
     ("x + sqrt(x, y)", "sqrt takes 1 argument; got 2", "sqrt"),
     ("x + min", "min is a function, and cannot be the name of an argument; rename the argument", "min"),

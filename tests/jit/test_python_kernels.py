@@ -278,8 +278,8 @@ def test_specializations_follow_attributes(gpu: vc.Runtime, monkeypatch: pytest.
     monkeypatch.setattr(Settings, "SHIFT", 0.5)
     shifted(out)
     assert set(out.numpy().tolist()) == {6}  # (6 + 0.5) and again, each time stored as an int
-    monkeypatch.setattr(Settings, "SHIFT", np.zeros(3, complex))
-    with pytest.raises(vc.KernelError, match=r"SHIFT is a table of complex128, which kernels lack"):
+    monkeypatch.setattr(Settings, "SHIFT", np.zeros(3, object))
+    with pytest.raises(vc.KernelError, match=r"SHIFT is a table of object, which kernels lack"):
         shifted(out)
 
 
@@ -378,10 +378,8 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
         ((x, x, x, 1), {"x": 2}, r"saxpy\(\): multiple values for argument 'x'"),
         ((x, x, x, "1"), {}, "a kernel takes device arrays and numbers; got str for a"),
         ((x, x, [0.0] * 4, 1), {}, r"got list for out; copy it to the device, by runtime.array\(data\)"),
-        ((x, x, np.zeros(4, complex), 1), {}, r"got a NumPy array of complex128 for out; pass out\.real"),
         ((x, x, np.ma.zeros(4), 1), {}, "got MaskedArray for out; copy it to the device"),
         ((x, x, x, np.array(2.0)), {}, r"got ndarray for a; copy it .*, or pass the number, as a.item\(\)"),
-        ((x, x, x, 1j), {}, "got complex"),
     ]:
         with pytest.raises(TypeError, match=message):
             saxpy(*args, **named)

@@ -53,7 +53,6 @@ def group_of(args: Sequence[Any]) -> Any:
 
 def kind_of_array(array: Any) -> tuple[str, int]:
     """Returns the part of a signature for a device array or a host array: the character of its dtype, and ndim."""
-    refuse_complex(array)
     if array.size > MOST_ELEMENTS:
         rule = f"an array of a kernel in Python has at most {MOST_ELEMENTS} elements"
         raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")
@@ -61,18 +60,26 @@ def kind_of_array(array: Any) -> tuple[str, int]:
 
 
 def refuse_complex(array: Any) -> None:
-    """Raises TypeError for an array of complex numbers, which kernels do not have."""
+    """Raises TypeError for an array of complex numbers, for programs without these."""
     if array.dtype.kind == "c":
-        raise TypeError(f"kernels have no complex numbers; got an array of {array.dtype}; pass x.real and x.imag")
+        raise TypeError(f"this takes no complex numbers; got an array of {array.dtype}; pass x.real and x.imag")
+
+
+def refuse_storage(array: Any) -> None:
+    """Raises TypeError for an array of floats of 8 bits, for programs without these."""
+    if isinstance(array.dtype, dtypes.SmallFloat) and not array.dtype.computes:
+        raise TypeError(
+            f"this takes no floats of 8 bits, which are for storage; got {array.dtype}; call x.astype('float32')"
+        )
 
 
 def kind_of_number(arg: Any) -> Any:
     """Returns the part of a signature for a number, as `Signature` has it; None if it is not a number."""
     kind = type(arg)
-    if kind is float or kind is bool or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
+    if kind is float or kind is bool or kind is complex or (kind is int and -0x80000000 <= arg <= 0x7FFFFFFF):
         return kind
     if isinstance(arg, np.generic):
-        return kind if arg.dtype in dtypes.BY_NUMPY else None
+        return kind if dtypes.is_known(arg.dtype) else None
     if isinstance(arg, int):  # an IntEnum, too
         for name in ("int32", *_WIDE):
             if np.iinfo(name).min <= arg <= np.iinfo(name).max:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PLAIN = int, float, str, np.generic, type(None)
+PLAIN = int, float, complex, str, np.generic, type(None)
 
 
 class CapturedGlobal(NamedTuple):
@@ -67,5 +67,5 @@ def plain_text(constant: Any) -> str:
     name = type(constant).__name__
     if isinstance(constant, np.generic):
         return f"{name} {constant.dtype.str} {constant.tobytes().hex()}"
-    base: Any = next(kind for kind in (int, float, str, type(None)) if isinstance(constant, kind))
+    base: Any = next(kind for kind in (int, float, complex, str, type(None)) if isinstance(constant, kind))
     return f"{name} {base.__repr__(constant)}"

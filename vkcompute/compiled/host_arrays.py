@@ -25,7 +25,7 @@ _ARRAYS = np.ndarray, np.memmap
 
 def is_host_array(arg: Any) -> bool:
     """True for a NumPy array with axes, of a dtype that device arrays have."""
-    return type(arg) in _ARRAYS and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY
+    return type(arg) in _ARRAYS and arg.ndim > 0 and dtypes.is_known(arg.dtype)
 
 
 class _Bytes:

@@ -17,8 +17,10 @@ from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.loops import Loops, on_device
 from vkcompute.compiled.plan import Order, Plan
 from vkcompute.compiled.specialization import (
+    IMAG,
     LOWEST,
     OFFSET,
+    REAL,
     SIZE,
     SPAN,
     STRIDE,
@@ -239,6 +241,8 @@ def pushed(arg: Any, what: int) -> Any:
     """Returns the push constant for an argument, for a length, or for a part of the layout."""
     if what == VALUE or type(arg) is Parameter:
         return arg
+    if what in (REAL, IMAG):
+        return arg.real if what == REAL else arg.imag
     if what == TRUTH:
         return bool(arg)
     if what == SIZE:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vkcompute.ir import FLOAT16, FLOAT32, SCALARS, UINT32, UINT64, Builder, Function, Memory, Value
+from vkcompute.ir import FLOAT32, SCALARS, UINT32, UINT64, Builder, Function, Memory, Value
 from vkcompute.ir.types import element_of
 
 N_HEADER, N_FAILED = 8, 1016
@@ -91,7 +91,7 @@ class Reports:
         """Returns a number as words, the low one first."""
         b, kind = self.builder, element_of(value.type)
         if kind.bits < 32:  # bools, too
-            value = b.cast(value, FLOAT32 if kind is FLOAT16 else UINT32)
+            value = b.cast(value, FLOAT32 if kind.kind == "f" else UINT32)
         if kind.bits < 64:
             return [b.bitcast(value, UINT32)]
         bits = b.bitcast(value, UINT64)

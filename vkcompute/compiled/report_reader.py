@@ -11,6 +11,7 @@ from vkcompute import deferred_calls
 from vkcompute.compiled.completion import Words, expect
 from vkcompute.compiled.report import N_FAILED, N_HEADER, Site
 from vkcompute.compiled.spilling_kernel import AnyKernel
+from vkcompute.dtypes import SmallFloat, as_dtype
 from vkcompute.errors import KernelError, warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -72,10 +73,11 @@ def _records(
 def _text(words: Sequence[int], at: int, site: Site, **named: str) -> str:
     """Formats the record at this offset."""
     values, at = [], at + 4
-    for kind in map(np.dtype, site.kinds):
+    for kind in map(as_dtype, site.kinds):
         n_words = 2 if kind.itemsize == 8 else 1
         bits = words[at] | (words[at + 1] << 32 if n_words == 2 else 0)
         wide = kind if kind.itemsize >= 4 else np.dtype(np.float32 if kind.kind == "f" else np.uint32)
-        values.append(np.array(bits, f"u{wide.itemsize}").view(wide).astype(kind)[()])
+        number = np.array(bits, f"u{wide.itemsize}").view(wide)
+        values.append((number if isinstance(kind, SmallFloat) else number.astype(kind))[()])
         at += n_words
     return site.text.format(*values, **named)

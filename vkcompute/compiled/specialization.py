@@ -27,6 +27,8 @@ VALUE, TRUTH, SIZE = -3, -2, -1
 """Sources of a push constant in its argument; those from 0 on are the length of an axis."""
 OFFSET, STRIDE = -4, 64
 """Sources of the launch parameters of a view: the index of its first element, and STRIDE + axis. NumPy has 64 axes."""
+REAL, IMAG = -7, -8
+"""Sources of the parts of a complex number."""
 SPAN, LOWEST = -5, -6
 """The number of elements from the lowest to the highest of a view, and the lowest one's offset from the first."""
 

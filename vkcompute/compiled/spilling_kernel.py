@@ -140,10 +140,11 @@ class SpillingKernel:
         n, shift = self._splits[at]
         buffer, low, high = array.span
         low -= binding_slack(array) if at in self.strided else 0
-        itemsize, step = array.dtype.itemsize, array.dtype.itemsize << shift
+        dtype = scalar_of(array.dtype)
+        itemsize, step = dtype.itemsize, dtype.itemsize << shift
         sizes = [min(step, high - start) // itemsize for start in range(low, low + n * step, step)]
         return [
-            Array(array.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), array.dtype)
+            Array(array.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), dtype)
             for k, size in enumerate(sizes)
         ]
 
@@ -200,6 +201,11 @@ def is_spilled(program: Program) -> bool:
     return bool(bindings) and bindings[-1].kind == "uniform_buffer"
 
 
+def scalar_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype that kernels load: that of the parts of complex numbers."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
     """Returns the arrays among the arguments of a launch that take several bindings.
 
@@ -208,7 +214,9 @@ def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
     """
     most, arrays = runtime.device.max_binding_bytes, [arg for arg in args if type(arg) is Array]
     large = [(at, array) for at, array in enumerate(arrays) if array.span[2] - array.span[1] + _MAX_SLACK > most]
-    sized = [(at, array.dtype.itemsize, array.span[2] - array.span[1] + _slack(array)) for at, array in large]
+    sized = [
+        (at, scalar_of(array.dtype).itemsize, array.span[2] - array.span[1] + _slack(array)) for at, array in large
+    ]
     if too_far := [n for _, size, n in sized if n > size << 32]:
         raise ValueError(
             f"a view in a kernel in Python spans at most 2**32 elements; got one of {max(too_far)} bytes; pass parts "

@@ -50,7 +50,7 @@ class Captured:
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
-        if type(value) is np.ndarray and value.dtype in dtypes.BY_NUMPY and self.takes_tables:
+        if type(value) is np.ndarray and dtypes.is_known(value.dtype) and self.takes_tables:
             kept = self._found.get((id(owner), item, key))
             if kept is None:
                 table = Table(value, lookup)

@@ -20,12 +20,18 @@ from vkcompute.frontend.syntax import SIGNS, is_cheap
 from vkcompute.frontend.unsupported import UnsupportedError
 
 _NOTHING = Unset("it has no value")
+NUMBERS_AND_TEXT = int, float, str, type(None)
 NOT_PYTHON = object()
 """The result of `call_python` for other functions."""
 
 
 def _constant(e: Evaluator, node: ast.Constant) -> Any:
-    if isinstance(node.value, (complex, bytes)) or node.value is Ellipsis:
+    return constant(e, node, NUMBERS_AND_TEXT)
+
+
+def constant(e: Evaluator, node: ast.Constant, kinds: tuple[type, ...]) -> Any:
+    """Evaluates a literal of one of the kinds that a language has."""
+    if not isinstance(node.value, kinds):
         rule = f"not supported in {e.language.programs}: {node.value!r}"
         raise UnsupportedError(f"{rule}; numbers are bools, ints and floats")
     return node.value

@@ -9,12 +9,16 @@ import numpy as np
 
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.operations import OPERATIONS, Operation
-from vkcompute.ir.types import Scalar, Type
+from vkcompute.ir.types import Scalar, SmallFloat, Type, element_of
 
 
 def fold(function: Function, code: str, args: Sequence[Value], attribute: Any, kind: Type | None) -> Value | None:
     """The value of an operation with a result of type `kind`; None if the device must compute it."""
     operation = OPERATIONS[code]
+    if kind is not None and isinstance(element_of(kind), SmallFloat):  # each result is rounded
+        return None
+    if any(isinstance(element_of(arg.type), SmallFloat) for arg in args):
+        return None
     if code == "select" and isinstance(args[0], Constant):
         return args[1] if args[0].value else args[2]
     numbers = [arg.value for arg in args if isinstance(arg, Constant)]

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkcompute.ir.memory import ArrayBindings, Memory
 from vkcompute.ir.operations import OPERATIONS
-from vkcompute.ir.types import Scalar, Type
+from vkcompute.ir.types import Scalar, SmallFloat, Type
 
 NO_CONTRACTION = "no_contraction"
 """The attribute of arithmetic on floats that a device must not contract or reassociate with other operations.
@@ -199,7 +199,8 @@ class Function:
         """The constant, converted as by numpy's `astype`; equal bits give the same object."""
         if type(value) is int and (kind, value) in self._ints:
             return self._ints[kind, value]
-        number = value if isinstance(value, np.generic) and value.dtype == kind.numpy else _converted(value, kind)
+        is_typed = isinstance(value, np.generic) and value.dtype == kind.numpy and not isinstance(kind, SmallFloat)
+        number = value if is_typed else _converted(value, kind)
         constant = self._constants.setdefault((kind, number.tobytes()), Constant(kind, number))
         if type(value) is int:
             self._ints[kind, value] = constant
@@ -207,6 +208,7 @@ class Function:
 
 
 def _converted(value: Any, kind: Scalar) -> np.generic:
+    value = kind.format.rounded(value) if isinstance(kind, SmallFloat) else value
     with np.errstate(all="ignore"):
         number: np.generic = np.asarray(value).astype(kind.numpy).reshape(1)[0]
     return number

@@ -19,7 +19,7 @@ from vkcompute.ir.lowering import to_spirv
 from vkcompute.ir.narrowing import narrow_integers
 from vkcompute.ir.promotion import promote_arrays
 from vkcompute.ir.recomputation import prevent_recomputation
-from vkcompute.ir.small_types import widen_small_types
+from vkcompute.ir.small_types import widen_small_floats, widen_small_types
 from vkcompute.ir.target import ANY, Target
 from vkcompute.ir.unrolling import unroll_loops
 from vkcompute.ir.wide_types import split_wide_types
@@ -28,6 +28,7 @@ Pass = Callable[[Function], Function]
 """Returns a valid function with the same results: its argument, changed in place, or a new one."""
 
 OPTIMIZATIONS: tuple[Pass, ...] = (
+    widen_small_floats,
     unroll_loops,
     promote_arrays,
     expand_fills,

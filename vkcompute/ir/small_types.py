@@ -17,9 +17,9 @@ import numpy as np
 from vkcompute.errors import IrError
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
-from vkcompute.ir.half_floats import bits_of_half, half_of_bits, rounded_to_half, to_odd
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.rewriting import replace_memories, rewrite
+from vkcompute.ir.small_floats import FORMATS, bits_of, of_bits, rounded, to_odd
 from vkcompute.ir.target import Target
 from vkcompute.ir.types import (
     FLOAT16,
@@ -42,6 +42,8 @@ from vkcompute.ir.words import bits_at, store_bits, word_and_shift, words_of
 
 SMALL_TYPES = {INT8: INT32, INT16: INT32, UINT8: UINT32, UINT16: UINT32, FLOAT16: FLOAT32}
 """Types below 32 bits -> those that hold their numbers."""
+_NOWHERE: dict[Scalar, Scalar] = {kind: FLOAT32 for kind in FORMATS if kind is not FLOAT16}
+"""Floats that no device computes with."""
 _WRAPPED = {"add", "sub", "mul", "neg", "abs", "shl", "not", "div"}
 """Operations of integers whose results may leave the range of their type."""
 _EXACT = {"neg", "abs", "sign", "floor", "ceil", "trunc", "round", "min", "max", "rem"}
@@ -58,6 +60,18 @@ def widen_small_types(function: Function, target: Target) -> Function:
     return function
 
 
+def widen_small_floats(function: Function) -> Function:
+    """Replaces bfloat16 and the floats of 8 bits, in place, but for operands of cooperative matrices."""
+    ops = walk(function.body)
+    memories = (*function.buffers, *function.shared_memory, *[op.memory for op in ops if op.memory is not None])
+    values = [value for op in ops for value in (*([op] if op.has_result else []), *op.args, *op.params)]
+    kinds = {memory.element for memory in memories}
+    kinds |= {element_of(value.type) for value in values if not isinstance(value.type, Matrix)}
+    if not kinds.isdisjoint(_NOWHERE):
+        _Widening(function, _NOWHERE).run()
+    return function
+
+
 def in_words(function: Function, target: Target) -> tuple[int, ...]:
     """Returns the indices of the buffers whose elements `lower` accesses by words of 32 bits."""
     buffers = enumerate(function.buffers)
@@ -66,6 +80,8 @@ def in_words(function: Function, target: Target) -> tuple[int, ...]:
 
 def _has_words(element: Scalar, missing: Sequence[str]) -> bool:
     """True if numbers of a type are accessed by words in buffers; float16 by uint16 where the device has that."""
+    if element in _NOWHERE:
+        return f"uint{element.bits}" in missing
     names = {"bool": ("uint8",), "float16": ("float16", "uint16")}.get(element.name, (element.name,))
     return element.bits < 32 and set(names) <= set(missing)
 
@@ -96,7 +112,7 @@ class _Widening:
         if memory.length is not None:
             return replace(memory, element=self._missing[element])
         if not _has_words(element, [scalar.name for scalar in self._missing]):
-            return replace(memory, element=UINT16)
+            return replace(memory, element=UINT8 if element.bits == 8 else UINT16)
         return words_of(memory)
 
     def _wide(self, kind: Type) -> Type:
@@ -107,7 +123,7 @@ class _Widening:
         return vector(wide, kind.n) if isinstance(kind, Vector) else wide
 
     def _is_small(self, kind: Type) -> bool:
-        return element_of(kind) in self._missing
+        return element_of(kind) in self._missing and not isinstance(kind, Matrix)
 
     def _replace(self, op: Op, replaced: dict[Value, Value]) -> list[Op] | None:
         """Returns the operations in place of one; None to keep it."""
@@ -129,7 +145,7 @@ class _Widening:
         if op.code == "bitcast":
             return self._built(op, replaced, lambda: self._bitcast(op))
         if op.code == "fma":
-            return self._built(op, replaced, lambda: self._fma(*op.args))
+            return self._built(op, replaced, lambda: self._fma(op.args, element_of(op.type)))
         kind, op.type = element_of(op.type), self._wide(op.type)
         if op.code == "subgroup" and op.attribute in _LIMITS and kind.kind != "f":
             return [op, *self._built(op, replaced, lambda: self._limited(op, kind))]
@@ -162,8 +178,8 @@ class _Widening:
     def _normal(self, value: Value, kind: Scalar) -> Value:
         """Wraps or rounds a result to a number of a small type."""
         b = self._b
-        if kind is FLOAT16:
-            return rounded_to_half(b, value)
+        if kind in FORMATS:
+            return rounded(b, value, kind)
         if kind.kind == "u":
             return b.compute("and", value, b.const((1 << kind.bits) - 1, UINT32))
         unused = b.const(32 - kind.bits, INT32)
@@ -177,29 +193,29 @@ class _Widening:
     def _cast(self, value: Value, kind: Scalar) -> Value:
         """Converts a number to a small type."""
         b, source = self._b, element_of(value.type)
-        if kind is FLOAT16 and source is FLOAT64:
+        if kind in FORMATS and source is FLOAT64:
             single = b.cast(value, FLOAT32)
             again = b.cast(single, FLOAT64)
-            return rounded_to_half(b, to_odd(b, single, b.compute("lt", value, again), b.compute("gt", value, again)))
+            return rounded(b, to_odd(b, single, b.compute("lt", value, again), b.compute("gt", value, again)), kind)
         wide = self._missing[kind]
         if source.kind == "b":
             return b.cast(value, wide)
-        if source.kind == "f" and kind is not FLOAT16:
+        if source.kind == "f" and kind not in FORMATS:
             value = b.cast(value, INT32)
         return self._normal(b.cast(value, wide), kind)
 
-    def _fma(self, x: Value, y: Value, z: Value) -> Value:
+    def _fma(self, args: Sequence[Value], kind: Scalar) -> Value:
         """Returns x * y + z, rounded once: the product is exact in float32, and the error of the sum is known.
 
         The error is that of D. Knuth's TwoSum (The Art of Computer Programming, vol. 2, section 4.2.2).
         """
-        b = self._b
+        b, (x, y, z) = self._b, args
         product = b.rounded("mul", x, y)
         total = b.rounded("add", product, z)
         added = b.rounded("sub", total, product)
         error = b.rounded("add", b.rounded("sub", product, b.rounded("sub", total, added)), b.rounded("sub", z, added))
         zero = b.const(0, FLOAT32)
-        return rounded_to_half(b, to_odd(b, total, b.compute("lt", error, zero), b.compute("gt", error, zero)))
+        return rounded(b, to_odd(b, total, b.compute("lt", error, zero), b.compute("gt", error, zero)), kind)
 
     # -- bits ---------------------------------------------------------------------------------------------------------
 
@@ -213,8 +229,8 @@ class _Widening:
             if kind.bits == 8:
                 return b.cast(b.bitcast(value, UINT8), UINT32)
             return b.compute("and", b.bitcast(b.vector(value, value), UINT32), mask)  # the device may lack uint16
-        if kind is FLOAT16:
-            return bits_of_half(b, value)
+        if kind in FORMATS:
+            return bits_of(b, value, kind)
         return value if kind.kind == "u" else b.compute("and", b.bitcast(value, UINT32), mask)
 
     def _of_bits(self, word: Value, kind: Scalar) -> Value:
@@ -226,8 +242,8 @@ class _Widening:
             if kind.bits == 8:
                 return b.bitcast(b.cast(word, UINT8), kind)
             return b.extract(b.bitcast(word, vector(kind, 2)), 0)
-        if kind is FLOAT16:
-            return half_of_bits(b, word)
+        if kind in FORMATS:
+            return of_bits(b, word, kind)
         return word if kind.kind == "u" else self._normal(b.bitcast(word, INT32), kind)
 
     def _bitcast(self, op: Op) -> Value:
@@ -271,7 +287,7 @@ class _Widening:
             number, shift = word_and_shift(b, index, kind)
             return self._of_bits(bits_at(b, b.load(memory, number), shift, kind), kind)
         loaded = b.load(memory, index)
-        return self._of_bits(b.cast(loaded, UINT32), kind) if memory.element is UINT16 else loaded
+        return self._of_bits(b.cast(loaded, UINT32), kind) if memory.element in (UINT8, UINT16) else loaded
 
     def _store(self, op: Op, memory: Memory) -> None:
         b, kind, value = self._b, op.memory.element, op.args[-1]  # type: ignore[union-attr]
@@ -282,8 +298,8 @@ class _Widening:
         elif memory.parts > 1:
             store_bits(b, memory, op.args[0], self._bits(value, kind), kind)
         else:
-            stored = b.cast(self._bits(value, kind), UINT16) if memory.element is UINT16 else value
-            b.store(memory, op.args[0], stored)
+            is_bits = memory.element in (UINT8, UINT16)
+            b.store(memory, op.args[0], b.cast(self._bits(value, kind), memory.element) if is_bits else value)
 
 
 def _is_exact(op: Op, kind: Scalar) -> bool:

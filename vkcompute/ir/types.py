@@ -66,8 +66,13 @@ class Matrix(Vector):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BrainFloat(Scalar):
-    """The type of bfloat16, whose numbers numpy holds as float32; in kernels only cooperative matrices have it."""
+class SmallFloat(Scalar):
+    """The type of floats that numpy lacks, and holds as float32: bfloat16 and those of 8 bits.
+
+    Devices have them as operands of cooperative matrices only.
+    """
+
+    format: dtypes.FloatFormat
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -80,12 +85,15 @@ SCALARS: dict[str, Scalar] = {
     row.name: Scalar(row.name, row.numpy.kind, 8 * row.numpy.itemsize)
     for row in dtypes.TABLE
     if row.numpy.kind in "biuf"
+} | {
+    row.name: SmallFloat(row.name, "f", 8 * row.numpy.itemsize, row.numpy.format)  # type: ignore[attr-defined]
+    for row in dtypes.SMALL_FLOATS
 }
 BOOL = SCALARS["bool"]
 INT8, INT16, INT32, INT64 = (SCALARS[f"int{bits}"] for bits in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (SCALARS[f"uint{bits}"] for bits in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (SCALARS[f"float{bits}"] for bits in (16, 32, 64))
-BFLOAT16 = BrainFloat("bfloat16", "f", 16)
+BFLOAT16 = SCALARS["bfloat16"]
 
 
 @functools.cache

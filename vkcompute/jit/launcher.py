@@ -26,7 +26,7 @@ from vkcompute.compiled.specialization import CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
 from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
-from vkcompute.dtypes import BY_NUMPY, conversion
+from vkcompute.dtypes import conversion, is_known
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
@@ -212,10 +212,16 @@ def _may_overlap(kernel: AnyKernel, args: Sequence[Any]) -> bool:
 def is_exact(args: Sequence[Any], signature: Signature, annotations: Mapping[int, Any] = MappingProxyType({})) -> bool:
     """True if the key of a plan identifies the signature: it has only the Python type of a number, not its value.
 
-    This excludes ints beyond int32, and numpy's bools, which `struct` cannot pack (numpy before 2 warns).
+    This excludes complex numbers, which are two push constants, ints beyond int32, and numpy's bools, which `struct`
+    cannot pack (numpy before 2 warns).
     """
     return all(
-        type(arg) is Array or (type(arg) is not np.bool_ and (type(arg) is kind or annotations.get(n) in EXACT))
+        type(arg) is Array
+        or (
+            type(arg) is not np.bool_
+            and not isinstance(arg, (complex, np.complexfloating))
+            and (type(arg) is kind or annotations.get(n) in EXACT)
+        )
         for n, (kind, arg) in enumerate(zip(signature, args, strict=True))
     )
 
@@ -230,11 +236,13 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     if number is not None:
         return number
     if kind is Parameter:
+        if isinstance(arg.value, complex):
+            raise TypeError(f"{caller} takes real numbers that are given with each run; got {arg.value} for {name}")
         return kind_of(arg.value, name, caller)
     got, instead = kind.__name__, remedy(arg, name or "it")
     if isinstance(arg, (np.ndarray, list)):
         instead = "; copy it to the device, by runtime.array(data)"
-        if isinstance(arg, np.ndarray) and arg.dtype not in BY_NUMPY:
+        if isinstance(arg, np.ndarray) and not is_known(arg.dtype):
             got, instead = f"a NumPy array of {arg.dtype}", conversion(arg.dtype, name or "x")
         elif np.ndim(arg) == 0:
             instead += f", or pass the number, as {name or 'x'}.item()"

@@ -23,6 +23,7 @@ from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
 from vkcompute.arrays.functions.variance import moments
 from vkcompute.blocks.launching.program import JITFunction
+from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
 from vkcompute.nn.programs import lines as programs
@@ -162,7 +163,7 @@ def rms_norm(
         eps: None for the machine epsilon of the dtype in which it is computed.
     """
     x, others = _lines("rms_norm", input, normalized_shape, {"weight": weight})
-    eps = float(np.finfo(working(x.dtype)).eps if eps is None else eps)
+    eps = float(finfo(working(x.dtype)).eps if eps is None else eps)
     result = _by_program(programs.rms_norm, x, 1, others, EPS=eps)
     if result is None:
         result = _scaled(wide(x, x.dtype), wide(x, x.dtype), weight, None, eps)
@@ -195,7 +196,7 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
         ValueError: the axis is out of range.
         MissingFeature: the device lacks the dtype.
     """
-    kind = require_dtype(x.runtime, floating(x.dtype) if dtype is None else np.dtype(dtype), name)
+    kind = require_dtype(x.runtime, floating(x.dtype) if dtype is None else as_dtype(dtype), name)
     if kind.kind != "f" or x.dtype.kind == "c":
         raise TypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={kind}")
     shape = x.shape or (1,)
@@ -229,7 +230,7 @@ def _lines(
             vectors.append(None)
             continue
         if vector.shape != shape or vector.dtype not in (dtype, x.dtype):
-            or_wide = " or float32" if dtype == np.float16 else ""
+            or_wide = " or float32" if dtype.itemsize < 4 else ""
             wanted, got = f"shape {shape} and dtype {dtype}{or_wide}", f"{vector.shape} and {vector.dtype}"
             raise ValueError(f"{name}: the {key} has {wanted}, as the input; got {got}")
         vectors.append(converted(vector, x.dtype).reshape(-1))

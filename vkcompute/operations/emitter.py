@@ -260,9 +260,9 @@ class Emitter:
         """Returns the bits of numbers, as integers of their size."""
         return Element(self, self.builder.bitcast(x.value, SCALARS[f"{kind}{x.kind.bits}"]))
 
-    def from_bits(self, x: Element) -> Element:
-        """Returns the floats with these bits."""
-        return self.bits(x, "float")
+    def from_bits(self, x: Element, kind: Scalar) -> Element:
+        """Returns the floats of a type with these bits."""
+        return Element(self, self.builder.bitcast(x.value, kind))
 
 
 def plain(result: Any) -> Any:

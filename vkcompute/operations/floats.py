@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from vkcompute.ir.types import FLOAT16, INT32
+from vkcompute.ir.types import FLOAT16, INT32, SmallFloat
 from vkcompute.operations import complex_numbers as of_complex
 from vkcompute.operations.function import define
 
@@ -26,7 +26,10 @@ _FORMATS = {
 
 
 def _format(x: Any) -> _Format:
-    return _FORMATS[x.kind.bits]
+    kind = x.kind
+    if isinstance(kind, SmallFloat):
+        return _Format(kind.format.mantissa, kind.format.infinity, 1 << kind.bits - 1)
+    return _FORMATS[kind.bits]
 
 
 def sign_bit(f: Any, x: Any) -> Any:
@@ -41,11 +44,11 @@ def _size(f: Any, x: Any) -> Any:
 
 def _signed(f: Any, size: Any, x: Any) -> Any:
     """The non-negative number `size` with the sign of x."""
-    return f.from_bits(f.bits(size) | f.bits(x) & _format(x).sign)
+    return f.from_bits(f.bits(size) | f.bits(x) & _format(x).sign, x.kind)
 
 
 def _copysign(f: Any, x: Any, y: Any) -> Any:
-    return _signed(f, f.from_bits(_size(f, x)), y)
+    return _signed(f, f.from_bits(_size(f, x), x.kind), y)
 
 
 def _nextafter(f: Any, x: Any, y: Any) -> Any:
@@ -56,7 +59,7 @@ def _nextafter(f: Any, x: Any, y: Any) -> Any:
     there = f.where(sign_bit(f, y), -f.bits(other, "int"), f.bits(other, "int"))
     step = f.where(here < there, here + 1, here - 1)
     sign = f.where((step < 0) | ((step == 0) & is_below), f.number(form.sign, size.kind), 0)
-    result = f.where(here == there, y, f.from_bits(f.bits(abs(step)) | sign))
+    result = f.where(here == there, y, f.from_bits(f.bits(abs(step)) | sign, x.kind))
     return f.where((size > form.inf) | (other > form.inf), x + y, result)
 
 
@@ -68,7 +71,7 @@ def _ulp(f: Any, x: Any) -> Any:
     normal = f.op("shl", f.to(above, size.kind), form.shift)
     below = f.to(f.op("min", n, form.shift) - 1, size.kind)
     unit = f.where(n > form.shift, normal, f.op("shl", f.number(1, size.kind), below))
-    return f.from_bits(f.where(size >= form.inf, size, unit))
+    return f.from_bits(f.where(size >= form.inf, size, unit), x.kind)
 
 
 def _spacing(f: Any, x: Any) -> Any:
@@ -80,7 +83,7 @@ def _spacing(f: Any, x: Any) -> Any:
     if x.kind is not FLOAT16:
         return result
     below = (x < 0) & f.op("not", f.isinf(x))
-    return f.where(below, _ulp(f, f.from_bits(f.bits(x) - f.to(below, f.bits(x).kind))), result)
+    return f.where(below, _ulp(f, f.from_bits(f.bits(x) - f.to(below, f.bits(x).kind), x.kind)), result)
 
 
 def _heaviside(f: Any, x: Any, y: Any) -> Any:

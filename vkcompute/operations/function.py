@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import small_float
 from vkcompute.errors import IrError
 
 Compute = str | Callable[..., Any]
@@ -85,7 +86,8 @@ class ElementFunction:
             else:
                 limits = np.iinfo(dtype)
                 identity = limits.min if identity == "lowest" else limits.max
-        return np.array(identity).astype(dtype)[()]
+        small = small_float(dtype)
+        return np.array(identity).astype(dtype)[()] if small is None else small.type(identity)
 
     @property
     def docstring(self) -> str:

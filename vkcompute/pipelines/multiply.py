@@ -269,6 +269,8 @@ def stream_product(
 
 def _has_native(runtime: Runtime, dtype: np.dtype[Any]) -> bool:
     """True if shaders support the dtype: unlike kernels in Python, they do not compute it in 32 bits."""
+    if isinstance(dtype, dtypes.SmallFloat):
+        return False
     return runtime.device.features.issuperset(dtypes.lookup(dtype).native)
 
 

@@ -13,7 +13,7 @@ from vkcompute.ir.dead_code import remove_unused
 from vkcompute.ir.function import Op, Param, Region, Result, walk
 from vkcompute.ir.types import Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type
-from vkcompute.tile.types import BFLOAT16, Block, block, rounded, shape_of, typed
+from vkcompute.tile.types import BFLOAT16, Block, block, shape_of, typed
 
 Built = TypeVar("Built")
 Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
@@ -74,10 +74,6 @@ class Builder(ir.Builder):
         """True if control can reach the next operation to be appended."""
         ops = self.checkpoint()[0].ops
         return bool(ops and ops[-1].code in ("reduce", "scan")) or super().reachable
-
-    def const(self, value: Any, kind: ir.Scalar) -> ir.Constant:
-        """A constant, converted as by numpy's `astype`, and rounded to bfloat16."""
-        return super().const(rounded(value) if kind is BFLOAT16 else value, kind)
 
     def apart(self, build: Callable[[], Built], loc: object) -> tuple[Built, Sequence[Op]]:
         """Returns what a function builds, and the operations that it appends, which are in no region."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from vkcompute.ir.types import BFLOAT16 as BFLOAT16  # also of blocks
 from vkcompute.ir.types import Scalar, Type, Vector
@@ -35,15 +32,6 @@ class Block(Vector):
 
     def __str__(self) -> str:
         return f"{self.element}[{', '.join(map(str, self.shape))}]"
-
-
-def rounded(value: Any) -> Any:
-    """Returns a number rounded to bfloat16, to nearest even, as numpy's float32."""
-    with np.errstate(all="ignore"):
-        number = np.asarray(value).astype(np.float32)
-        bits = number.view(np.uint32)
-        nearest = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(number), np.float32(np.nan), nearest.view(np.float32))[()]
 
 
 @functools.cache

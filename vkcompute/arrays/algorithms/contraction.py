@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from vkcompute.arrays.algorithms import block_product, matrix_product
 from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.runtime.memory.array import Array
 
@@ -112,7 +111,7 @@ def product(a: Array, b: Array) -> Array:
     """Returns the products of stacked matrices, of shape (n, rows, columns); of float16, in float32."""
     parts = block_product.stacked_product(a, b)
     if parts is None:
-        a, b = (astype(x, np.dtype(np.float32)) if x.dtype == np.float16 else x for x in (a, b))
+        a, b = (astype(x, wide_float(x.dtype)) for x in (a, b))
         parts = matrix_product.stacked_product(a, b)
     n, n_parts, rows, columns = parts.shape
     if n_parts > 1:

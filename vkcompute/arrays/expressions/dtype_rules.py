@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.expressions.promotion import BOOL, common, complex_of, default_int, floating, part_of
+from vkcompute.dtypes import is_dtype
 from vkcompute.runtime.memory.context import Context
 
 
@@ -86,7 +87,7 @@ def _absolute(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 def _comparison(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """A bool; integers are compared by value, others in their common dtype."""
     dtype = common(context, kinds, exact=True)
-    typed = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    typed = [kind for kind in kinds if is_dtype(kind)]
     by_value = all(given.kind in "iu" for given in typed) and float not in kinds
     return Types(name, None if by_value and len(typed) == len(kinds) else dtype, BOOL)
 

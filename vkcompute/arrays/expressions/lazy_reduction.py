@@ -9,6 +9,7 @@ import numpy as np
 
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.compute_plan import computed
+from vkcompute.arrays.expressions.promotion import wide_float
 from vkcompute.jit.elementwise.expression import Expression, Step
 from vkcompute.jit.elementwise.reduction_launcher import ReduceLauncher
 from vkcompute.jit.elementwise.stages import Stage
@@ -73,7 +74,7 @@ class LazyReduction:
                 graph.require_unchanged(array, args)
         kept = out.ndim == self.array.ndim and bool(self.axes)
         launcher = _launcher(self.row, self.dtype, steps, len(args))
-        launcher(tuple(args), {}, self.axes, out, kept, self.dtype)
+        launcher(tuple(args), {}, self.axes, out, kept, _combined_in(self.row, self.dtype))
         return out
 
     def stages(self) -> list[Stage]:
@@ -82,10 +83,16 @@ class LazyReduction:
         return launcher.stages(self.array, frozenset(self.axes))
 
 
+def _combined_in(row: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which elements are combined: sums and products of floats below 32 bits have float32."""
+    return wide_float(dtype) if row in ("add", "multiply") else dtype
+
+
 def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
     key = row, dtype, steps
     launcher = _launchers.get(key)
     if launcher is None:
+        dtype = _combined_in(row, dtype)
         combine = Expression(2, ((row, dtype.name, (0, 1)),))
         transform = Expression(n, steps or (("astype", "", (0,)),))
         launcher = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
+from vkcompute.dtypes import SmallFloat, as_dtype, is_dtype, lookup, promote, small_float
 from vkcompute.dtypes import default_float as default_float
-from vkcompute.dtypes import lookup
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
@@ -34,7 +34,7 @@ def set_default_dtype(dtype: npt.DTypeLike) -> None:
     Raises:
         ValueError: it is another dtype.
     """
-    wanted = np.dtype(dtype)
+    wanted = as_dtype(dtype)
     if wanted not in (np.float32, np.float64):
         raise ValueError(f"the default dtype is float32 or float64; got {wanted}")
     dtypes.set_default_float(wanted)
@@ -50,7 +50,7 @@ def accumulated(context: Context, dtype: DType) -> DType:
     if dtype.kind not in "biu":
         return dtype
     default = default_int(context)
-    return np.promote_types(dtype, np.dtype(f"u{default.itemsize}") if dtype.kind == "u" else default)
+    return promote(dtype, np.dtype(f"u{default.itemsize}") if dtype.kind == "u" else default)
 
 
 def plain(number: Any) -> Any:
@@ -78,10 +78,10 @@ def kind_of(operand: Any) -> Any:
     if kind in _PYTHON:
         return kind
     dtype = getattr(operand, "dtype", None)
-    if isinstance(operand, np.ndarray) or not isinstance(dtype, np.dtype):
+    if isinstance(operand, np.ndarray) or not is_dtype(dtype):
         remedy = "; make a device array of it, with gpu.array(data)" if hasattr(operand, "__len__") else ""
         raise TypeError(f"operands are device arrays and numbers; got {type(operand).__name__}{remedy}")
-    return dtype
+    return small_float(dtype) or dtype
 
 
 def promoted(context: Context, *dtypes: DType) -> DType:
@@ -89,11 +89,11 @@ def promoted(context: Context, *dtypes: DType) -> DType:
 
     The exception is made on devices that lack float64, as NumPy's promotion of int32 and float32 could not be computed.
     """
-    result = reduce(np.promote_types, dtypes)
+    result = reduce(promote, dtypes)
     if result in _DOUBLE and "shaderFloat64" not in context.device.features:
         floats = [dtype for dtype in dtypes if dtype.kind in "fc"]
         if floats and not any(dtype in _DOUBLE for dtype in floats):
-            return reduce(np.promote_types, floats, np.dtype(np.float32))
+            return reduce(promote, floats, np.dtype(np.float32))
     return result
 
 
@@ -105,9 +105,9 @@ def common(context: Context, kinds: Sequence[Any], *, exact: bool = False) -> DT
     Args:
         exact: True for NumPy's dtype even if the device lacks it, as comparisons of rounded integers would be wrong.
     """
-    strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
-    weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
-    dtype = BOOL if not strong else reduce(np.promote_types, strong) if exact else promoted(context, *strong)
+    strong = [kind for kind in kinds if is_dtype(kind)]
+    weak = [kind for kind in kinds if not is_dtype(kind)]
+    dtype = BOOL if not strong else reduce(promote, strong) if exact else promoted(context, *strong)
     if complex in weak:
         return complex_of(floating(dtype))
     if float in weak and dtype.kind in "biu":
@@ -124,12 +124,12 @@ def floating(dtype: DType) -> DType:
 
 def complex_of(dtype: DType) -> DType:
     """Returns the complex dtype with parts that hold the floats of a dtype."""
-    return np.promote_types(dtype, np.complex64)
+    return promote(dtype, np.complex64)
 
 
 def wide_float(dtype: DType) -> DType:
-    """Returns the dtype in which numbers are added: float32 for float16, else their own."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
+    """Returns the dtype in which numbers are added: float32 for float16 and bfloat16, else their own."""
+    return np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize < 4 else dtype
 
 
 def part_of(dtype: DType) -> DType:
@@ -144,6 +144,8 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
         MissingFeature: it has no such numbers; `what` needs them.
     """
     row = lookup(dtype)
+    if isinstance(row.numpy, SmallFloat) and not row.numpy.computes and what != "astype":
+        raise TypeError(f"{what} does not compute with {row.name}, which is for storage; convert with .astype()")
     missing = [feature for feature in row.features if feature not in context.device.features]
     if missing:
         raise MissingFeature(

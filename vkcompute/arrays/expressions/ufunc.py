@@ -24,7 +24,7 @@ from vkcompute.arrays.expressions.promotion import (
     promoted,
     require_dtype,
 )
-from vkcompute.dtypes import lookup
+from vkcompute.dtypes import as_dtype, can_cast, is_dtype, lookup
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
@@ -112,7 +112,7 @@ def runtime_in(name: str, operands: Sequence[Any]) -> Context:
 def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     """Returns the dtypes of an operation; raises MissingFeature if the device lacks one."""
     types = RULES[FUNCTIONS[name].types](name, context, kinds)
-    dtypes = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    dtypes = [kind for kind in kinds if is_dtype(kind)]
     if not FUNCTIONS[types.operation].takes("c") and (complex in kinds or any(dtype.kind == "c" for dtype in dtypes)):
         raise TypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
     for dtype in (types.operands, types.result, *dtypes):
@@ -233,7 +233,7 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     kinds = [kind_of(operand) for operand in (x, y)]
     kind_of(condition)
     dtype = common(context, kinds)
-    if all(not isinstance(kind, np.dtype) for kind in kinds):
+    if all(not is_dtype(kind) for kind in kinds):
         dtype = default_float() if float in kinds else default_int(context) if int in kinds else BOOL
         dtype = complex_of(default_float()) if complex in kinds else dtype
     dtype = require_dtype(context, dtype, "where")
@@ -257,7 +257,7 @@ def dtype_with_out(
     and never truncates them before they are combined.
     """
     if dtype is not None:
-        return np.dtype(dtype)
+        return as_dtype(dtype)
     return promoted(context, *operands, out.dtype) if type(out) is Array else None
 
 
@@ -287,7 +287,7 @@ def assign(out: Array, value: Array, *, fresh: bool = False) -> Array:
     if type(out) is not Array:
         raise TypeError(f"out is a device array; got {type(out).__name__}")
     out.refuse_shared()
-    if not np.can_cast(value.dtype, out.dtype, "same_kind"):
+    if not can_cast(value.dtype, out.dtype, "same_kind"):
         rule = f"the result is {value.dtype}, and the array that it is written to is {out.dtype}"
         remedy = "x.real, x.imag or abs(x)" if value.dtype.kind == "c" else f".astype({out.dtype.name!r})"
         raise TypeError(f"{rule}; convert it with {remedy}")

@@ -15,6 +15,7 @@ from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray, zeros
 from vkcompute.arrays.functions.manipulation import concat, flip, ravel, reshape
 from vkcompute.arrays.functions.standard import diff
+from vkcompute.dtypes import can_cast
 from vkcompute.runtime.memory.array import Array
 
 
@@ -128,7 +129,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
         raise TypeError("ediff1d subtracts numbers; got bools; convert them with .astype(), or use diff")
     steps = diff(ravel(ary))
     for end in (to_begin, to_end):
-        if end is not None and not np.can_cast(dtype_of(end), ary.dtype, "same_kind"):
+        if end is not None and not can_cast(dtype_of(end), ary.dtype, "same_kind"):
             rule = f"ediff1d of {ary.dtype} takes ends that cast to it by 'same_kind'; got {dtype_of(end)}"
             raise TypeError(f"{rule}; convert them with .astype()")
     ends = [ravel(asarray(end, ary.dtype, device=ary.runtime)) for end in (to_begin, to_end) if end is not None]

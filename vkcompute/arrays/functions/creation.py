@@ -14,6 +14,7 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.expressions.ufunc import astype as _astype
+from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, host_cast, promote, small_float
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import imported
@@ -39,13 +40,13 @@ def on(device: Any, like: Any = None) -> Runtime:
 
 
 def _float(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
-    return default_float() if dtype is None else np.dtype(dtype)
+    return default_float() if dtype is None else as_dtype(dtype)
 
 
 def _of_value(runtime: Runtime, value: Any, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     """Returns the dtype of a number, or the one that is given."""
     if dtype is not None:
-        return np.dtype(dtype)
+        return as_dtype(dtype)
     if isinstance(value, (bool, np.bool_)):
         return np.dtype(np.bool_)
     if isinstance(value, np.generic):
@@ -113,14 +114,14 @@ def asarray(
         return in_order(result, order)
     if type(a) is Array:
         runtime = runtime_of(a) if device is None else on(device)
-        same = runtime is a.runtime and (dtype is None or np.dtype(dtype) == a.dtype)
+        same = runtime is a.runtime and (dtype is None or as_dtype(dtype) == a.dtype)
         if same and not copy:
             return a
         if copy is False:
             raise ValueError("another dtype or device needs a copy; pass copy=None, or True")
         if runtime is not a.runtime:
-            return runtime.array(a.numpy(), dtype)
-        return a.copy() if same else _astype(a, np.dtype(dtype))
+            return runtime.array(a._on_host(), dtype)
+        return a.copy() if same else _astype(a, as_dtype(dtype))
     if copy is False:
         raise ValueError(f"{type(a).__name__} is copied to the device; pass copy=None, or True")
     runtime = on(device, like)
@@ -130,7 +131,8 @@ def asarray(
     if dtype is None and not _has_dtype(a):
         defaults = {"f": default_float(), "i": default_int(runtime), "c": complex_of(default_float())}
         dtype = defaults.get(np.asarray(a).dtype.kind)
-    host = np.asarray(a, dtype)
+    small = a.dtype if isinstance(a, SmallFloatNumber) and dtype is None else small_float(dtype)
+    host = np.asarray(a, dtype) if small is None else small.array(a)
     if runtime.scheduler.recording() is None:
         return runtime.array(host)
     recorded = temporary(runtime, host.shape, host.dtype)
@@ -154,7 +156,7 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
     dtype = None
     if isinstance(data, (float, complex, list, tuple)) and not _has_dtype(data):
         floats = [part_of(other.dtype) for other in others if np.dtype(getattr(other, "dtype", bool)).kind in "fc"]
-        precise, host = reduce(np.promote_types, floats, default_float()), np.asarray(data)
+        precise, host = reduce(promote, floats, default_float()), np.asarray(data)
         dtype = {"f": precise, "c": complex_of(precise)}.get(host.dtype.kind)
         if floats and host.dtype.kind == "i" and "shaderFloat64" not in on(device).device.features:
             dtype = precise if (host.astype(precise) == host).all() else None
@@ -203,12 +205,12 @@ def astype(
     Raises:
         TypeError: the conversion is not allowed.
     """
-    if not np.can_cast(x.dtype, np.dtype(dtype), casting):
-        raise TypeError(f"astype converts {x.dtype} to {np.dtype(dtype)}, which casting={casting!r} does not allow")
+    if not can_cast(x.dtype, as_dtype(dtype), casting):
+        raise TypeError(f"astype converts {x.dtype} to {as_dtype(dtype)}, which casting={casting!r} does not allow")
     if order is not None:
         return in_order(astype(x, dtype, copy=copy, device=device), order)
     x = x if device is None else asarray(x, device=device)
-    return x if not copy and x.dtype == np.dtype(dtype) else _astype(x, dtype)
+    return x if not copy and x.dtype == as_dtype(dtype) else _astype(x, dtype)
 
 
 def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -249,7 +251,8 @@ def full(
         return in_order(values.broadcast_to(shape).copy(), order)
     runtime = on(device, like)
     result_dtype = _of_value(runtime, fill_value, dtype)
-    value = np.full((), fill_value, result_dtype)[()]  # raises for an int out of range
+    small = small_float(result_dtype)
+    value = np.full((), fill_value, result_dtype)[()] if small is None else small.type(fill_value)  # raises for an int
     return _shaped(lambda shape: runtime.full(shape, value, result_dtype), shape, order)
 
 
@@ -303,9 +306,9 @@ def arange(
     if any(isinstance(number, (complex, np.complexfloating)) for number in (first, last, step)):
         raise TypeError(f"arange takes real numbers; got {first}, {last} and {step}; compute with them afterwards")
     whole = all(isinstance(number, (int, np.integer)) for number in (first, last, step))
-    result_dtype = np.dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
+    result_dtype = as_dtype(dtype) if dtype is not None else default_int(runtime) if whole else default_float()
     if result_dtype.kind in "fc":  # the numbers are computed in float64, and rounded
-        return runtime.array(np.arange(first, last, step).astype(result_dtype))
+        return runtime.array(host_cast(np.arange(first, last, step), result_dtype))
     whole_numbers: Any = np.arange(*[first, last, step], dtype=result_dtype)
     return runtime.array(whole_numbers)
 
@@ -351,7 +354,7 @@ def _between(start: Any, stop: Any, steps: npt.NDArray[np.float64], dtype: npt.D
     numbers = apply("add", rest, apply("multiply", here, stop))
     if dtype is None:
         return numbers
-    return _astype(apply("floor", numbers) if np.dtype(dtype).kind in "iu" else numbers, dtype)
+    return _astype(apply("floor", numbers) if as_dtype(dtype).kind in "iu" else numbers, dtype)
 
 
 def _with_axis(x: Array, shape: tuple[int, ...], axis: int) -> Array:

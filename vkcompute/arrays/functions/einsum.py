@@ -14,6 +14,7 @@ from vkcompute.arrays.expressions.ufunc import dtype_with_out, written
 from vkcompute.arrays.functions.creation import beside, in_order
 from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import converted, taken, total
+from vkcompute.dtypes import can_cast
 from vkcompute.runtime.memory.array import Array
 
 _Labels = tuple[Any, ...]
@@ -53,7 +54,7 @@ def einsum(
     if len(arrays) == 1 and {*terms[0]} == {*result} and out is None and dtype in (None, common) and arrays[0].size:
         return _diagonal(arrays[0], terms[0], result)
     added_in = dtype_with_out(runtime, dtype, out, common) or common
-    if not np.can_cast(common, added_in, "same_kind"):
+    if not can_cast(common, added_in, "same_kind"):
         raise TypeError(f"einsum adds products of {common} in no dtype of a lower kind; got dtype={added_in}")
     if added_in.kind == "c" and added_in != common:
         arrays = [converted(x, added_in) for x in arrays]  # products of parts have the arrays' own dtypes

@@ -10,11 +10,15 @@ import numpy as np
 
 from vkcompute import disk
 from vkcompute.arrays.functions.creation import asarray
+from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
 
 
 def _host(x: Any) -> Any:
-    return x.numpy() if type(x) is Array else x
+    """Returns the elements; those of a dtype that NumPy lacks as records with its name, which `load` knows."""
+    host = x._on_host() if type(x) is Array else x
+    dtype = small_float(getattr(host, "dtype", None))
+    return host if dtype is None else host.view([(dtype.name, f"<u{dtype.itemsize}")])
 
 
 def _write(file: Any, suffix: str, write: Callable[[Any], None]) -> None:

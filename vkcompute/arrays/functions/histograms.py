@@ -18,6 +18,7 @@ from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.bin_rules import width_of_bins
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import flip, ravel
+from vkcompute.dtypes import finfo
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
@@ -110,7 +111,7 @@ def _edges(x: Array, bins: Any, limits: Any) -> Array:
         raise ValueError(f"the range of a histogram is finite, and ascends; got {low} to {high}; pass range=")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    if float(high) - float(low) > float(np.finfo(dtype).max):
+    if float(high) - float(low) > float(finfo(dtype).max):
         low, high = float(low), float(high)
     host = np.linspace(low, high, n + 1, dtype=dtype)  # in the dtype of the limits, as in NumPy, unless that overflows
     if (host[1:] <= host[:-1]).any():

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, require_dtype
 from vkcompute.arrays.functions.creation import Casting, on
-from vkcompute.dtypes import COMPLEX, TABLE
+from vkcompute.dtypes import COMPLEX, TABLE, as_dtype
+from vkcompute.dtypes import can_cast as can_cast_dtype
+from vkcompute.dtypes import finfo as limits_of
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
@@ -41,10 +43,10 @@ def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
         if not (isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic))):
             raise TypeError(f"isdtype takes dtypes, as np.float32; got {given!r}")
     if not isinstance(kind, str):
-        return bool(np.dtype(dtype) == np.dtype(kind))
+        return bool(as_dtype(dtype) == as_dtype(kind))
     if kind not in _KINDS:
         raise ValueError(f"a kind is a dtype, or one of {', '.join(_KINDS)}; got {kind!r}")
-    return bool(np.dtype(dtype).kind in _KINDS[kind])
+    return bool(as_dtype(dtype).kind in _KINDS[kind])
 
 
 def can_cast(from_: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting = "safe") -> bool:
@@ -55,8 +57,8 @@ def can_cast(from_: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting =
     """
     if from_ is None:
         raise TypeError("can_cast takes an array or a dtype; got None")
-    dtype = from_.dtype if type(from_) is Array else np.dtype(from_)
-    return bool(np.can_cast(dtype, to, casting))
+    dtype = from_.dtype if type(from_) is Array else as_dtype(from_)
+    return can_cast_dtype(dtype, to, casting)
 
 
 def may_share_memory(a: Any, b: Any) -> bool:
@@ -112,7 +114,7 @@ class finfo:  # noqa: N801
     """Limits of a float dtype, or of an array's: bits, eps, max, min, smallest_normal, dtype."""
 
     def __init__(self, of: Array | npt.DTypeLike) -> None:
-        limits = np.finfo(of.dtype if type(of) is Array else of)
+        limits = limits_of(of.dtype if type(of) is Array else of)
         self.bits, self.dtype = int(limits.bits), limits.dtype
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.smallest_normal = self.tiny = float(limits.smallest_normal)

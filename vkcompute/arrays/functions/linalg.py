@@ -22,6 +22,7 @@ from vkcompute.arrays.functions import creation, products, reductions
 from vkcompute.arrays.functions.einsum import einsum
 from vkcompute.arrays.functions.lu import factors
 from vkcompute.arrays.functions.manipulation import expand_dims, moveaxis
+from vkcompute.dtypes import finfo
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
 
@@ -261,7 +262,7 @@ def svdvals(x: Array, /) -> Array:
 def _relative(a: HostArray, rtol: Any) -> HostArray:
     """Returns the tolerance of singular values, relative to the largest one."""
     if rtol is None:
-        return np.asarray(max(a.shape[-2:]) * np.finfo(a.dtype).eps, a.real.dtype)
+        return np.asarray(max(a.shape[-2:]) * finfo(a.dtype).eps, a.real.dtype)
     return np.asarray(rtol.numpy() if type(rtol) is Array else rtol)
 
 

@@ -11,6 +11,7 @@ from vkcompute.arrays.expressions.promotion import Operand, common, default_floa
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, part, placed, where
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray
+from vkcompute.dtypes import finfo
 from vkcompute.runtime.memory.array import Array
 
 
@@ -114,7 +115,7 @@ def nan_to_num(
         return result if copy else assign(x, result)
     if x.dtype.kind != "f":
         return astype(x, x.dtype) if copy else x
-    limits = np.finfo(x.dtype)
+    limits = finfo(x.dtype)
     high, low = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
     least, greatest, other = (_typed(value, x) for value in (low, high, nan))
     result = where(apply("isnan", x), other, where(isposinf(x), greatest, where(isneginf(x), least, x)))
@@ -187,7 +188,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
     """
     if a.dtype.kind != "c":
         return a
-    limit = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    limit = tol * finfo(a.dtype).eps if tol > 1 else tol
     return a.real if bool(reductions.all(apply("less", apply("absolute", a.imag), float(limit)))) else a
 
 

@@ -14,6 +14,7 @@ from vkcompute.arrays.algorithms.lines import axes_of, axis_of, reduced_axes
 from vkcompute.arrays.expressions.promotion import common, kind_of
 from vkcompute.arrays.expressions.ufunc import astype, placed, runtime_in, written
 from vkcompute.arrays.functions.creation import Casting, order_name
+from vkcompute.dtypes import as_dtype, can_cast, is_dtype, promote
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, join_arrays
 from vkcompute.runtime.memory.context import Context
@@ -246,9 +247,9 @@ def concat(
         listed = ", ".join(str(array.shape) for array in given)
         raise ValueError(f"arrays are joined along axis {at} if their other lengths are equal; got shapes {listed}")
     wanted = dtype if out is None else out.dtype
-    target = np.dtype(wanted) if wanted is not None else common(context, [kind_of(array) for array in given])
+    target = as_dtype(wanted) if wanted is not None else common(context, [kind_of(array) for array in given])
     for array in given:
-        if not np.can_cast(array.dtype, target, casting):
+        if not can_cast(array.dtype, target, casting):
             raise TypeError(f"concat converts {array.dtype} to {target}, which casting={casting!r} does not allow")
     n = sum(array.shape[at] for array in given)
     joined = temporary(context, (*given[0].shape[:at], n, *given[0].shape[at + 1 :]), target)
@@ -307,12 +308,12 @@ def tile(A: Array, reps: int | Sequence[int]) -> Array:  # noqa: N803
 def result_type(*operands: Any) -> np.dtype[Any]:
     """Returns the dtype of the result of an operation of arrays, dtypes, their names, and Python numbers."""
     context = next((operand.runtime for operand in operands if type(operand) is Array), None)
-    kinds = [np.dtype(operand)
+    kinds = [as_dtype(operand)
              if isinstance(operand, (np.dtype, type, str)) and operand not in (bool, int, float, complex) else operand
              for operand in operands]  # fmt: skip
-    kinds = [kind if isinstance(kind, np.dtype) else kind_of(kind) for kind in kinds]
+    kinds = [kind if is_dtype(kind) else kind_of(kind) for kind in kinds]
     if context is None:
-        strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
+        strong = [kind for kind in kinds if is_dtype(kind)]
         if len(strong) == len(kinds):
-            return reduce(np.promote_types, strong)
+            return reduce(promote, strong)
     return common(context or current_runtime(), kinds)

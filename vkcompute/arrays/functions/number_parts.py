@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of
+from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
+from vkcompute.dtypes import finfo, is_dtype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -41,9 +42,9 @@ def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     if x.dtype.kind == "c":
         raise TypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
     dtype = floating(x.dtype)
-    wide = astype(x, np.float32 if dtype == np.float16 else dtype)
+    wide = astype(x, wide_float(dtype))
     integers, n_bits, bias = _LAYOUTS[wide.dtype.name]
-    is_small = apply("less", apply("absolute", wide), float(np.finfo(wide.dtype).tiny))
+    is_small = apply("less", apply("absolute", wide), float(finfo(wide.dtype).tiny))
     scaled = where(is_small, apply("multiply", wide, 2.0**n_bits), wide)  # subnormal numbers have no exponent
     bits = scaled.view(integers)
     exponent = apply("right_shift", apply("bitwise_and", bits, int(np.iinfo(integers).max)), n_bits)
@@ -110,7 +111,7 @@ def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
     kinds = [kind_of(operand) for operand in (x1, x2)]
     features = next(operand.runtime for operand in (x1, x2) if type(operand) is Array).device.features
     wide = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
-    is_complex = any(kind is complex or (isinstance(kind, np.dtype) and kind.kind == "c") for kind in kinds)
+    is_complex = any(kind is complex or (is_dtype(kind) and kind.kind == "c") for kind in kinds)
     wide = complex_of(wide) if is_complex else wide
     power = apply(
         "power", *[astype(operand, wide) if type(operand) is Array else wide.type(operand) for operand in (x1, x2)]

@@ -15,11 +15,15 @@ import numpy as np
 from vkcompute.arrays.expressions.call_plan import Planned, planned
 from vkcompute.arrays.functions.called_names import add_public, name_caller, named
 from vkcompute.arrays.functions.creation import beside
+from vkcompute.dtypes import SMALL_FLOATS
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
-NUMBERS = frozenset([bool, int, float, complex, *[np.dtype(code).type for code in "?bBhHiIlLqQefdFD"]])
+NUMBERS = frozenset(
+    [bool, int, float, complex, *[np.dtype(code).type for code in "?bBhHiIlLqQefdFD"]]
+    + [row.numpy.type for row in SMALL_FLOATS]
+)
 _ARRAY, _SEVERAL, _OPERAND = ("Array", "Array | None"), ("Sequence[Array]",), ("Operand",)
 """Annotations of parameters: an array, a sequence of arrays, an array or a number."""
 _INTEGER = "int", "int | None"

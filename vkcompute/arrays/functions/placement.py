@@ -20,6 +20,7 @@ from vkcompute.arrays.functions.creation import Casting, asarray, beside, on, on
 from vkcompute.arrays.functions.manipulation import broadcast_arrays, expand_dims, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.functions.operands import on_device
 from vkcompute.arrays.functions.products import diagonal
+from vkcompute.dtypes import as_dtype, can_cast, host_cast, is_dtype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -80,7 +81,7 @@ def tri(
     like: Any = None,
 ) -> Array:  # fmt: skip
     """Returns a matrix with ones at and below the k-th diagonal."""
-    of_dtype = np.dtype(dtype) if dtype is not None else default_float()
+    of_dtype = as_dtype(dtype) if dtype is not None else default_float()
     return on(device, like).array(np.tri(N, M, k, dtype=of_dtype))
 
 
@@ -89,7 +90,7 @@ def indices(
 ) -> Any:
     """Returns the indices of the elements of a shape: along each axis, stacked, or open for `sparse`."""
     runtime = on(device)
-    of_dtype: Any = np.dtype(dtype) if dtype is not None else default_int(runtime)
+    of_dtype: Any = as_dtype(dtype) if dtype is not None else default_int(runtime)
     host: Any = np.indices(dimensions, of_dtype, sparse)  # type: ignore[call-overload]
     return tuple([runtime.array(array) for array in host]) if sparse else runtime.array(host)
 
@@ -263,7 +264,7 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
         raise TypeError(f"copyto takes bools as where=; got {where.dtype}; compare first, as x != 0")
     dtype = getattr(src, "dtype", None) or np.asarray(src).dtype
     adapts = type(src) in (bool, int, float, complex) and "biufc".index(dtype.kind) <= "biufc".index(dst.dtype.kind)
-    is_allowed = np.can_cast(dtype, dst.dtype, casting)  # also refuses what is no casting
+    is_allowed = can_cast(dtype, dst.dtype, casting)  # also refuses what is no casting
     if not (is_allowed or adapts or (type(src) is int and dst.dtype.kind == "u")):
         raise TypeError(f"copyto writes no {dtype} to {dst.dtype} by the casting {casting!r}; convert with .astype()")
     if type(src) is Array:
@@ -271,7 +272,7 @@ def copyto(dst: Array, src: Operand, casting: Casting = "same_kind", where: Oper
     elif type(src) is int or dtype == dst.dtype:
         given = asarray(src, dst.dtype, device=dst.runtime)
     else:
-        given = asarray(np.asarray(src).astype(dst.dtype), device=dst.runtime)
+        given = asarray(host_cast(np.asarray(src), dst.dtype), device=dst.runtime)
     extra = max(given.ndim - dst.ndim, 0)
     if extra and given.shape[:extra] == (1,) * extra:  # as in an assignment
         given = given[(0,) * extra]
@@ -344,9 +345,7 @@ def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 
     result: Any = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, choice, result)
-    return (
-        astype(result, common(result.runtime, kinds)) if any(isinstance(kind, np.dtype) for kind in kinds) else result
-    )
+    return astype(result, common(result.runtime, kinds)) if any(is_dtype(kind) for kind in kinds) else result
 
 
 def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **named: Any) -> Array:
@@ -386,7 +385,7 @@ def _conditions(x: Array, given: Any) -> list[Array]:
 
 def _value(function: Any, x: Array, args: Any, named: Any) -> Array:
     value = function(x, *args, **named) if callable(function) else function
-    return value if type(value) is Array else asarray(np.asarray(value, x.dtype), device=x.runtime)
+    return value if type(value) is Array else asarray(host_cast(np.asarray(value), x.dtype), device=x.runtime)
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **named: Any) -> Array:

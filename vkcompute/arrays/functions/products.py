@@ -22,6 +22,7 @@ from vkcompute.arrays.expressions.promotion import common, kind_of, part_of, pro
 from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, written
 from vkcompute.arrays.functions.manipulation import expand_dims, moveaxis, ravel, reshape, squeeze, stack
 from vkcompute.arrays.functions.reductions import sum
+from vkcompute.dtypes import as_dtype, can_cast
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import several
@@ -107,12 +108,12 @@ def _generalized(
             x1: Array, x2: Array, out: Array | None = None, *, dtype: npt.DTypeLike | None = None, axes: Any = None,
             casting: Any = "same_kind", order: str = "K", subok: bool = True, **named: Any,
         ) -> Array:  # fmt: skip
-            np.can_cast(x1.dtype, x1.dtype, casting)  # an error for what is no casting
+            can_cast(x1.dtype, x1.dtype, casting)  # an error for what is no casting
             if dtype is not None:
                 taken(name, x1, x2)
-                wanted = np.dtype(dtype)
+                wanted = as_dtype(dtype)
                 for operand in (x1, x2):
-                    if not np.can_cast(operand.dtype, wanted, casting):
+                    if not can_cast(operand.dtype, wanted, casting):
                         raise TypeError(
                             f"{name}: operands become dtype={wanted} if casting={casting!r} allows it; got "
                             f"{operand.dtype}; convert with .astype()"

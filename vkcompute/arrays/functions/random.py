@@ -31,6 +31,7 @@ from vkcompute.arrays.functions.variates import on_host as _on_host
 from vkcompute.arrays.functions.variates import reals as _reals
 from vkcompute.arrays.functions.variates import shape_for as _shape
 from vkcompute.arrays.functions.variates import shape_of as _shape_of
+from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -124,7 +125,7 @@ class Generator(Variates):
 
     def _filled(self, names: str, size: Size, dtype: npt.DTypeLike | None, out: Array | None) -> Array:
         """Returns floats of a distribution without parameters: `fill_NAME`, or `fill_NAME_double`."""
-        wanted = np.dtype(dtype) if dtype is not None else out.dtype if out is not None else default_float()
+        wanted = as_dtype(dtype) if dtype is not None else out.dtype if out is not None else default_float()
         if wanted not in (np.float32, np.float64):
             raise TypeError(f"random floats are float32 or float64; got {wanted}; convert with .astype()")
         if out is not None and (
@@ -151,7 +152,7 @@ class Generator(Variates):
         """Returns numbers of a distribution whose parameters broadcast to the shape."""
         runtime = self._runtime()
         shape = _shape(size, *[parameter.shape for parameter in parameters])
-        flat = temporary(runtime, (math.prod(shape),), np.dtype(dtype))
+        flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
         if flat.size:
             given = [grouped(runtime.array(parameter).broadcast_to(shape), (len(shape),)) for parameter in parameters]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
@@ -182,7 +183,7 @@ class Generator(Variates):
         """
         first, last = (_reals("uniform", end) for end in (low, high))
         dtypes = [end.dtype for end in (low, high) if type(end) is Array and end.dtype.kind == "f"]
-        most = np.finfo(np.result_type(default_float(), *dtypes)).max
+        most = finfo(np.result_type(default_float(), *dtypes)).max
         with np.errstate(all="ignore"):
             span = last - first
         if not np.all(np.isfinite(span)) or max(np.abs(first).max(initial=0), np.abs(last).max(initial=0)) > most:
@@ -451,7 +452,7 @@ def _require_positive(name: str, value: Any) -> None:
 
 def _shapes(name: str, value: Any, *, positive: bool = False) -> HostArray:
     """Returns a parameter of a distribution in float32; a positive one remains so."""
-    numbers, limits = _reals(name, value), np.finfo(np.float32)
+    numbers, limits = _reals(name, value), finfo(np.float32)
     if not np.all((numbers > 0 if positive else ~np.signbit(numbers)) & (numbers <= limits.max)):
         rule = f"{name}: parameters are {'positive' if positive else 'not negative'}, and at most {limits.max:g}"
         raise ValueError(f"{rule}; got {shown(value)}")

@@ -28,6 +28,7 @@ from vkcompute.arrays.expressions.promotion import (
 from vkcompute.arrays.expressions.ufunc import apply, astype, dtype_with_out, written
 from vkcompute.arrays.expressions.ufunc import where as _where
 from vkcompute.arrays.functions.creation import asarray
+from vkcompute.dtypes import can_cast
 from vkcompute.runtime.graphs.graph import recording_graph
 from vkcompute.runtime.memory.array import Array
 
@@ -219,7 +220,7 @@ def mean(
     if wide.kind not in "fc":  # an integer dtype, as NumPy takes it: the sum is one of integers, the quotient is not
         wide = floating(wide)
         total = astype(total, wide)
-        mean_dtype = out.dtype if type(out) is Array and np.can_cast(mean_dtype, out.dtype, "same_kind") else mean_dtype
+        mean_dtype = out.dtype if type(out) is Array and can_cast(mean_dtype, out.dtype, "same_kind") else mean_dtype
     count: Any = wide.type(n)
     if where is not True:
         count = astype(count_nonzero(where.broadcast_to(a.shape), axes, keepdims=keepdims), wide)

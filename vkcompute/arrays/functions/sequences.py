@@ -12,11 +12,12 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float
 from vkcompute.arrays.expressions.ufunc import apply, astype
 from vkcompute.arrays.functions.creation import linspace, on
+from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array
 
 
 def _dtype(dtype: npt.DTypeLike | None) -> np.dtype[Any]:
-    return np.dtype(dtype) if dtype is not None else default_float()
+    return as_dtype(dtype) if dtype is not None else default_float()
 
 
 def logspace(
@@ -49,7 +50,7 @@ def geomspace(
 
 def _spaced(make: Callable[..., Any], *args: Any, dtype: npt.DTypeLike | None) -> Any:
     """Returns numbers of a function of NumPy, computed in float64 or complex128, in a dtype or the default one."""
-    is_complex = dtype is not None and np.dtype(dtype).kind == "c"
+    is_complex = dtype is not None and as_dtype(dtype).kind == "c"
     numbers = make(*args, dtype=np.complex128) if is_complex else make(*args)
     default = complex_of(default_float()) if numbers.dtype.kind == "c" else default_float()
     return numbers.astype(default if dtype is None else dtype)

@@ -12,6 +12,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype, holds
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, ravel
+from vkcompute.dtypes import promote
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.runtime import runtime_of
 
@@ -30,7 +31,7 @@ def isin(
     if type(element) is not Array:
         element = _adapted(element, test_elements)
     others = ravel(_adapted(_within(test_elements, element.dtype), element))
-    dtype = np.promote_types(element.dtype, others.dtype)
+    dtype = promote(element.dtype, others.dtype)
     if dtype.kind == "f" and {element.dtype.kind, others.dtype.kind} == {"i", "u"}:  # floats would be rounded
         return _among_integers(element, others, invert=invert)
     wanted = astype(element, dtype)
@@ -73,7 +74,7 @@ def in1d(ar1: Array, ar2: Any, assume_unique: bool = False, invert: bool = False
 
 def union1d(ar1: Array, ar2: Array) -> Array:
     """Returns the distinct elements of both arrays, in order."""
-    exact = np.promote_types(ar1.dtype, ar2.dtype)
+    exact = promote(ar1.dtype, ar2.dtype)
     return sorting.distinct(concat([ar1, ar2], None, dtype=exact))
 
 
@@ -85,7 +86,7 @@ def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indi
     """
     one, other = sorting.unique(ar1), sorting.unique(ar2)
     is_common = isin(one.values, other.values)
-    dtype = np.promote_types(ar1.dtype, ar2.dtype)
+    dtype = promote(ar1.dtype, ar2.dtype)
     shared = astype(selection.masked(one.values, is_common), dtype)
     if not return_indices:
         return shared

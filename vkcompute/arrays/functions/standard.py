@@ -17,6 +17,7 @@ from vkcompute.arrays.expressions.ufunc import where as chosen
 from vkcompute.arrays.functions.creation import asarray, beside
 from vkcompute.arrays.functions.manipulation import concat, moveaxis, ravel, reshape, stack
 from vkcompute.arrays.functions.sets import unique_rows
+from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 
@@ -58,7 +59,7 @@ def _cumulative(
 
 def scanned(x: Array, operation: str, axis: int, dtype: npt.DTypeLike | None, include_initial: bool = False) -> Array:
     """Returns the inclusive scan; of complex numbers that of their parts, or products in steps of doubled length."""
-    result_dtype = x.dtype if dtype is None else np.dtype(dtype)
+    result_dtype = x.dtype if dtype is None else as_dtype(dtype)
     if result_dtype.kind != "c":
         if x.dtype.kind == "c":
             astype(x, result_dtype)  # its error has the remedy

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import gather, scans, sorting
 from vkcompute.arrays.algorithms.lines import Axis, axes_of
-from vkcompute.arrays.expressions.promotion import floating, part_of, promoted
+from vkcompute.arrays.expressions.promotion import floating, part_of, promoted, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, where, written
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.manipulation import concat, reshape
 from vkcompute.arrays.functions.nans import numbers_along
 from vkcompute.arrays.functions.products import diagonal, matmul
+from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -297,7 +298,7 @@ def _middle_of_numbers(line: Array) -> Array:
 
 def _half_way(one: Array, other: Array) -> Array:
     """Returns the mean of two elements, which does not overflow; equal infinities stay."""
-    wide = astype(one, np.float32) if one.dtype == np.float16 else one
+    wide = astype(one, wide_float(one.dtype))
     middle = apply("add", apply("multiply", wide, 0.5), apply("multiply", other, other.dtype.type(0.5)))
     return where(apply("equal", one, other), one, astype(middle, one.dtype))
 
@@ -353,11 +354,11 @@ def cov(
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"fweights of cov are integers; got {fweights.dtype}; pass aweights")
     ddof = (0 if bias else 1) if ddof is None else index(ddof)
-    if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise TypeError(f"covariances are of a float dtype; got dtype={np.dtype(dtype)}; convert them with .astype()")
+    if dtype is not None and as_dtype(dtype).kind not in "fc":
+        raise TypeError(f"covariances are of a float dtype; got dtype={as_dtype(dtype)}; convert them with .astype()")
     common = m.dtype if y is None else promoted(m.runtime, m.dtype, y.dtype)
-    wanted = np.dtype(dtype) if dtype is not None else floating(common)
-    if wanted == np.float16:  # which holds no large numbers of observations
+    wanted = as_dtype(dtype) if dtype is not None else floating(common)
+    if wanted != wide_float(wanted):  # which holds no large numbers of observations
         y = y if y is None else astype(y, np.float32)
         wide = cov(astype(m, np.float32), y, rowvar, bias, ddof, fweights, aweights, dtype=np.float32)
         return astype(wide, wanted)

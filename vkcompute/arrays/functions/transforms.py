@@ -22,6 +22,7 @@ from vkcompute.arrays.expressions.ufunc import apply, astype, written
 from vkcompute.arrays.functions import products
 from vkcompute.arrays.functions.creation import on, zeros
 from vkcompute.arrays.functions.manipulation import concat, roll
+from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory.array import Array, empty_result
 
 Axes = int | Sequence[int] | None
@@ -315,7 +316,7 @@ def irfft2(
 def _frequencies(of: Callable[..., Any], n: int, d: float, dtype: npt.DTypeLike | None, device: Any) -> Array:
     if np.asarray(d).dtype.kind not in "biuf":
         raise TypeError(f"the distance of samples is a real number; got d={d!r}")
-    wanted = default_float() if dtype is None else np.dtype(dtype)
+    wanted = default_float() if dtype is None else as_dtype(dtype)
     if wanted.kind != "f":
         raise ValueError(f"frequencies are floats; got dtype={wanted}")
     return on(device).array(of(_length(of.__name__, n, sys.maxsize), d).astype(wanted))

@@ -24,6 +24,7 @@ from vkcompute.arrays.functions.creation import Casting, asarray, in_order
 from vkcompute.arrays.functions.manipulation import concat, reshape
 from vkcompute.arrays.functions.operands import NUMBERS, on_device
 from vkcompute.arrays.functions.standard import scanned
+from vkcompute.dtypes import as_dtype, can_cast
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
@@ -121,14 +122,14 @@ class Ufunc:
             raise TypeError(f"out is a device array; got {type(out).__name__}")
         operands = tuple(on_device(self.__name__, operands))
         if dtype is not None:
-            operands = self._in_dtype(operands, np.dtype(dtype), casting)
+            operands = self._in_dtype(operands, as_dtype(dtype), casting)
         result = apply(self._row, *operands)
         if casting != "same_kind":
             result = self._cast(operands, result, out, casting)
         if order not in ("K", "C"):
             result = in_order(result, order)
         if dtype is not None and result.dtype != dtype:
-            raise TypeError(f"{self.__name__} has no result of {np.dtype(dtype)} for these operands; got dtype={dtype}")
+            raise TypeError(f"{self.__name__} has no result of {as_dtype(dtype)} for these operands; got dtype={dtype}")
         if where is not True:
             if out is None:
                 raise ValueError(f"{self.__name__}: where= needs out=, whose other elements keep their value")
@@ -140,7 +141,7 @@ class Ufunc:
         if self._function.gives_bools:
             return tuple(operands)
         for x in operands:
-            if type(x) is Array and not np.can_cast(x.dtype, dtype, casting):
+            if type(x) is Array and not can_cast(x.dtype, dtype, casting):
                 raise TypeError(
                     f"{self.__name__}: operands become dtype={dtype} if casting={casting!r} allows it; got {x.dtype}; "
                     'convert with .astype(), or pass casting="unsafe"'
@@ -157,7 +158,7 @@ class Ufunc:
         pairs = [(x.dtype, dtype) for x in operands if type(x) is Array and dtype is not None]
         pairs.append((result.dtype, result.dtype if out is None else out.dtype))
         for given, wanted in pairs:
-            if not np.can_cast(given, wanted, casting):
+            if not can_cast(given, wanted, casting):
                 raise TypeError(
                     f"{self.__name__} converts {given} to {wanted}, which casting={casting!r} does not allow; convert "
                     "with .astype()"
@@ -215,8 +216,8 @@ class BinaryUfunc(Ufunc):
         """
         if not self._function.gives_bools:
             return dtype_with_out(array.runtime, dtype, out, array.dtype)
-        if dtype is not None and np.dtype(dtype) != np.bool_:
-            raise TypeError(f"{self.__name__} gives bools; got dtype={np.dtype(dtype)}; convert with .astype()")
+        if dtype is not None and as_dtype(dtype) != np.bool_:
+            raise TypeError(f"{self.__name__} gives bools; got dtype={as_dtype(dtype)}; convert with .astype()")
         return None
 
     def _of_bits(
@@ -225,7 +226,7 @@ class BinaryUfunc(Ufunc):
     ) -> Array:  # fmt: skip
         """Returns the reduction by a function of bits."""
         name = f"{self.__name__}.reduce"
-        kinds = array.dtype if array.dtype.kind not in "biu" or dtype is None else np.dtype(dtype)
+        kinds = array.dtype if array.dtype.kind not in "biu" or dtype is None else as_dtype(dtype)
         if kinds.kind not in "biu":
             raise TypeError(f"{name} takes integers or bools; got {kinds}; convert with .astype()")
         array = array if dtype is None else astype(array, dtype)
@@ -396,7 +397,7 @@ def _values(name: str, values: Any, array: Array) -> Array:
     """
     host = np.asarray(values)
     if not hasattr(values, "dtype"):
-        if not np.can_cast(host.dtype, array.dtype, "same_kind") and host.dtype.kind + array.dtype.kind != "iu":
+        if not can_cast(host.dtype, array.dtype, "same_kind") and host.dtype.kind + array.dtype.kind != "iu":
             raise TypeError(f"{name}.at of {array.dtype} takes no {host.dtype}; convert the array with .astype()")
         host = np.asarray(values, array.dtype)
     return asarray(host, device=array.runtime)
@@ -415,7 +416,7 @@ def _combine_at(row: str, array: Array, indices: Any, *values: Array) -> None:
     for chosen in _by_occurrence(addresses):
         here = gather.take(addresses, chosen)
         result = apply(row, gather.take(target, here), *[gather.take(value, chosen) for value in given])
-        if not np.can_cast(result.dtype, array.dtype, "same_kind"):
+        if not can_cast(result.dtype, array.dtype, "same_kind"):
             raise TypeError(f"{row} gives {result.dtype}, and the array that it changes is {array.dtype}; convert it")
         scatter.put(target, here, result)
     scatter.write_back(array, target.reshape(array.shape) if target.size else array)

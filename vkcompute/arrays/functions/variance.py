@@ -33,6 +33,7 @@ from vkcompute.arrays.expressions.ufunc import where as where_
 from vkcompute.arrays.functions.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of
 from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
+from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
@@ -172,8 +173,8 @@ def _variance(
     """Returns the variance, in the dtype in which it is computed for `out`, which it does not write."""
     a = checked("var", a)
     where = mask_of(where, a)
-    if dtype is not None and np.dtype(dtype).kind not in ("fc" if a.dtype.kind == "c" else "f"):
-        rule = f"a variance of {a.dtype} is of a float dtype; got dtype={np.dtype(dtype)}"
+    if dtype is not None and as_dtype(dtype).kind not in ("fc" if a.dtype.kind == "c" else "f"):
+        rule = f"a variance of {a.dtype} is of a float dtype; got dtype={as_dtype(dtype)}"
         raise TypeError(f"{rule}; convert it with .astype()")
     axes = axes_of("var", a.ndim, axis)
     n: Any = math.prod([a.shape[at] for at in axes])

@@ -17,6 +17,7 @@ from vkcompute.arrays.functions.draws import drawn_per_run
 from vkcompute.arrays.functions.manipulation import ravel
 from vkcompute.arrays.functions.products import matmul
 from vkcompute.arrays.functions.reductions import sum as _sum
+from vkcompute.dtypes import finfo
 from vkcompute.errors import warn_caller
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.host_data import HostArray
@@ -59,7 +60,7 @@ def require_in_range(dtype: np.dtype[Any], value: Any) -> None:
     """Raises OverflowError if a finite parameter, other than a device array, is beyond the range of a float dtype."""
     if type(value) in (int, float) and -_SMALL < value < _SMALL:
         return
-    given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), np.finfo(dtype).max
+    given, most = np.abs(reals("a random distribution", () if type(value) is Array else value)), finfo(dtype).max
     if np.any((given > most) & np.isfinite(given)):
         raise OverflowError(
             f"a random distribution of {dtype} has parameters up to {most:g}; got {shown(value)}; for larger "

@@ -236,7 +236,7 @@ def number_type(arg: Any, name: str) -> Any:
         OverflowError: it is an int of more than 64 bits.
     """
     try:
-        kind = kind_of_number(arg)
+        kind = None if isinstance(arg, (complex, np.complexfloating)) else kind_of_number(arg)
     except ValueError as error:  # more than 64 bits: Triton's class
         raise OverflowError(str(error)) from None
     if kind is int or isinstance(kind, str):

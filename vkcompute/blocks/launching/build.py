@@ -14,11 +14,13 @@ from vkcompute.blocks.compiler.types import DTYPES, Pointer, TableValue, Windows
 from vkcompute.blocks.launching.composites import Forms, all_leaf_names, assembled
 from vkcompute.blocks.launching.parameter import is_const
 from vkcompute.compiled.specialization import OFFSET, TRUTH, VALUE, CompileOptions, Specialization, iterations_of
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
 from vkcompute.ir.function import Push
+from vkcompute.ir.types import UINT16
 from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
@@ -202,16 +204,17 @@ def _element(kind: Any) -> ir.Scalar:
     """Returns the type of a number in a signature."""
     if isinstance(kind, (IntType, str)):
         return DTYPES[kind.name if isinstance(kind, IntType) else kind].scalar_type
-    return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[np.dtype(kind).name]
+    return BOOL if kind is bool else FLOAT32 if kind is float else SCALARS[as_dtype(kind).name]
 
 
 def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tuple[Memory, ir.Scalar]:
     """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
-    element = SCALARS[np.dtype(kind.character).name]
+    element = SCALARS[as_dtype(kind.character).name]
     seen = element if kind.element is None else DTYPES[kind.element].scalar_type
     if BOOL not in (element, seen) and seen is not BFLOAT16:
         element = seen
-    memory = built.memories[at] = built.compiler.function.buffer(name, UINT8 if element is BOOL else element)
+    in_memory = {BOOL: UINT8, BFLOAT16: UINT16}.get(element, element)
+    memory = built.memories[at] = built.compiler.function.buffer(name, in_memory)
     if kind.is_wide:
         built.wide.append(memory)
     return memory, seen

@@ -74,14 +74,22 @@ def _contiguous(array: Any) -> Any:
 
 def _is_array(arg: Any) -> bool:
     """True for a NumPy array with axes, and for an array."""
-    return hasattr(arg, "launch_key") or (isinstance(arg, np.ndarray) and arg.ndim > 0 and arg.dtype in dtypes.BY_NUMPY)
+    return hasattr(arg, "launch_key") or (isinstance(arg, np.ndarray) and arg.ndim > 0 and _character(arg.dtype) != "")
+
+
+def _character(dtype: Any) -> str:
+    """Returns the name of a dtype in a signature; "" for one that no program takes."""
+    small = dtypes.small_float(dtype)
+    if small is not None:
+        return small.name if small.computes else ""
+    return dtype.char if dtype in dtypes.BY_NUMPY else ""
 
 
 def _type_of(arg: Any) -> ArrayType | TableType | None:
     if type(arg) is PointerTable:
         element = None if arg.element is None else arg.element.name
-        return TableType(_arrays_of(arg)[0].dtype.char, element, 1, is_wide=False)
-    return ArrayType(arg.dtype.char, False, False) if _is_array(arg) else None
+        return TableType(_character(_arrays_of(arg)[0].dtype), element, 1, is_wide=False)
+    return ArrayType(_character(arg.dtype), False, False) if _is_array(arg) else None
 
 
 class HostMemory:
@@ -104,7 +112,7 @@ class HostMemory:
         self._bytes = np.zeros(starts[-1], np.uint8)
         self._starts = dict(zip(distinct, starts, strict=False))
         for array in distinct.values():
-            host = array if isinstance(array, np.ndarray) else array.numpy()
+            host = array if isinstance(array, np.ndarray) else array._on_host()
             self.elements(array)[:] = host.reshape(-1).view(_stored(array.dtype))
 
     def whole(self, array: Any) -> HostArray:
@@ -124,7 +132,7 @@ class HostMemory:
 
     def write_back(self, array: Any) -> None:
         """Copies the elements of an array to it."""
-        elements = self.elements(array).view(array.dtype).reshape(array.shape)
+        elements = self.elements(array).view(dtypes.on_host(array.dtype)).reshape(array.shape)
         if isinstance(array, np.ndarray):
             array[...] = elements
         else:
@@ -137,7 +145,7 @@ def _key(array: Any) -> Any:
 
 
 def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.uint8) if dtype == np.bool_ else dtype
+    return np.dtype(f"u{dtype.itemsize}") if dtype == np.bool_ or dtypes.small_float(dtype) else dtype
 
 
 def _overlap(one: Any, other: Any) -> bool:

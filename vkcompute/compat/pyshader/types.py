@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vkcompute import ir
+from vkcompute.ir.types import SmallFloat
 
 
 class ShaderType:
@@ -109,6 +110,7 @@ void = Void()
 SCALARS = {
     number: Scalar("boolean" if number is ir.BOOL else f"{number.kind}{number.bits}", number)
     for number in ir.SCALARS.values()
+    if not isinstance(number, SmallFloat)
 }
 TYPES: dict[str, ShaderType] = {"void": void, **{scalar.name: scalar for scalar in SCALARS.values()}}
 for _letter, _number in (("", ir.FLOAT32), ("i", ir.INT32), ("u", ir.UINT32), ("b", ir.BOOL)):

@@ -14,8 +14,8 @@ import numpy as np
 from vkcompute import dtypes
 from vkcompute.frontend.source import unevaluated
 
-_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2}
-_KINDS = ("a bool", "an integer", "a float")
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_KINDS = ("a bool", "an integer", "a float", "a complex number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,17 @@ class ScalarType(type):
 
 
 def _scalars(*names: str) -> list[Any]:
-    return [ScalarType(name, (), {"dtype": np.dtype(getattr(np, name)), "__module__": __name__}) for name in names]
+    return [
+        ScalarType(name, (), {"dtype": dtypes.as_dtype(name.rstrip("_")), "__module__": __name__}) for name in names
+    ]
 
 
 int8, int16, int32, int64 = _scalars("int8", "int16", "int32", "int64")
 uint8, uint16, uint32, uint64 = _scalars("uint8", "uint16", "uint32", "uint64")
 float16, float32, float64 = _scalars("float16", "float32", "float64")
+complex64, complex128 = _scalars("complex64", "complex128")
+bfloat16, float8_e4m3fn, float8_e5m2 = _scalars("bfloat16", "float8_e4m3fn", "float8_e5m2")
+float8_e4m3fnuz, float8_e5m2fnuz = _scalars("float8_e4m3fnuz", "float8_e5m2fnuz")
 (bool_,) = _scalars("bool_")
 EXACT = frozenset({float, *(np.dtype(name).type for name in "int32 int64 uint32 uint64 float32 float64".split())})
 """Types whose push constants take any value that `struct` converts, and reject others."""
@@ -133,11 +138,13 @@ def _type(annotation: Any) -> Any:
     if isinstance(annotation, UnionType):
         kinds = [_type(member) for member in annotation.__args__ if member is not NoneType]
         return OptionalType(kinds[0]) if len(kinds) == 1 and len(annotation.__args__) == 2 and kinds[0] else None
-    if isinstance(annotation, (ArrayType, OptionalType)) or any(annotation is scalar for scalar in (int, float, bool)):
+    if isinstance(annotation, (ArrayType, OptionalType)) or any(
+        annotation is scalar for scalar in (int, float, bool, complex)
+    ):
         return annotation
     if isinstance(annotation, type) and (isinstance(annotation, ScalarType) or issubclass(annotation, np.generic)):
-        kind = np.dtype(annotation)
-        return kind.type if kind in dtypes.BY_NUMPY else None
+        kind = dtypes.as_dtype(annotation)
+        return kind.type if dtypes.is_known(kind) else None
     return None
 
 
@@ -153,6 +160,13 @@ def typed(function: FunctionType, kinds: Mapping[int, Any], args: Sequence[Any])
     return values
 
 
+def _letter(number: complex) -> str:
+    """Returns numpy's letter for the kind of a Python number."""
+    return next(
+        letter for kind, letter in ((bool, "b"), (int, "i"), (float, "f"), (complex, "c")) if isinstance(number, kind)
+    )
+
+
 def converted(name: str, kind: Any, arg: Any) -> Any:
     """Converts a number or array to the type of its parameter; returns other objects unchanged.
 
@@ -161,7 +175,7 @@ def converted(name: str, kind: Any, arg: Any) -> Any:
             integer; a number for a bool.
         ValueError: an integer outside of the range of the type.
     """
-    is_number = isinstance(arg, (bool, int, float, np.generic))
+    is_number = isinstance(arg, (bool, int, float, complex, np.generic))
     if not is_number and not hasattr(arg, "dtype"):
         return arg
     got = f"{arg!r}" if is_number else f"{ArrayType(arg.dtype, len(arg.shape))}"
@@ -169,8 +183,8 @@ def converted(name: str, kind: Any, arg: Any) -> Any:
         if is_number or arg.dtype != kind.dtype or len(arg.shape) != kind.ndim:
             raise TypeError(f"{name} is annotated as {kind}; got {got}; pass such an array, or change the annotation")
         return arg
-    target = np.dtype(kind)
-    word = arg.dtype.kind if hasattr(arg, "dtype") else "fib"[isinstance(arg, int) + isinstance(arg, bool)]
+    target = dtypes.as_dtype(kind)
+    word = arg.dtype.kind if hasattr(arg, "dtype") else _letter(arg)
     if not is_number or word not in _RANKS:
         raise TypeError(f"{name} is annotated as a number, {kind.__name__}; got {got}; pass a number")
     ranks = _RANKS[word], _RANKS[target.kind]

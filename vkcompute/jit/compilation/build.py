@@ -12,19 +12,22 @@ from vkcompute import ir
 from vkcompute.compiled.report import Reports
 from vkcompute.compiled.specialization import (
     DEFAULTS,
+    IMAG,
     OFFSET,
+    REAL,
     TRUTH,
     VALUE,
     CompileOptions,
     Specialization,
     iterations_of,
 )
+from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Complex, Kind, Number
 from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction
@@ -106,7 +109,7 @@ def optimized(function: ir.Function, options: CompileOptions = DEFAULTS, reports
 
 def real_of(signature: Signature) -> Scalar:
     """Returns the type of Python floats in a kernel with these arguments."""
-    wide = any(kind is np.float64 or (type(kind) is tuple and kind[0] == "d") for kind in signature)
+    wide = any(kind in (np.float64, np.complex128) or (type(kind) is tuple and kind[0] in "dD") for kind in signature)
     return FLOAT64 if wide else FLOAT32
 
 
@@ -118,14 +121,18 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
         return given.value
     function = compiler.function
     if type(given) is tuple:
-        element = SCALARS[np.dtype(given[0]).name]
-        return ArrayValue(name, position, element, given[1], function.buffer(name, element), strided=len(given) > 2)
+        element = ELEMENTS[as_dtype(given[0]).name]
+        memory = function.buffer(name, PARTS.get(element, element))
+        return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
     if given is float:
         return Number(function.push(name, compiler.real), Kind(compiler.real, True))
     if given is int or isinstance(given, str):
         kind = SCALARS[given] if isinstance(given, str) else INT32
         return Number(function.push(name, kind), Kind(kind, given is int, argument=len(function.pushes) - 1))
-    target = BOOL if given is bool else SCALARS[np.dtype(given).name]
+    if issubclass(given, (complex, np.complexfloating)):
+        part = Kind(compiler.real, True) if given is complex else Kind(PARTS[ELEMENTS[np.dtype(given).name]])
+        return Complex([Number(function.push(f"{name}.{which}", part.type), part) for which in ("real", "imag")])
+    target = BOOL if given is bool else SCALARS[as_dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
     return compiler.converted(Number(function.push(name, stored), Kind(stored)), target)
 
@@ -134,6 +141,20 @@ def _parts(whole: tuple[int, int, int], part: tuple[int, int, int]) -> tuple[int
     """Returns the number of parts of divided workgroups along each axis."""
     x, y, z = (n // size for n, size in zip(whole, part, strict=True))
     return x, y, z
+
+
+def sources(kind: Any) -> tuple[int, ...]:
+    """Returns the sources of the push constants of a number of this type."""
+    if kind in (bool, np.bool_):
+        return (TRUTH,)
+    return (REAL, IMAG) if has_parts(kind) else (VALUE,)
+
+
+def has_parts(kind: Any) -> bool:
+    """True for the type of a complex number or array in a signature."""
+    if type(kind) is tuple:
+        return kind[0] in ("F", "D")
+    return isinstance(kind, type) and issubclass(kind, (complex, np.complexfloating))
 
 
 def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
@@ -151,9 +172,10 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
         built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
         scalars = [
-            (n, TRUTH if kind in (bool, np.bool_) else VALUE)
+            (n, what)
             for n, kind in enumerate(signature)
             if type(kind) not in (tuple, Fixed) and kind is not NoneType
+            for what in sources(kind)
         ]
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
         pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)

@@ -6,16 +6,15 @@ import ast
 from types import NoneType
 from typing import Any
 
-import numpy as np
-
 from vkcompute.compiled.specialization import DEFAULTS, CompileOptions
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.frontend.language import Handler
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Constant, Function, Scalar
 from vkcompute.jit.compilation.build import Signature, build
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import Kind, Number, Vector, kind_of
+from vkcompute.jit.frontend.values import Complex, Kind, Number, Vector, kind_of
 
 _TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}
 """SPIR-V capability -> the types that need it."""
@@ -35,7 +34,7 @@ class _Finder(Compiler):
 
     def _noted(self, handler: Handler, node: ast.AST) -> Any:
         value = self.evaluator.evaluate(handler, node)
-        first = value[0] if isinstance(value, Vector) else value
+        first = value[0] if isinstance(value, (Vector, Complex)) else value
         kind = kind_of(first, self.real)
         if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
             return value
@@ -71,7 +70,7 @@ def explained(
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
     lacking = lacking_types(missing)
     weak = (int, float, NoneType)  # for numpy, these have 64 bits
-    given = {np.dtype(kind[0] if type(kind) is tuple else kind).name for kind in signature if kind not in weak}
+    given = {as_dtype(kind[0] if type(kind) is tuple else kind).name for kind in signature if kind not in weak}
     if not lacking or given.intersection(lacking):
         return missing
     finder = build(_Finder, definition, signature, options)

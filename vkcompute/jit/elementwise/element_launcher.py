@@ -9,18 +9,17 @@ from itertools import combinations
 from operator import is_
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from vkcompute.compiled.arguments import bound, group_of, refuse_complex
+from vkcompute.compiled.arguments import bound, group_of
 from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
 from vkcompute.compiled.blocks import fits
 from vkcompute.compiled.host_arrays import HostArrays, is_host_array
 from vkcompute.compiled.launches import Compiled, pushed
 from vkcompute.compiled.plan import Plan, places
-from vkcompute.compiled.specialization import TRUTH, VALUE, Specialization
+from vkcompute.compiled.specialization import Specialization
+from vkcompute.dtypes import can_cast
 from vkcompute.errors import hides_calls
 from vkcompute.ir import SCALARS, UINT32
-from vkcompute.jit.compilation.build import Signature, real_of
+from vkcompute.jit.compilation.build import Signature, has_parts, real_of, sources
 from vkcompute.jit.elementwise.blocks import is_view, mixed_blocks_of
 from vkcompute.jit.elementwise.broadcasting import Broadcast, Mask, Run, broadcast
 from vkcompute.jit.elementwise.dispatch import (
@@ -36,6 +35,7 @@ from vkcompute.jit.elementwise.dispatch import (
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, ProgramSource, cost, result
 from vkcompute.jit.elementwise.sharded import by_device, joined
 from vkcompute.jit.frontend.intrinsics import INTRINSICS
+from vkcompute.jit.frontend.values import ELEMENTS, PARTS, Complex
 from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
@@ -126,9 +126,6 @@ class Arguments:
         key = self.plan_key, kinds, results
         call: Call | None = runtime.plans.get(key)
         if call is None:
-            for arg in (*args, *outs):
-                if type(arg) is Array:
-                    refuse_complex(arg)
             arrays = [kind for kind in (*kinds, *results) if type(kind) is tuple]
             views = {at: kind[2] for at, kind in enumerate(arrays) if len(kind) > 2}
             shape = broadcast([kind[1] for kind in arrays], views)
@@ -156,7 +153,7 @@ def layouts(arrays: Sequence[Array], strides: Sequence[Sequence[int]]) -> list[i
 def values(args: tuple[Any, ...]) -> list[Any]:
     """Returns the push constants for the numbers among the arguments."""
     numbers = [arg for arg in args if type(arg) is not Array]
-    return [pushed(arg, TRUTH if isinstance(arg, (bool, np.bool_)) else VALUE) for arg in numbers]
+    return [pushed(arg, what) for arg in numbers for what in sources(type(arg))]
 
 
 def check_out(name: str, out: Array, shape: tuple[int, ...], dtype: str) -> None:
@@ -164,7 +161,7 @@ def check_out(name: str, out: Array, shape: tuple[int, ...], dtype: str) -> None
     _check_array(name, out)
     if out.shape != shape:
         raise ValueError(f"{name} returns a result of shape {shape}; out has {out.shape}")
-    if not np.can_cast(dtype, out.dtype, "same_kind"):
+    if not can_cast(dtype, out.dtype, "same_kind"):
         raise TypeError(f"{name} returns {dtype}, and out holds {out.dtype}; convert in {name}, as {out.dtype}(…)")
 
 
@@ -203,11 +200,12 @@ def element_program(
     offset = c.cast(INTRINSICS[global_id].emit(c), UINT32)
     with c.builder.if_(c.builder.compute("lt", offset, n)).then:
         computed = body.at(c, arguments, offset)
-        results = computed if isinstance(computed, tuple) else (computed,)
+        single = not isinstance(computed, tuple) or isinstance(computed, Complex)
+        results = (computed,) if single else computed
         dtypes = wanted or tuple([body.number(c, value).name for value in results])
         for dtype, value, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
-            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, SCALARS[dtype]))
-    return Program(c, dtypes, not isinstance(computed, tuple), strided=tuple(body.strided))
+            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
+    return Program(c, dtypes, single, strided=tuple(body.strided))
 
 
 def _block_program(
@@ -219,6 +217,8 @@ def _block_program(
     block: Block,
 ) -> Program | None:
     """Builds the kernel that applies a function to blocks of elements; None if it is not limited by memory."""
+    if any(map(has_parts, signature)) or any(ELEMENTS[dtype] in PARTS for dtype in wanted):
+        return None
     body = Body(formula, signature, masks)
     c = body.compiler(LOCAL_SIZE, real_of(signature))
     load = body.block_arguments(c, block)
@@ -234,7 +234,7 @@ def _block_program(
         for values in zip(*[argument.first(number) for argument in load], strict=True):
             before = cost(c.function)
             rows.append(body.call(c, *values))
-            if cost(c.function) - before > MOST_COST:
+            if cost(c.function) - before > MOST_COST or isinstance(rows[-1], Complex):
                 return None
         single = not isinstance(rows[0], tuple)
         columns = [rows] if single else list(zip(*rows, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import cmath
 import functools
 import math
 from collections.abc import Sequence
@@ -19,6 +20,10 @@ from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.operations.host import OWN
 
 _FILE = "<expression>"
+_OF_COMPLEX = {complex, np.complex64, np.complex128, np.real, np.imag, np.angle, np.conjugate} | {
+    function for function in vars(cmath).values() if callable(function)
+}
+"""Functions of complex numbers, which expressions have not: arguments may be named after them, as `real`."""
 
 
 def function_of(given: Any, what: str, arguments: str | None = None, rule: str = "") -> Definition:
@@ -96,6 +101,6 @@ def known() -> dict[str, Any]:
     """Returns the namespace of expressions: numpy's functions, or Python's for names that numpy lacks."""
     own = __name__.partition(".")[0]  # its functions are left out; numpy's are FunctionType, too, before 1.25
     foreign = [fn for fn in INTRINSICS if not (isinstance(fn, FunctionType) and fn.__module__.startswith(own))]
-    foreign += OWN.values()
+    foreign = [fn for fn in [*foreign, *OWN.values()] if fn not in _OF_COMPLEX]
     foreign.sort(key=lambda each: (vars(np).get(each.__name__) is each, getattr(each, "__module__", "") != "math"))
     return {fn.__name__: fn for fn in foreign} | {"math": math, "np": np}

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from vkcompute import ir
 from vkcompute.compiled.block_access import Block, BlockAccess
 from vkcompute.compiled.specialization import Specialization, iterations_of
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError, MissingFeature, hides_calls
 from vkcompute.frontend.source import Source
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -22,8 +21,19 @@ from vkcompute.jit.compilation.build import Signature, argument, optimized
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
+from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
+from vkcompute.jit.frontend.values import (
+    ELEMENTS,
+    PARTS,
+    ArrayValue,
+    Complex,
+    Kind,
+    Number,
+    describe,
+    kind_of,
+    whole_of,
+)
 from vkcompute.operations import ELEMENTARY
 
 MOST_COST = 100
@@ -241,7 +251,7 @@ class Body:
             mask = self._masks[len(arrays)] if type(kind) is tuple else None
             within = mask is not None and (len(arrays) not in block.singly if block.singly else all(mask[-1:]))
             source: Any = (
-                BlockAccess(c.function, names[at], SCALARS[np.dtype(kind[0]).name], block)
+                BlockAccess(c.function, names[at], SCALARS[as_dtype(kind[0]).name], block)
                 if within
                 else argument(c, names[at], at, kind[:2] if type(kind) is tuple else kind)
             )
@@ -278,15 +288,19 @@ class Body:
 
     def number(self, c: Compiler, value: Any) -> Scalar:
         """Returns the type of a result, which must be a number."""
+        if isinstance(value, Complex):
+            return whole_of(kind_of(value, c.real))
         try:
             return c.kind(value).type
         except UnsupportedError:
             got = "nothing" if value is None else describe(value)
             raise self._error(f"this must return a number; it returns {got}") from None
 
-    def typed(self, c: Compiler, value: Any, kind: Scalar) -> Number:
+    def typed(self, c: Compiler, value: Any, kind: Scalar) -> Any:
         """Converts a number, with errors at the function."""
         try:
+            if kind in PARTS:
+                return complex_values.converted(c, value, PARTS[kind])
             return c.converted(value, kind)
         except UnsupportedError as error:
             raise self._error(error) from None
@@ -297,8 +311,8 @@ class Body:
 
 def result(c: Compiler, dtype: str) -> ArrayValue:
     """Declares the next binding, for a result."""
-    element = SCALARS[dtype]
-    return ArrayValue("out", -1, element, 1, c.function.buffer("out", element))
+    element = ELEMENTS[dtype]
+    return ArrayValue("out", -1, element, 1, c.function.buffer("out", PARTS.get(element, element)))
 
 
 def cost(function: ir.Function) -> float:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of
+from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of, refuse_complex
 from vkcompute.compiled.block_access import SINGLE, Block
 from vkcompute.compiled.launches import Compiled
 from vkcompute.compiled.plan import Plan, places
-from vkcompute.dtypes import lookup
+from vkcompute.dtypes import can_cast, lookup
 from vkcompute.errors import hides_calls
 from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.build import Signature, real_of
@@ -109,6 +109,8 @@ class ReduceLauncher:
             return self._sharded(args, axis, out, keepdims, dtype)
         args = self._arguments.placed(args)
         arrays = self._arguments.arrays(args)
+        for array in arrays:
+            refuse_complex(array)
         runtime = runtime_of(arrays[0])
         signature, (shape, lengths, masks, strides), _ = self._arguments.call(runtime, args)
         reduced = _axes(name, len(shape), axis)
@@ -322,7 +324,7 @@ def _halvable(shape: Sequence[int], reduced: frozenset[int], out: Array) -> list
 
 def _is_wider(out: Array, dtype: str) -> bool:
     """True if an array holds all numbers of a dtype, and more."""
-    return out.dtype.name != dtype and np.can_cast(dtype, out.dtype)
+    return out.dtype.name != dtype and can_cast(dtype, out.dtype)
 
 
 def _axes(name: str, n_axes: int, axis: Any) -> frozenset[int]:

@@ -390,13 +390,15 @@ def stage_program(
         return value
 
     def combined(c: Compiler, one: Number, other: Number) -> Number:
-        return pair.typed(c, pair.call(c, one, other), kind)
+        number: Number = pair.typed(c, pair.call(c, one, other), kind)
+        return number
 
     def merged(c: Compiler, some: Sequence[Number], others: Sequence[Number]) -> tuple[Number, ...]:
         return tuple([combined(c, *two) for two in zip(some, others, strict=True)])
 
     def neutral(c: Compiler) -> Number:
-        return pair.typed(c, initial, kind)
+        number: Number = pair.typed(c, initial, kind)
+        return number
 
     def units(c: Compiler, values: Any, offset: Any, steps: Any, count: Any, n: int) -> Any:
         """Returns values combined with `n` units, LANES units apart; from number `count` on elements are padding.

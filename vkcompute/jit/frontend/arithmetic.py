@@ -19,13 +19,16 @@ from vkcompute.compiled.captured import PLAIN, same
 from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT16, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend import complex_values
+from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.tuples import Operators, compared_in_order, contains
 from vkcompute.jit.frontend.values import (
     NATURAL,
     ArrayValue,
+    Complex,
     Kind,
     Number,
     Row,
@@ -114,6 +117,8 @@ class Arithmetic(Context, ABC):
         """Returns the device values of a value of this type; constants have none."""
         if isinstance(kind, Kind):
             return [self.host.cast(value, kind.type)]
+        if isinstance(kind, Complex):
+            value = complex_values.parts_of(value)
         return (
             [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
         )
@@ -205,6 +210,8 @@ class Arithmetic(Context, ABC):
         if isinstance(value, Number):
             truth = self.builder.cast(value.value, BOOL)
             return bool(truth.value) if isinstance(truth, Constant) else truth
+        if isinstance(value, Complex):
+            return complex_values.truth(self, value)
         if isinstance(value, (ArrayValue, Vector, np.ndarray)):
             remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
             raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
@@ -261,7 +268,7 @@ class Arithmetic(Context, ABC):
             sides = (second, lambda: first) if is_and else (lambda: first, second)
             return self.evaluator.flow.choose(truth, *sides, where)
         other = second()
-        if self.kind(first) == self.kind(other) == Kind(BOOL):
+        if kind_of(first, self.real) == kind_of(other, self.real) == Kind(BOOL):
             return self.host.binary("&" if is_and else "|", first, other)
         return self.where(first, *((other, first) if is_and else (first, other)))
 
@@ -310,8 +317,10 @@ class Arithmetic(Context, ABC):
             return self._dot(one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.host.binary, sign), one, other)
-        if is_python(one) and is_python(other):
+        if _is_plain(one) and _is_plain(other):
             return _folded(sign, one, other)
+        if (is_complex(one) or is_complex(other)) and all(_is_number(x) for x in (one, other)):
+            return complex_values.binary(self, sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
             return self._concatenated(sign, one, other)
         if sign == "**":
@@ -405,7 +414,7 @@ class Arithmetic(Context, ABC):
             return Number(self.builder.compute("div", self.builder.const(1, kind.type), x), kind)
         if exponent % 1 or not 0 <= exponent <= _MOST_FLOAT_FACTORS:
             return None
-        wide = FLOAT32 if kind.type is FLOAT16 else kind.type
+        wide = FLOAT32 if kind.type.bits < 32 else kind.type
         product = self._product(Number(self.builder.cast(x, wide), Kind(wide)), int(exponent))
         return Number(self.builder.cast(product.value, kind.type), kind)
 
@@ -428,6 +437,8 @@ class Arithmetic(Context, ABC):
             return contains(self.host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.host.compare, sign), one, other)
+        if (isinstance(one, Complex) or isinstance(other, Complex)) and all(_is_number(x) for x in (one, other)):
+            return complex_values.binary(self, sign, one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
             return compared_in_order(self.host, sign, one, other)
         if (
@@ -481,6 +492,10 @@ class Arithmetic(Context, ABC):
             return not truth if isinstance(truth, bool) else Number(self.builder.compute("not", truth), Kind(BOOL))
         if isinstance(value, Vector):
             return self.each(partial(self.host.unary, sign), value)
+        if isinstance(value, complex) and not isinstance(value, np.generic) and sign in "+-":
+            return -value if sign == "-" else value
+        if is_complex(value):
+            return complex_values.unary(self, sign, value)
         kind = self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
@@ -531,6 +546,16 @@ def _are_rows(values: tuple[Any, ...]) -> bool:
     return all(isinstance(one, tuple) for one in values) and len({(type(one), len(one)) for one in values}) == 1
 
 
+def _is_plain(value: Any) -> bool:
+    """True for a number of Python, complex ones included."""
+    return is_python(value) or (isinstance(value, complex) and not isinstance(value, np.generic))
+
+
+def _is_number(value: Any) -> bool:
+    """True for a number of the kernel, and for a constant number."""
+    return isinstance(value, (Number, bool, int, float, np.generic)) or is_complex(value)
+
+
 def _folded(sign: str, one: Any, other: Any) -> Any:
     if type(one) is type(other) is int and one and sign in ("**", "<<"):  # estimate the size before computing it
         n_bits = one.bit_length() + other if sign == "<<" else (one.bit_length() - 1) * other + 1
@@ -542,8 +567,8 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
         result = _FOLD[sign](one, other)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UnsupportedError(str(error)) from None
-    if isinstance(result, complex):
-        raise UnsupportedError(f"{one} ** {other} is complex")
+    if isinstance(result, complex) and not any(isinstance(x, complex) for x in (one, other)):
+        raise UnsupportedError(f"{one} ** {other} is complex; write complex({one}) for a complex result")
     return result
 
 
@@ -552,6 +577,8 @@ def _remedy(value: Any) -> str:
         return "; take an element, as v.x"
     if isinstance(value, Row):
         return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
+    if is_complex(value):
+        return "; take z.real, z.imag or abs(z)"
     if isinstance(value, PlainNumber):
         return "; write float(…) outside of the kernel"
     if not isinstance(value, ArrayValue):

@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -19,18 +20,22 @@ from vkcompute import ir
 from vkcompute.compiled.captured import PLAIN, Table
 from vkcompute.frontend.constants import field_of, is_named
 from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, call_python
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, NUMBERS_AND_TEXT, call_python, constant
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import SCALARS, Scalar
+from vkcompute.ir import Scalar
+from vkcompute.jit.frontend import complex_values
+from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES, is_complex
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.private import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.values import (
+    ELEMENTS,
+    PARTS,
     ArrayValue,
     Number,
     Row,
@@ -42,7 +47,10 @@ from vkcompute.jit.frontend.values import (
     swizzled,
 )
 
-KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = dict(EXPRESSIONS)
+KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
+    **EXPRESSIONS,
+    ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
+}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
@@ -101,14 +109,14 @@ class Compiler(PrivateArrays):
 
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element of an array, a tuple or a vector, or a part of them."""
-        if isinstance(base, tuple):
+        if isinstance(base, tuple) and not is_complex(base):
             return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
         return super().item(base, index)
 
     def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
         """Refuses vectors and tuples."""
         if isinstance(base, tuple):
-            what = "vector" if isinstance(base, Vector) else "tuple"
+            what = "complex number" if is_complex(base) else "vector" if isinstance(base, Vector) else "tuple"
             raise UnsupportedError(f"the elements of a {what} cannot be assigned; make another {what}")
 
     def attribute(self, base: Any, name: str) -> Any:
@@ -121,6 +129,8 @@ class Compiler(PrivateArrays):
             return base.ndim if name == "ndim" else base.element.numpy
         if isinstance(base, Vector):
             return swizzled(base, name)
+        if is_complex(base) or (name in NUMBER_ATTRIBUTES and isinstance(base, (Number, int, float, np.generic))):
+            return complex_values.attribute(self, base, name)
         if isinstance(base, (np.iinfo, np.finfo)) and hasattr(base, name):
             return getattr(base, name)
         if is_named(type(base)):
@@ -151,8 +161,8 @@ class Compiler(PrivateArrays):
     def table(self, table: Table, name: str) -> ArrayValue:
         """Returns a constant table, with a buffer of its own."""
         if table not in self.tables:
-            element = SCALARS[table.array.dtype.name]
-            memory = self.function.buffer(name, element)
+            element = ELEMENTS[table.array.dtype.name]
+            memory = self.function.buffer(name, PARTS.get(element, element))
             shape = table.array.shape
             self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]

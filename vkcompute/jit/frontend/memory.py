@@ -14,12 +14,13 @@ from vkcompute.compiled.report import Reports, Site, escaped
 from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir import FLOAT32, INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op
-from vkcompute.ir.types import element_of
+from vkcompute.ir.types import SmallFloat, element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.complex_values import parts_of
 from vkcompute.jit.frontend.tuples import Operators
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, describe
+from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Number, Row, Vector, describe
 
 WHERE = "\0"
 """The message of the error that is kept with an access to memory, for its location in the source."""
@@ -91,18 +92,43 @@ class MemoryAccess(Arithmetic):
         n = next(len(value) for value in values if isinstance(value, Vector))
         return super().each(work, *[self.loaded(value, n) if isinstance(value, Row) else value for value in values])
 
-    def load(self, array: ArrayValue, offset: Value) -> Number:
+    def load(self, array: ArrayValue, offset: Value) -> Any:
         """Loads the element at an offset."""
-        with self._located(array):
-            value = self.guarded(offset, lambda: self.builder.load(array.memory, offset), array.memory.element)
+        if array.element in PARTS:
+            kinds: Any = array.item or (Kind(array.memory.element),) * 2
+            parts = zip(self._part_offsets(offset), kinds, strict=True)
+            return Complex([Number(self._loaded(array, offset, at), kind) for at, kind in parts])
+        value = self._loaded(array, offset, offset)
+        if isinstance(array.element, SmallFloat) and array.element.bits == 8:  # which is for storage
+            return Number(self.builder.cast(value, FLOAT32), Kind(FLOAT32))
         return Number(self.builder.cast(value, array.element), array.item or Kind(array.element))
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`."""
         self.mark_written(array)
+        if array.element in PARTS:
+            for at, part in zip(self._part_offsets(offset), parts_of(value), strict=True):
+                self._put(array, offset, at, self.cast(part, array.memory.element))
+            return
         number = self.builder.cast(self.cast(value, array.element), array.memory.element)
+        self._put(array, offset, offset, number)
+
+    def _loaded(self, array: ArrayValue, offset: Value, at: Value) -> Value:
+        """Loads what is in memory at `at` for the element at an offset."""
         with self._located(array):
-            self.guarded(offset, lambda: self.builder.store(array.memory, offset, number))
+            value: Value = self.guarded(offset, lambda: self.builder.load(array.memory, at), array.memory.element)
+        return value
+
+    def _put(self, array: ArrayValue, offset: Value, at: Value, number: Value) -> None:
+        """Stores a number to memory at `at`, a part of the element at an offset."""
+        with self._located(array):
+            self.guarded(offset, lambda: self.builder.store(array.memory, at, number))
+
+    def _part_offsets(self, offset: Value) -> list[Value]:
+        """Returns the offsets of the parts of a complex element: modulo 2**32, as int32 does not hold all."""
+        b, kind = self.builder, SCALARS[f"uint{element_of(offset.type).bits}"]
+        first = b.compute("shl", b.cast(offset, kind), b.const(1, kind))
+        return [first, b.compute("add", first, b.const(1, kind))]
 
     def _located(self, array: ArrayValue) -> AbstractContextManager[None]:
         """Keeps the source location of an access that may not fit the local size."""
@@ -138,7 +164,7 @@ class MemoryAccess(Arithmetic):
 
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in a row-major array; negative constants count from the end."""
-        indices = index if isinstance(index, tuple) else (index,)
+        indices = _along(index)
         if not isinstance(array, ArrayValue):
             remedy = "; make it a tuple" if isinstance(array, list) else ""
             raise UnsupportedError(f"only arrays, vectors and tuples are indexed; got {describe(array)}{remedy}")
@@ -172,7 +198,7 @@ class MemoryAccess(Arithmetic):
         if not array.memory.private:
             return offset
         unsigned = SCALARS[f"uint{element_of(offset.type).bits}"]
-        last = self.builder.const((array.memory.length or 0) - 1, unsigned)
+        last = self.builder.const(math.prod(array.shape or ()) - 1, unsigned)
         return self.builder.compute("min", self.builder.bitcast(offset, unsigned), last)
 
     def _strided_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
@@ -251,12 +277,17 @@ class MemoryAccess(Arithmetic):
 
 def indexed(base: Any, index: Any) -> tuple[Any, tuple[Any, ...], bool]:
     """Returns the array, all indices so far, and True if they denote a row: the last one is left out or is `:`."""
-    indices = index if isinstance(index, tuple) else (index,)
+    indices = _along(index)
     if isinstance(base, Row):
         base, indices = base.array, (*base.indices, *indices)
     if len(indices) > 1 and isinstance(indices[-1], slice) and indices[-1] == slice(None):
         indices = indices[:-1]
     return base, indices, isinstance(base, ArrayValue) and base.ndim == len(indices) + 1 > 1
+
+
+def _along(index: Any) -> tuple[Any, ...]:
+    """Returns the indices along the axes; a complex number is one, to be refused."""
+    return index if isinstance(index, tuple) and not isinstance(index, Complex) else (index,)
 
 
 def _demand_length(array: ArrayValue, n: int) -> None:

@@ -14,7 +14,19 @@ from vkcompute.frontend.evaluator import RebuildError
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.memory import MemoryAccess
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Row, describe, kind_of, started, stored
+from vkcompute.jit.frontend.values import (
+    PARTS,
+    ArrayValue,
+    Complex,
+    Kind,
+    Row,
+    describe,
+    is_static,
+    kind_of,
+    started,
+    stored,
+    whole_of,
+)
 
 MOST_ITEMS = 4096
 """Of a list whose items are stored or loaded one by one."""
@@ -45,7 +57,8 @@ class PrivateArrays(MemoryAccess):
             )
         array = self._private.get(origin)
         if array is None or (array.element, array.shape, array.item) != (element, shape, item):
-            memory = Memory(name, element, math.prod(shape), private=True)
+            part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
+            memory = Memory(name, part, n_parts * math.prod(shape), private=True)
             made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
             array = self._private[origin] = made
         return array
@@ -54,25 +67,30 @@ class PrivateArrays(MemoryAccess):
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
         item = self.item_types.get(origin)
         for value in items:
-            if not isinstance(kind_of(value, self.real), Kind):
+            if not isinstance(kind_of(value, self.real), (Kind, Complex)):
                 remedy = "use a tuple of tuples for constants, or a list for each component"
                 raise UnsupportedError(f"the items of a list are numbers; got {describe(value)}; {remedy}")
             item = self._joined_item(item, value)
         assert item is not None
         self.item_types[origin] = item
-        array = self.private(name, item.type, shape, origin, item)
+        array = self.private(name, whole_of(item), shape, origin, item)
         self.write_items(array, items)
         return array
 
     def write_items(self, array: ArrayValue, items: list[Any]) -> None:
         """Stores items to all elements of a private array; they are repeated."""
-        if len(items) == 1:
-            value = self.builder.cast(self.cast(items[0], array.element), array.memory.element)
+        is_complex = array.element in PARTS
+        if len(items) == 1 and not (is_complex and not (is_static(items[0]) and items[0] == 0)):
+            value = self.builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
             with self.builder.at(self.error(LOOP)):  # of a large array
                 self.builder.fill(array.memory, value)
             return
-        for k in range(array.memory.length or 0):
+        for k in range(math.prod(array.shape or ())):
             self.store(array, self.builder.const(k, INT32), items[k % len(items)])
+
+    def _item(self, array: ArrayValue, item: Any) -> Value:
+        """Returns a real number as it is in memory."""
+        return self.builder.cast(self.cast(item, array.element), array.memory.element)
 
     def _joined_item(self, item: Kind | None, value: Any) -> Kind:
         """Returns the type of items that also holds this value."""
@@ -87,7 +105,8 @@ class PrivateArrays(MemoryAccess):
             RebuildError: the array is a list, and its type of items does not hold the value.
         """
         if array.item is not None:
-            self.kind(value)
+            if not isinstance(kind_of(value, self.real), Complex):
+                self.kind(value)
             self.demand_item(array, value)
         super().store(array, offset, value)
 

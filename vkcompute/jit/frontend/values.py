@@ -1,7 +1,7 @@
 """Compile-time values, and the types of numbers.
 
-A value is a `Number` (computed on the device), a `Vector` of numbers, an `ArrayValue` (an array argument or shared
-array), or a tuple of values. Any other Python object is a compile-time constant.
+A value is a `Number` (computed on the device), a `Complex` or a `Vector` of numbers, an `ArrayValue` (an array argument
+or shared array), or a tuple of values. Any other Python object is a compile-time constant.
 
 Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
 * float32). They become the kernel's default float: float32, or float64 if an argument is float64.
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import as_dtype, promote
 from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.control_flow import Unset
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -103,6 +104,17 @@ class Vector(tuple[Any, ...]):
     __slots__ = ()
 
 
+class Complex(tuple[Any, ...]):
+    """A complex number: its real and its imaginary part, numbers of one float type; or their types."""
+
+    __slots__ = ()
+
+
+ELEMENTS = {**SCALARS, "complex64": Scalar("complex64", "c", 64), "complex128": Scalar("complex128", "c", 128)}
+"""Types of the elements of arrays. In memory, a complex number is its two parts."""
+PARTS = {ELEMENTS["complex64"]: FLOAT32, ELEMENTS["complex128"]: FLOAT64}
+"""Complex type -> the type of the parts."""
+_WHOLE = {part: whole for whole, part in PARTS.items()}
 _LIMITS = {
     kind: (int(np.iinfo(kind.name).min), int(np.iinfo(kind.name).max)) for kind in SCALARS.values() if kind.kind in "iu"
 }
@@ -148,13 +160,16 @@ def kind_of(value: Any, real: Scalar) -> Any:
         return Kind(int_type_of(value), True, (value, value))
     if isinstance(value, float):
         return Kind(real, True)
+    if isinstance(value, (complex, np.complexfloating)):
+        kind = Kind(PARTS[ELEMENTS[value.dtype.name]]) if isinstance(value, np.generic) else Kind(real, True)
+        return Complex((kind, kind))
     return like(value, [kind_of(part, real) for part in value]) if isinstance(value, tuple) else value
 
 
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
     """Returns a vector, named tuple or tuple of these parts, of the same class as the model."""
-    if isinstance(model, Vector):
-        return Vector(parts)
+    if isinstance(model, (Vector, Complex)):
+        return (Vector if isinstance(model, Vector) else Complex)(parts)
     kind = type(model)
     return kind._make(parts) if is_named(kind) else kind(parts)
 
@@ -214,7 +229,7 @@ def floating(kind: Scalar, real: Scalar) -> Scalar:
 
 @functools.cache
 def _numpy_result(one: Scalar, other: Scalar, real: Scalar) -> Scalar:
-    scalar = SCALARS[np.result_type(one.numpy, other.numpy).name]
+    scalar = SCALARS[promote(as_dtype(one.name), as_dtype(other.name)).name]
     return real if scalar is FLOAT64 and max(one.bits, other.bits) < 64 else scalar
 
 
@@ -232,6 +247,8 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         common = promoted(one, other, real)
         spans = [kind.span for kind in (one, other) if kind.span is not None and common.weak]
         return Kind(common.type, common.weak, (min(spans)[0], max(s[1] for s in spans)) if len(spans) == 2 else None)
+    if all(isinstance(kind, (Kind, Complex)) for kind in (one, other)):
+        return _joined_complex(one, other, real)
     alike = isinstance(one, Vector) == isinstance(other, Vector)
     if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         model = one if isinstance(one, Vector) or type(one) is type(other) else ()
@@ -240,6 +257,21 @@ def joined(one: Any, other: Any, real: Scalar) -> Any:
         return one
     remedy = "; make one before, and assign its elements" if isinstance(one, ArrayValue) else ""
     raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another{remedy}")
+
+
+def _joined_complex(one: Any, other: Any, real: Scalar) -> Complex:
+    """Returns the complex type that also holds a real type."""
+    part = functools.reduce(
+        functools.partial(promoted, real=real),
+        [kind for kinds in (one, other) for kind in ((kinds,) if isinstance(kinds, Kind) else kinds)],
+    )
+    kind = Kind(part.type, part.weak)
+    return Complex((kind, kind))
+
+
+def whole_of(kind: Any) -> Scalar:
+    """Returns the type of elements for a type of numbers: a complex type for that of a pair."""
+    return _WHOLE[kind[0].type] if isinstance(kind, Complex) else kind.type
 
 
 def unpacked(kind: Any, values: Iterator[Value]) -> Any:
@@ -295,6 +327,9 @@ def describe(value: Any) -> str:
             return f"the {_class_of(value)} {value.name} ({value.element}, {value.ndim}-D)"
         case Row():
             return f"a row of {describe(value.array)}"
+        case Complex():
+            part = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
+            return "a Python complex number" if part.weak else whole_of(Complex((part, part))).name
         case Vector():
             first = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
             return f"{first.type}x{len(value)}"
@@ -309,4 +344,6 @@ def describe(value: Any) -> str:
     kind = kind_of(value, FLOAT32)
     if isinstance(kind, Kind):
         return str(kind)
+    if isinstance(kind, Complex):
+        return describe(kind)
     return repr(value) if value is None or isinstance(value, (type, str)) else f"a {type(value).__name__}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
@@ -53,7 +54,7 @@ def _source(c: Compiler, x: Any, target: Scalar) -> Scalar:
 def _scalar(dtype: Any) -> Scalar:
     if dtype is not None and dtype is not int and dtype is not float:  # their width is ambiguous
         try:
-            return SCALARS[np.dtype(dtype).name]
+            return SCALARS[as_dtype(dtype).name]
         except (TypeError, KeyError):
             pass
     raise UnsupportedError(f"bitcast takes a type of numbers, as vc.float32; got {describe(dtype)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -12,7 +13,9 @@ import numpy as np
 
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS
+from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, describe, floating
 from vkcompute.jit.library.kernel_emitter import KernelEmitter
@@ -186,7 +189,28 @@ def functions_of(row: ElementFunction) -> list[Any]:
     return [function for function in dict.fromkeys((*functions, OWN.get(row.name))) if function is not None]
 
 
+def _of_any(row: ElementFunction, emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns what builds a call of a row, of complex numbers where it takes these."""
+
+    def expand(c: Compiler, *args: Any) -> Any:
+        return complex_values.computed(c, row, *args) if any(map(is_complex, args)) else emit(c, *args)
+
+    return expand if row.takes("c") and not row.sign else emit
+
+
+def _in_complex(row: ElementFunction, c: Compiler, x: Any) -> Any:
+    """Builds a function of cmath, whose operand is complex."""
+    return complex_values.computed(c, row, x)
+
+
 for _row in FUNCTIONS.values():
     if (_emit := _expansion(_row)) is not None:
-        register(functions_of(_row), _emit, _row.arity, folds=True)
-register([builtins.abs], absolute, 1, folds=True)
+        register(functions_of(_row), _of_any(_row, _emit), _row.arity, folds=True)
+    if _row.takes("c") and _row.types in ("float", "tested"):
+        _names = [_name for _name in _row.math if hasattr(cmath, _name)]
+        register([getattr(cmath, _name) for _name in _names], partial(_in_complex, _row), 1)
+register([builtins.abs], _of_any(FUNCTIONS["absolute"], absolute), 1, folds=True)
+register([np.angle, cmath.phase], partial(_in_complex, FUNCTIONS["angle"]), 1)
+register([np.conjugate], complex_values.conjugate, 1)
+for _name in ("real", "imag"):
+    register([getattr(np, _name)], partial(complex_values.attribute, name=_name), 1)

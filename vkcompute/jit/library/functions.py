@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.syntax import ITERABLES
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, SCALARS
+from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, Scalar
+from vkcompute.ir.types import SmallFloat
+from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
 from vkcompute.jit.frontend.values import (
+    PARTS,
     ArrayValue,
+    Complex,
     Kind,
     Number,
     Row,
@@ -74,8 +80,13 @@ def _reduced(sign: str, c: Compiler, values: Any) -> Any:
     if not values:
         return {"+": 0, "*": 1, "&": True, "|": False}[sign]
     if sign in "+*":  # Python starts with an int
-        return reduce(partial(c.binary, sign), [_int(c, x) if c.kind(x).type is BOOL else c.widened(x) for x in values])
+        return reduce(partial(c.binary, sign), [_addend(c, x) for x in values])
     return reduce(partial(c.binary, sign), map(c.boolean, values))
+
+
+def _addend(c: Compiler, x: Any) -> Any:
+    """Returns a number as sums take it: bools and narrow integers as int32."""
+    return x if is_complex(x) else _int(c, x) if c.kind(x).type is BOOL else c.widened(x)
 
 
 def _int(c: Compiler, x: Any) -> Any:
@@ -87,6 +98,21 @@ def _int(c: Compiler, x: Any) -> Any:
 def _float(c: Compiler, x: Any) -> Any:
     """float(x): floats keep their type."""
     return c.converted(x, floating(c.kind(x).type, c.real))
+
+
+def _rounded(c: Compiler, x: Any, target: Scalar) -> Number:
+    """Rounds a number to a float of 8 bits, and returns it as float32: these types are for storage."""
+    return c.converted(c.converted(x, target), FLOAT32)
+
+
+def _complex(c: Compiler, x: Any, y: Any = None) -> Any:
+    """complex(x) and complex(x, y); parts of floats keep their type, from float32 on."""
+    if y is None:
+        return complex_values.converted(c, x, complex_values.part_kind(c, x).type)
+    if any(isinstance(part, (tuple, complex)) for part in (x, y)):
+        raise UnsupportedError(f"complex takes two real parts; got {describe(x)} and {describe(y)}; add x and y * 1j")
+    kind = complex_values.part_kind(c, x, y)
+    return Complex([Number(c.cast(part, kind.type), Kind(kind.type)) for part in (x, y)])
 
 
 def _log(c: Compiler, x: Any, base: Any = None) -> Any:
@@ -197,8 +223,14 @@ def _register_numbers() -> None:
     _register_folded([int], _int, 1)
     _register_folded([float], _float, 1)
     _register_folded([bool], Compiler.boolean, 1)
+    register([complex], _complex, (1, 2))
+    for whole, part in PARTS.items():
+        register([whole.numpy.type], partial(complex_values.converted, part=part), 1)
     for scalar in SCALARS.values():
-        _register_folded([scalar.numpy.type], partial(Compiler.converted, target=scalar), 1)
+        emit = _rounded if scalar.kind == "f" and scalar.bits == 8 else Compiler.converted
+        register(
+            [as_dtype(scalar.name).type], partial(emit, target=scalar), 1, folds=not isinstance(scalar, SmallFloat)
+        )
     _register_folded([divmod, np.divmod], lambda c, x, y: (c.binary("//", x, y), c.binary("%", x, y)), 2)
     _register_folded([pow], lambda c, x, y: c.binary("**", x, y), 2)
     _register_folded([math.pow], lambda c, x, y: c.binary("**", _float(c, x), y), 2)
@@ -238,8 +270,6 @@ for _name, _remedy in {
 }.items():
     if hasattr(math, _name):  # depends on Python's version
         REMEDIES[getattr(math, _name)] = _remedy
-_NO_COMPLEX = "kernels have no complex numbers: compute with two floats, and pass x.real and x.imag of arrays"
-REMEDIES |= dict.fromkeys((complex, np.complex64, np.complex128), _NO_COMPLEX)
 REMEDIES |= dict.fromkeys((sorted, list, tuple, set, map, filter, iter, next), ITERABLES)
 _MAKERS: tuple[Callable[..., Any], ...] = np.zeros, np.ones, np.empty, np.full
 REMEDIES |= dict.fromkeys(_MAKERS, "write vc.local(shape, dtype) or [0] * n; arrays of the device are arguments")

@@ -11,7 +11,7 @@ from vkcompute.compiled.report import escaped
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, SPECIAL_FORMS, Compiler
-from vkcompute.jit.frontend.values import ArrayValue, Number, Vector, describe
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Number, Vector, describe
 from vkcompute.jit.library.format_strings import as_f_string
 
 
@@ -89,6 +89,9 @@ def _shown(value: Any, values: list[Number]) -> str:
         return f"{{{len(values) - 1}!s}}"
     if isinstance(value, ArrayValue):
         raise UnsupportedError(f"print takes numbers; got {describe(value)}; print its elements")
+    if isinstance(value, Complex):
+        real, imag = _shown(value[0], values), _shown(value[1], values)
+        return f"({real}{imag.replace('!s', ':+}').removesuffix('}')}j)"
     if isinstance(value, tuple):
         parts = [escaped(repr(part)) if isinstance(part, str) else _shown(part, values) for part in value]
         name = ""

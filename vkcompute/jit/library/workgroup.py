@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.source import values_in
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, INT32, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir import BOOL, INT32, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
+from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Kind, Number, describe
 from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.library.ids import outside
 
@@ -39,7 +40,8 @@ def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     key = c.evaluator.node, element, lengths
     if (len(c.evaluator.frames) > 1 or not c.at_top) and key in c.shared_arrays:
         return c.shared_arrays[key]
-    memory = c.function.shared(assigned_name(c, "shared"), element, math.prod(lengths))
+    part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
+    memory = c.function.shared(assigned_name(c, "shared"), part, n_parts * math.prod(lengths))
     c.shared_arrays[key] = ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
     return c.shared_arrays[key]
 
@@ -94,7 +96,7 @@ def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
 def _element(dtype: Any, what: str) -> Scalar:
     if dtype is not int and dtype is not float:  # their width is ambiguous
         try:
-            return SCALARS[np.dtype(dtype).name]
+            return ELEMENTS[as_dtype(dtype).name]
         except (TypeError, KeyError):
             pass
     raise UnsupportedError(f"the dtype of a {what} array is one of numpy's, as vc.float32; got {describe(dtype)}")

@@ -7,8 +7,10 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from inspect import Signature as Parameters
+from itertools import combinations
 from types import NoneType
 from typing import Any
 
@@ -24,11 +26,11 @@ from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
 from vkcompute.jit.compilation.build import Signature, build
 from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
-from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.jit.frontend.values import ArrayValue, Complex
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
 from vkcompute.jit.library.ids import SIMULATED
 from vkcompute.jit.simulator.machine import Machine
-from vkcompute.jit.simulator.recorder import Recorder
+from vkcompute.jit.simulator.recorder import Recorder, type_of
 from vkcompute.jit.simulator.rewriter import rewritten
 from vkcompute.runtime.launching.launch_config import (
     ONE_INVOCATION,
@@ -126,13 +128,37 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
         shape = None if first is None else arrays[first].shape
         function = recorder.function
         groups = grid_over(function.name, shape, function.local_size, ids)
-    _run(recorder, arrays, groups, [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given])
+    marked = [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given]
+    with _decoded(recorder.function.name, arrays) as numbers:
+        _run(recorder, numbers, groups, marked)
     for position in recorder.written:
         if isinstance(given[position], array_class):
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
             if mark is not None and not mark.all():
                 given[position].buffer.history.written = mark  # the rest is still uninitialized
+
+
+@contextmanager
+def _decoded(name: str, arrays: list[Any]) -> Iterator[list[Any]]:
+    """Gives the arguments with float32 in place of floats that numpy lacks, which are rounded back at the end.
+
+    Raises:
+        ValueError: such arrays share memory, so that the kernel would see two copies of it.
+    """
+    small = {at: arg for at, arg in enumerate(arrays) if isinstance(arg, np.ndarray) and dtypes.small_float(arg.dtype)}
+    for one, other in combinations(small.values(), 2):
+        if np.may_share_memory(one, other):
+            raise ValueError(
+                f"{name}: arrays of {dtypes.small_float(one.dtype)} that share memory are not simulated; pass copies"
+            )
+    numbers = [dtypes.numbers_of(arg) if at in small else arg for at, arg in enumerate(arrays)]
+    for at, array in small.items():
+        numbers[at].flags.writeable = array.flags.writeable
+    yield numbers
+    for at, array in small.items():
+        if array.flags.writeable:
+            array[...] = dtypes.host_cast(numbers[at], dtypes.small_float(array.dtype))
 
 
 def _recorded(definition: Definition, signature: Signature, local_size: tuple[int, int, int] | None) -> Recorder:
@@ -233,14 +259,17 @@ def _on_host(args: list[Any], array_class: Any) -> list[Any]:
 
 def _on_memory(array: Any, start: int, memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns the NumPy array of a device array, on a copy of its buffer's bytes from `start` on."""
-    view: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, array.offset - start, array.strides)
+    dtype = dtypes.on_host(array.dtype)
+    view: np.ndarray[Any, Any] = np.ndarray(array.shape, dtype, memory.data, array.offset - start, array.strides)
     view.flags.writeable = not array.shares_elements
     return view
 
 
 def _kind(arg: Any, name: str) -> Any:
     """Returns the part of a signature for an argument."""
-    if isinstance(arg, np.ndarray) and arg.dtype in dtypes.BY_NUMPY:
+    if isinstance(arg, np.ndarray) and (small := dtypes.small_float(arg.dtype)):
+        return small.name, arg.ndim
+    if isinstance(arg, np.ndarray) and dtypes.is_known(arg.dtype):
         return kind_of_array(arg)
     kind = NoneType if arg is None else kind_of_number(arg)
     if kind is None:
@@ -259,6 +288,8 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
             values.append(None)
         elif isinstance(parameter, (int, np.integer)):  # known at compile time
             values.append(machine.constant(parameter))
+        elif isinstance(parameter, Complex):
+            values.append(machine.as_type(type_of(parameter), arg))
         elif not isinstance(parameter, ArrayValue):
             for index, dtype in sorted(recorder.limits):
                 if index == parameter.kind.argument:

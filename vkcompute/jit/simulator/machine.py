@@ -16,8 +16,22 @@ import numpy as np
 
 from vkcompute.frontend.evaluator import Frame
 from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
+from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Row, Vector, like, sliced, swizzled
+from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.values import (
+    PARTS,
+    ArrayValue,
+    Complex,
+    Kind,
+    Number,
+    Row,
+    Vector,
+    kind_of,
+    like,
+    sliced,
+    swizzled,
+)
 from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
@@ -68,6 +82,8 @@ class Machine(Compiler):
         """Converts a value of the compiler to a simulated value."""
         if isinstance(value, tuple):
             parts = map(self.simulated, value)
+            if isinstance(value, Complex):
+                return SimulatedComplex(parts, self)
             return SimulatedVector(parts, self) if isinstance(value, Vector) else like(value, parts)
         if type(value) is Row:
             return SimulatedRow(value, self)
@@ -83,11 +99,15 @@ class Machine(Compiler):
             return like(value, map(self.constant, value))
         if not isinstance(value, np.generic):
             return value
+        if isinstance(value, np.complexfloating):
+            return self.as_type(kind_of(value, self.real), value)
         kind = self.kind(value)
         return SimulatedConstant(self.builder.const(value, kind.type), kind, self)
 
     def as_type(self, kind: Any, value: Any) -> Any:
         """Converts a value to a type, as `type_of` returns it."""
+        if isinstance(kind, Complex):
+            value = parts_of(value)
         if isinstance(kind, tuple):
             return self.simulated(like(kind, [self.as_type(k, v) for k, v in zip(kind, value, strict=True)]))
         if kind is None or (type(value) is SimulatedNumber and value.kind == kind):
@@ -104,9 +124,10 @@ class Machine(Compiler):
         """Returns `one sign other` of simulated values."""
         if sign in DIRECT and type(one) is type(other) is SimulatedNumber and one.kind == other.kind:
             kind = one.kind  # a shortcut for the most frequent operations
-            if kind.type.kind != "b" and not kind.weak and kind.argument is None:
+            is_plain = kind.type.kind != "b" and not isinstance(kind.type, SmallFloat)
+            if is_plain and not kind.weak and kind.argument is None:
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
-        if isinstance(one, tuple) and not isinstance(one, Vector):  # repeated by a constant from outside
+        if isinstance(one, tuple) and not isinstance(one, (Vector, Complex)):  # repeated by a constant from outside
             other = plain(other)
         return self.simulated(self.binary(sign, one, other))
 
@@ -130,7 +151,8 @@ class Machine(Compiler):
         key = node, str((shape, *args[1:]))
         if key not in self._shared:
             array = self.call_intrinsic(function, [shape, *map(plain, args[1:])])
-            self.memory.add_shared(array.memory, array.shape)
+            parts = (2,) if array.element in PARTS else ()
+            self.memory.add_shared(array.memory, array.shape + parts, len(array.shape))
             self._shared[key] = SimulatedArray(array, self)
         return self._shared[key]
 
@@ -273,6 +295,22 @@ class SimulatedNumber(Operators, Number):
         object.__setattr__(self, "rules", rules)
 
     @property
+    def real(self) -> SimulatedNumber:
+        """The number itself."""
+        return self
+
+    @property
+    def imag(self) -> Any:
+        """Zero."""
+        return self.rules.simulated(real_parts(self.rules, self)[1])
+
+    def conjugate(self) -> SimulatedNumber:
+        """Returns the number itself."""
+        return self
+
+    conj = conjugate
+
+    @property
     def scalar(self) -> Any:
         """The number as a numpy scalar."""
         assert isinstance(self.value, Constant)
@@ -321,6 +359,40 @@ class SimulatedVector(Operators, Vector):
 
     def __repr__(self) -> str:
         return f"{type(self[0].scalar).__name__}x{len(self)}({', '.join(map(str, self))})"
+
+
+class SimulatedComplex(Operators, Complex):
+    """A complex number of simulated parts."""
+
+    def __new__(cls, parts: Iterable[Any], rules: Machine) -> SimulatedComplex:
+        result = super().__new__(cls, parts)
+        result.rules = rules
+        return result
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return tuple.__getitem__(self, 0)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return tuple.__getitem__(self, 1)
+
+    def conjugate(self) -> Any:
+        """Returns the complex conjugate."""
+        return self.rules.simulated(conjugate(self.rules, self))
+
+    conj = conjugate
+
+    def __bool__(self) -> bool:
+        return bool(complex(self))
+
+    def __complex__(self) -> complex:
+        return complex(float(self.real), float(self.imag))
+
+    def __repr__(self) -> str:
+        return str(complex(self))
 
 
 class SimulatedRow(Operators, Row):
@@ -395,7 +467,7 @@ class SimulatedArray:
 
 def plain(value: Any) -> Any:
     """Converts a simulated value to one of the compiler, with constants as Python or numpy objects."""
-    if isinstance(value, tuple) and not isinstance(value, Vector):
+    if isinstance(value, tuple) and not isinstance(value, (Vector, Complex)):
         return like(value, map(plain, value))
     if isinstance(value, SimulatedArray):
         return value.array

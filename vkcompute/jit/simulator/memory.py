@@ -96,6 +96,7 @@ class Cells:
         shape: tuple[int, ...],
         history: AccessHistory | None,
         written: np.ndarray[Any, Any] | None,
+        n_axes: int = 1,
     ) -> None:
         """Wraps the elements.
 
@@ -103,9 +104,10 @@ class Cells:
             history: accesses to all arrays of the launch; None for a shared array.
             written: for each element, or each of its bytes, True if it has been written, shaped as `data`; None if all
                 have been.
+            n_axes: of the array, whose complex elements have an axis of parts more.
         """
         self.data, self._grid, self._name, self._shape = data, grid, name, shape
-        self._history, self._written = history or AccessHistory(), written
+        self._history, self._written, self._n_axes = history or AccessHistory(), written, n_axes
         self._address = data.ctypes.data if history else 0
 
     def load(self, index: Any) -> Any:
@@ -159,7 +161,7 @@ class Cells:
         )
 
     def _element(self, index: int) -> str:
-        along = np.unravel_index(index, self._shape) if self._shape else ()
+        along = np.unravel_index(index, self._shape)[: self._n_axes] if self._shape else ()
         return f"{self._name}[{', '.join(map(str, along)) or '()'}]"
 
 
@@ -169,20 +171,23 @@ class DeviceMemory:
     def __init__(self, grid: Grid) -> None:
         self._grid, self._history = grid, AccessHistory()
         self._arrays, self._cells = dict[Memory, Cells](), dict[Memory, Cells]()
-        self._shapes: dict[Memory, tuple[int, ...]] = {}
+        self._shapes: dict[Memory, tuple[tuple[int, ...], int]] = {}
 
     def add_array(self, memory: Memory, data: np.ndarray[Any, Any], written: np.ndarray[Any, Any] | None) -> None:
         """Adds an array argument with these elements; `written` as in `Cells`."""
+        n_axes = data.ndim
+        if data.dtype.kind == "c":  # the parts are a last axis
+            data = data[..., np.newaxis].view(memory.element.numpy)
+            written = None if written is None else written.reshape(*data.shape, -1)
         shape = data.shape
         if data.flags.c_contiguous:
             data, written = data.reshape(-1), None if written is None else written.reshape(data.size, -1)
-        self._arrays[memory] = Cells(
-            self._grid, memory.name, data.view(memory.element.numpy), shape, self._history, written
-        )
+        cells = Cells(self._grid, memory.name, data.view(memory.element.numpy), shape, self._history, written, n_axes)
+        self._arrays[memory] = cells
 
-    def add_shared(self, memory: Memory, shape: tuple[int, ...]) -> None:
-        """Declares a shared array of this shape."""
-        self._shapes[memory] = shape
+    def add_shared(self, memory: Memory, shape: tuple[int, ...], n_axes: int) -> None:
+        """Declares a shared array of this shape; in messages, it has its first axes only."""
+        self._shapes[memory] = shape, n_axes
 
     def fill(self, memory: Memory, value: Any) -> None:
         """Writes all elements of a private array of the current invocation."""
@@ -199,6 +204,7 @@ class DeviceMemory:
         if cells is None:
             data = np.zeros(memory.length or 0, memory.element.numpy)
             unwritten = np.zeros(data.size, bool)
-            cells = Cells(self._grid, memory.name, data, self._shapes[memory], None, unwritten)
+            shape, n_axes = self._shapes[memory]
+            cells = Cells(self._grid, memory.name, data, shape, None, unwritten, n_axes)
             self._cells[memory] = cells
         return cells

@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
 from vkcompute.ir.function import Op, Value
-from vkcompute.ir.types import element_of, vector
+from vkcompute.ir.types import SmallFloat, element_of, vector
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
 
@@ -25,7 +25,7 @@ class State(NamedTuple):
 
 Operation = Callable[[State, list[Any], Any], Any]
 """(state, operands, attribute) -> result. Operands and results are numpy scalars; vectors are arrays."""
-_TYPES = {kind.numpy: kind for kind in SCALARS.values()}
+_TYPES = {kind.numpy: kind for kind in SCALARS.values() if not isinstance(kind, SmallFloat)}
 
 
 class ImmediateBuilder(Builder):
@@ -36,7 +36,12 @@ class ImmediateBuilder(Builder):
         self._state = state
 
     def _value(self, code: str, args: Sequence[Value], attribute: Any = None) -> Constant:
+        small = _small_float(code, args, attribute)
+        if code == "bitcast" and (bits := _bits_of(args[0], attribute)) is not None:
+            return bits
         value = self._evaluated(code, args, attribute)
+        if small is not None and value.dtype == np.float32:
+            return Constant(small, np.float32(small.format.rounded(value)))
         kind = _TYPES[value.dtype]
         return Constant(vector(kind, value.size) if value.ndim else kind, value)  # type: ignore[arg-type]
 
@@ -50,6 +55,28 @@ class ImmediateBuilder(Builder):
         if operation is None:
             raise self._state.grid.fault(f"the simulator does not support {code}; run the kernel on a device")
         return operation(self._state, [arg.value for arg in args], attribute)  # type: ignore[attr-defined]
+
+
+def _small_float(code: str, args: Sequence[Value], attribute: Any) -> SmallFloat | None:
+    """Returns the type to which a float result is rounded: one that numpy lacks; None for numpy's."""
+    if code == "cast":
+        kinds = [element_of(attribute)]
+    elif code in ("load", "atomic"):
+        kinds = [(attribute[1] if code == "atomic" else attribute).element]
+    else:
+        kinds = [element_of(arg.type) for arg in args]
+    return next((kind for kind in kinds if isinstance(kind, SmallFloat)), None)
+
+
+def _bits_of(value: Value, kind: Any) -> Constant | None:
+    """Returns a number with the bits of another, if one of both is a float that numpy lacks."""
+    number = value.value  # type: ignore[attr-defined]
+    if isinstance(kind, SmallFloat):
+        return Constant(kind, np.float32(kind.format.decoded(number.view(f"u{kind.bits // 8}"))))
+    if not isinstance(value.type, SmallFloat):
+        return None
+    bits = value.type.format.encoded(number)
+    return Constant(kind, bits.view(kind.numpy)[()])
 
 
 def _evaluated(row: ir.Operation) -> Operation:

@@ -20,7 +20,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import MissingFeature
-from vkcompute.runtime.memory import layout
+from vkcompute.runtime.memory import dlpack, layout
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
@@ -76,11 +76,20 @@ class Array(StridedView, Mathematics):
     # -- to and from the host -----------------------------------------------------------------------------------------
 
     def numpy(self) -> HostArray:
-        """Returns a C-contiguous copy of the data. Waits only for the work that writes it."""
+        """Returns a C-contiguous copy of the data. Waits only for the work that writes it.
+
+        Raises:
+            TypeError: NumPy lacks the dtype, and the package ml_dtypes, which adds it, is not installed.
+        """
+        dtypes.require_host(self.dtype)
+        return self._on_host()
+
+    def _on_host(self) -> HostArray:
+        """Returns a copy of the data; of a dtype that NumPy lacks, it may be records of the bits."""
         self.runtime.scheduler.refuse_recording(
             "numpy() of an array", "read() it into an array, or after the graph has run"
         )
-        out = np.empty(self.shape, self.dtype)
+        out = np.empty(self.shape, dtypes.on_host(self.dtype))
         self.read(out)
         return out
 
@@ -112,7 +121,7 @@ class Array(StridedView, Mathematics):
         elif out.flags.c_contiguous:
             self.runtime.transfers.download(self.buffer, self.offset, bytes_of(out))
         else:
-            out[...] = self.numpy()
+            out[...] = self._on_host()
 
     def write(self, data: npt.ArrayLike) -> None:
         """Overwrites the data with an array that broadcasts to this shape; `data` may be changed once this returns.
@@ -161,7 +170,7 @@ class Array(StridedView, Mathematics):
 
     def _strided(self, whole: npt.NDArray[np.uint8]) -> HostArray:
         low, _ = layout.extent(self.shape, self.strides, self.dtype.itemsize)
-        strided: HostArray = np.ndarray(self.shape, self.dtype, whole.data, -low, self.strides)
+        strided: HostArray = np.ndarray(self.shape, dtypes.on_host(self.dtype), whole.data, -low, self.strides)
         return strided
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> HostArray:
@@ -193,6 +202,8 @@ class Array(StridedView, Mathematics):
             raise BufferError(f"the memory of {self.runtime.device} is not host-visible; use .numpy(), which copies")
         options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         given: Any = {name: value for name, value in options.items() if value is not None}
+        if isinstance(self.dtype, dtypes.SmallFloat):
+            return dlpack.exported(self._strided(memory).view(f"u{self.dtype.itemsize}"), self.dtype, given)
         return self._strided(memory).__dlpack__(**given)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -244,7 +255,7 @@ class Array(StridedView, Mathematics):
         shape, strides, offset = layout.view(self.shape, self.strides, index)
         if 0 in shape and (self.is_pending or self.buffer):  # no bytes to share, but a kernel must be able to bind it
             if isinstance(self._expression, Restored):
-                return restored(np.empty(shape, self.dtype))
+                return restored(np.empty(shape, dtypes.on_host(self.dtype)))
             return empty(self.runtime, shape, self.dtype)
         if not self.shape and layout.is_empty(index):  # a number, as in numpy, and no view
             return self.astype(self.dtype) if self.is_pending else self.copy()
@@ -440,7 +451,7 @@ class Array(StridedView, Mathematics):
             IndexError: there is no such element.
             ValueError: there is no index, and the array has no element, or several.
         """
-        element = self._element(at).numpy() if at else self.numpy()
+        element = dtypes.numbers_of(self._element(at)._on_host() if at else self._on_host())
         if element.size != 1:
             raise ValueError(f"only an array of one element is a number; this one has shape {self.shape}; use .numpy()")
         return element.item()
@@ -459,11 +470,11 @@ class Array(StridedView, Mathematics):
 
     def tobytes(self, order: str = "C") -> bytes:
         """Returns the bytes of the elements, in row-major order, or column-major for "F". Waits as `numpy()`."""
-        return self.numpy().tobytes(order)  # type: ignore[arg-type]
+        return self._on_host().tobytes(order)  # type: ignore[arg-type]
 
     def tolist(self) -> Any:
         """Returns the data as nested Python lists, or as a scalar if the shape is ()."""
-        return self.numpy().tolist()
+        return dtypes.numbers_of(self._on_host()).tolist()
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -505,7 +516,7 @@ class Array(StridedView, Mathematics):
         process that only passes the array on needs no device.
         """
         expression = self._expression
-        return restored, (expression.host if isinstance(expression, Restored) else self.numpy(),)
+        return restored, (expression.host if isinstance(expression, Restored) else self._on_host(),)
 
     def __copy__(self) -> Array:
         return self.copy()
@@ -597,7 +608,7 @@ def restored(host: HostArray) -> Array:
     The memory of `host` belongs to the array from now on.
     """
     dtype = dtypes.lookup(host.dtype).numpy
-    return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtype, copy=False)))
+    return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtypes.on_host(dtype), copy=False)))
 
 
 def copied(array: Array) -> Array:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.dtypes import SmallFloat, SmallFloatNumber, can_cast, host_cast, small_float
 from vkcompute.errors import HostCopyWarning, warn_caller
+from vkcompute.runtime.memory import dlpack
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.layout import Shape
 
@@ -26,16 +28,18 @@ def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     source = np.asarray(imported(data))
     if source.dtype == dtype:
         return source
+    if isinstance(data, SmallFloatNumber):
+        source = np.asarray(data.dtype.array(float(data)))
     of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"
     if of_python and dtype.kind != "b" and source.size:
         limits = np.iinfo(dtype)
         low, high = int(source.min()), int(source.max())  # numpy 1 compares uint64 with int as floats
         if low < limits.min or high > limits.max:
             raise ValueError(f"an array of {dtype} holds {limits.min} to {limits.max}; got {low} to {high}")
-    if not of_python and not np.can_cast(source.dtype, dtype, "same_kind"):
+    if not of_python and not can_cast(source.dtype, dtype, "same_kind"):
         remedy = f"with .astype({dtype.name!r})" if hasattr(data, "dtype") else f"as np.{dtype.name}(data)"
         raise TypeError(f"the data is {source.dtype} and the array {dtype}; convert it {remedy}")
-    return source.astype(dtype)
+    return host_cast(source, dtype)
 
 
 def broadcast(source: HostArray, shape: Shape) -> HostArray:
@@ -55,7 +59,8 @@ def host_array(data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> HostA
     settle(data)
     refuse_mask(data)
     data = imported(data)
-    array = np.asarray(data, dtype)
+    small = small_float(dtype) if dtype is not None else data.dtype if isinstance(data, SmallFloatNumber) else None
+    array = np.asarray(data, dtype) if small is None else small.array(data)
     if not array.dtype.isnative:  # as of files of other machines
         array = array.astype(array.dtype.newbyteorder("="))
     narrow = {"d": np.float32, "D": np.complex64}.get(array.dtype.char) if dtype is None else None
@@ -82,7 +87,16 @@ def warn_of_numpy(frame: FrameType) -> None:
 
 def imported(data: Any) -> Any:
     """Returns data that has only `__dlpack__` as a NumPy array; other data as it is."""
-    return np.from_dlpack(data) if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") else data
+    has_array = hasattr(data, "__array__") and not _is_of_small_floats(data)
+    return dlpack.imported(data) if hasattr(data, "__dlpack__") and not has_array else data
+
+
+def _is_of_small_floats(data: Any) -> bool:
+    """True for a tensor of another library whose dtype NumPy lacks, so that it becomes no NumPy array."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        return False
+    dtype = getattr(data, "dtype", None)
+    return not isinstance(dtype, SmallFloat) and small_float(str(dtype).rpartition(".")[2]) is not None
 
 
 def refuse_mask(data: Any) -> None:

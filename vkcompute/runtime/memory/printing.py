@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.dtypes import numbers_of
 from vkcompute.representation import nbytes
 from vkcompute.runtime.scheduling.placeholders import Placeholder
 
 
 def text(array: Any) -> str:
     """Returns the elements of an array as `str` of a NumPy array."""
-    return _without_elements(array) or (_formatted(array, " ", "") if array.ndim else str(array.numpy()[()]))
+    return _without_elements(array) or (
+        _formatted(array, " ", "") if array.ndim else str(numbers_of(array._on_host())[()])
+    )
 
 
 def representation(array: Any) -> str:
@@ -52,14 +55,14 @@ def _formatted(array: Any, separator: str, prefix: str) -> str:
     options = np.get_printoptions()
     edge = options["edgeitems"]
     if array.size <= options["threshold"]:
-        return np.array2string(array.numpy(), separator=separator, prefix=prefix)
+        return np.array2string(numbers_of(array._on_host()), separator=separator, prefix=prefix)
     return np.array2string(_edges(array, edge), separator=separator, prefix=prefix, threshold=0, edgeitems=edge)
 
 
 def _edges(array: Any, edge: int, axis: int = 0) -> npt.NDArray[Any]:
     """Returns the first and last elements along each axis, and one between them, which is abbreviated."""
     if axis == array.ndim:
-        host: npt.NDArray[Any] = array.copy().numpy()
+        host: npt.NDArray[Any] = numbers_of(array.copy()._on_host())
         return host
     n = array.shape[axis]
     whole = (slice(None),) * axis
