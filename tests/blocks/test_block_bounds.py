@@ -16,6 +16,7 @@ import vkcompute.compat.triton.language as tl
 from vkcompute.errors import KernelError
 
 N = 40
+N_OUT = tl.constexpr(N)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def moved(x_ptr, out_ptr, start, n, BLOCK: tl.constexpr):
 @triton.jit
 def windowed(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     x = tl.make_tensor_descriptor(x_ptr, [n], [1], [BLOCK])
-    out = tl.make_tensor_descriptor(out_ptr, [N], [1], [BLOCK])
+    out = tl.make_tensor_descriptor(out_ptr, [N_OUT], [1], [BLOCK])
     out.store([0], x.load([0]))
 
 

@@ -393,8 +393,6 @@ def test_the_call_is_pythons(gpu: vc.Runtime) -> None:
     for grid in ((1, 2, 3, 4), (1, 2, 3.0), (1, 2, True), ("a", 1), ((1, 1, 1, 1), 1), (1, ())):
         with pytest.raises(TypeError):
             saxpy[grid](x, x, x, 1)
-    with pytest.raises(ValueError, match="workgroups of"):
-        saxpy[1, 1 << 20](x, x, x, 1)
 
 
 @vc.kernel

@@ -20,6 +20,7 @@ from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
+from vkcompute.runtime.scheduling import current
 
 _MOST_ITEMS = 32  # of a sequence
 _BY_VALUE = frozenset([bool, int, str, type(None), type(Ellipsis), type, np.dtype, *[
@@ -179,7 +180,9 @@ class Planned:
             key = None
         if key is None:
             return self._function(args, named)
-        runtime = runtime_of(arrays[0])
+        runtime, entered = runtime_of(arrays[0]), current.innermost()
+        if entered is not None and entered is not runtime:  # a function such as `zeros_like` makes its result there
+            return self._function(args, named)
         plan = self._plans.get(runtime, key)
         if plan is not None:
             return plan.run(runtime, arrays)

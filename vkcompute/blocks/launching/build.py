@@ -261,7 +261,7 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         if error.place is not None:
             raise KernelError(str(error.place).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None
-    made = optimized(kernel.function, options.compilation)
+    made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
         return lowered(definition, built._replace(wide=[]), options)
     if made.array_bindings is not None and built.windows:

@@ -82,16 +82,24 @@ def _default_local_size(ndim: int, axes: Sequence[int]) -> tuple[int, int, int]:
     return sizes.get(0, 1), sizes.get(1, 1), sizes.get(2, 1)
 
 
-def optimized(function: ir.Function, options: CompileOptions = DEFAULTS, reports: Reports | None = None) -> ir.Function:
+def optimized(
+    function: ir.Function,
+    options: CompileOptions = DEFAULTS,
+    reports: Reports | None = None,
+    *,
+    is_uniform: bool = False,
+) -> ir.Function:
     """Applies the options to a function, and optimizes it, in place.
 
     Args:
         reports: take failures of conditions around barriers at run time.
+        is_uniform: True if all invocations of a workgroup reach all barriers, as those of block programs do.
 
     Raises:
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
-    function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
+    if not is_uniform:
+        function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
     if options.target.max_invocations is not None:
