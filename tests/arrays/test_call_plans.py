@@ -13,7 +13,9 @@ import pytest
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans
+from vkcompute.compiled.completion import expect
 from vkcompute.core.emulation import emulated
 
 pytestmark = pytest.mark.device_only
@@ -263,3 +265,16 @@ def test_random_steps_where_the_host_does_not_see_memory(monkeypatch: pytest.Mon
         for one, two, right in zip(*results, _run(gpu, 5), strict=True):
             np.testing.assert_array_equal(one, right)
             np.testing.assert_array_equal(two, right)
+
+
+def test_a_failed_launch_that_reports_is_no_step(gpu: vc.Runtime) -> None:
+    @planned
+    def summed(x: vc.Array) -> Any:
+        y = x.copy()
+        with contextlib.suppress(ZeroDivisionError):
+            expect(gpu, 64, lambda words: None, lambda buffer: [x.copy(), 1 / 0])
+        return vnp.cumsum(y * 2)
+
+    for start in range(4):
+        host = np.arange(start, start + 40, dtype=np.float32)
+        np.testing.assert_array_equal(summed(gpu.array(host)).numpy(), np.cumsum(host * 2))

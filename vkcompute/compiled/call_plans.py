@@ -14,9 +14,9 @@ from vkcompute.runtime.runtime import Runtime
 are_used = os.environ.get("VKCOMPUTE_CALL_PLANS", "1") != "0"
 """False to run every function from its beginning; the results are the same"""
 _MOST_TRIES = 2  # the first call may compile, or fill caches
-_MOST_USELESS = 16
+_MOST_USELESS = 16  # attempts without a plan, before the first plan
 _MOST_UNUSED = 32
-"""Plans more than repeated calls, from which on a call is only traced when it is made for the second time."""
+"""So many more plans than repetitions of them: from then on, a call is traced when its key is seen the second time."""
 
 _T = TypeVar("_T")
 _Plan = TypeVar("_Plan")

@@ -222,14 +222,13 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
-    """Returns the plan of a traced call; None if it cannot be repeated, or does little."""
+    """Returns the plan of a traced call; None if it cannot be repeated, or makes nothing."""
     results = _Results(trace, arrays)
     try:
         made = None if trace.reason else results.of(result)
     except _UnknownError:
         return None
-    n_lazy = sum(type(value) is Node for value in results.values)  # X
-    if trace.reason or not (trace.steps or n_lazy):
+    if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
     return CallPlan(trace.steps, trace.n_slots, _with_inner(results.values, made), made)
 
