@@ -505,6 +505,20 @@ def test_another_array_is_seen_behind_helpers_and_objects(gpu: vc.Runtime, path:
     assert function(x).tolist() == [3, 10]
 
 
+def test_an_attribute_that_hides_one_of_the_class_is_recorded_once(gpu: vc.Runtime) -> None:
+    holder, x, recorded = type("Weights", (), {"w": gpu.full(2, 1.0)})(), gpu.array([1.0, 2.0]), []
+    holder.w = gpu.array([2.0, 3.0])
+
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        recorded.append(1)
+        return x * holder.w + type(holder).w
+
+    for _ in range(3):
+        assert function(x).tolist() == [3, 7]
+    assert len(recorded) == 1
+
+
 def test_another_array_is_seen_in_modules_and_classes(gpu: vc.Runtime) -> None:
     settings, namespace, x = types.ModuleType("settings"), type("Weights", (), {}), gpu.array([1.0, 2.0])
     code = "def helper(x):\n    return x * settings.w + namespace.w"

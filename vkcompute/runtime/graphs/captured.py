@@ -77,8 +77,9 @@ def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Co
     while pending and len(known) < _MOST_OBJECTS:
         holder, key, value = pending.popleft()
         if isinstance(value, Array):
-            if not (value.is_pending or value.closed) and value.buffer in buffers:
-                arrays.append(Captured(holder, key, value))
+            entry = Captured(holder, key, value)
+            if not (value.is_pending or value.closed) and value.buffer in buffers and are_current([entry]):
+                arrays.append(entry)  # an attribute of a class that another one hides is not current
         elif id(value) not in known:
             known.add(id(value))
             pending += _items(value)
@@ -118,7 +119,7 @@ def _is_of_library(module: Any) -> bool:
 
 
 def _members(value: Any, kind: type) -> Iterator[_Item]:
-    """Yields what an object has from its classes: arrays, methods and slots. One of its own may hide each later."""
+    """Yields what an object has from its classes: arrays, methods and slots, also those that its own attributes hide."""
     attributes = _Attributes(value)
     for base in kind.__mro__:
         for name, member in [] if _is_of_library(base.__module__) else list(vars(base).items()):
