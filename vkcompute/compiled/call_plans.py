@@ -72,6 +72,16 @@ class CallPlans(Generic[_Plan]):
             runtime.plans[key] = plan
 
 
+def sharing(arrays: Sequence[Array], owners: Sequence[int]) -> tuple[int, ...]:
+    """Returns a part of a key: for each array the first one with the same memory, and the distance from it in bytes.
+
+    Args:
+        owners: ids of the arrays' memory.
+    """
+    first = [owners.index(owner) for owner in owners]
+    return (*first, *[x._offset - arrays[at]._offset for x, at in zip(arrays, first, strict=True)])
+
+
 def traced(
     runtime: Runtime, arrays: Sequence[Array], made: Sequence[Array], function: Callable[[], _T]
 ) -> tuple[_T, CallTrace]:

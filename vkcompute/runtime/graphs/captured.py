@@ -119,7 +119,7 @@ def _is_of_library(module: Any) -> bool:
 
 
 def _members(value: Any, kind: type) -> Iterator[_Item]:
-    """Yields what an object has from its classes: arrays, methods and slots, also those that its own attributes hide."""
+    """Yields what an object has from its classes: arrays, methods and slots, also those that its attributes hide."""
     attributes = _Attributes(value)
     for base in kind.__mro__:
         for name, member in [] if _is_of_library(base.__module__) else list(vars(base).items()):
