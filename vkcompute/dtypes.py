@@ -247,7 +247,10 @@ def require_host(dtype: Any) -> None:
 
 
 def promote(one: Any, other: Any) -> np.dtype[Any]:
-    """Returns the common dtype: NumPy's; for bfloat16 that of JAX, where it is below all other floats."""
+    """Returns the common dtype: NumPy's; for bfloat16 that of JAX, where it is below all other floats.
+
+    Dtypes that NumPy lacks are given as `as_dtype` returns them.
+    """
     if not isinstance(one, SmallFloat) and not isinstance(other, SmallFloat):
         return np.promote_types(one, other)
     left, right = as_dtype(one), as_dtype(other)
