@@ -1,9 +1,10 @@
-"""The tables of array dtypes, and the device features that kernels need for each.
+"""The tables of array dtypes, and the device features that kernels need for each; the dtypes that NumPy lacks.
 
 Arrays of every dtype can be created, filled and copied on every device. The features are needed only by kernels that
-load, store or compute with elements of the type. Kernels have no complex numbers: they take the parts, as two arrays.
-Every device has kernels with all integers and float16. Those of 8 and 16 bits that it lacks are computed in 32 bits
-(ir/small_types.py), those of 64 bits by pairs of words (ir/wide_types.py). So is float64, if it is asked for.
+load, store or compute with elements of the type. Kernels in Python take complex numbers as pairs of floats; others take
+the parts, as two arrays. Every device has kernels with all integers and float16. Those of 8 and 16 bits that it lacks
+are computed in 32 bits (ir/small_types.py), those of 64 bits by pairs of words (ir/wide_types.py). So is float64, if it
+is asked for. bfloat16 and floats of 8 bits are float32 in kernels (ir/small_floats.py).
 """
 
 from __future__ import annotations
@@ -246,7 +247,10 @@ def require_host(dtype: Any) -> None:
 
 
 def promote(one: Any, other: Any) -> np.dtype[Any]:
-    """Returns the common dtype: NumPy's; for bfloat16 that of JAX, where it is below all other floats."""
+    """Returns the common dtype: NumPy's; for bfloat16 that of JAX, where it is below all other floats.
+
+    Dtypes that NumPy lacks are given as `as_dtype` returns them.
+    """
     if not isinstance(one, SmallFloat) and not isinstance(other, SmallFloat):
         return np.promote_types(one, other)
     left, right = as_dtype(one), as_dtype(other)
@@ -389,7 +393,7 @@ def emulated(features: Mapping[str, bool]) -> list[str]:
 
 
 COMPLEX: tuple[DType, ...] = (_row("complex64"), _double("complex128"))
-"""Dtypes of arrays, and of no kernel: their elements are pairs of floats."""
+"""Complex dtypes, whose elements are pairs of floats in kernels."""
 
 SMALL_FLOATS: tuple[DType, ...] = tuple(
     DType(dtype.name, dtype, f"uint{8 * dtype.itemsize}", (), _HALVES if dtype.itemsize == 2 else _BYTES)  # type: ignore[arg-type]

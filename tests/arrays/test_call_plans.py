@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtimes import open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute import nn
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans
+from vkcompute.compiled.completion import expect
 from vkcompute.core.emulation import emulated
 
 pytestmark = pytest.mark.device_only
@@ -263,3 +266,43 @@ def test_random_steps_where_the_host_does_not_see_memory(monkeypatch: pytest.Mon
         for one, two, right in zip(*results, _run(gpu, 5), strict=True):
             np.testing.assert_array_equal(one, right)
             np.testing.assert_array_equal(two, right)
+
+
+def test_a_failed_launch_that_reports_is_no_step(gpu: vc.Runtime) -> None:
+    @planned
+    def summed(x: vc.Array) -> Any:
+        y = x.copy()
+        with contextlib.suppress(ZeroDivisionError):
+            expect(gpu, 64, lambda words: None, lambda buffer: [x.copy(), 1 / 0])
+        return vnp.cumsum(y * 2)
+
+    for start in range(4):
+        host = np.arange(start, start + 40, dtype=np.float32)
+        np.testing.assert_array_equal(summed(gpu.array(host)).numpy(), np.cumsum(host * 2))
+
+
+@vc.kernel
+def combine(x: Any, y: Any, z: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    if i < out.size:
+        out[i] = x[i] + 10 * y[i] + 100 * z[i]
+
+
+@planned
+def combined(x: vc.Array, y: vc.Array) -> tuple[vc.Array, vc.Array]:
+    first, second = vnp.empty_like(x), vnp.empty_like(x)
+    combine(x, x, y, first)
+    combine(y, y, first, second)
+    return first, second
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")
+def test_arrays_bound_twice_move_during_a_call() -> None:
+    with open_runtime(memory_limit_bytes=4 << 20) as gpu:
+        x, y = gpu.full(1 << 17, 1.0), gpu.full(1 << 17, 2.0)
+        kept = []
+        for _ in range(8):
+            results = [result.numpy() for result in combined(x, y)]
+            assert [(result.min(), result.max()) for result in results] == [(211, 211), (21122, 21122)]
+            kept.append(gpu.full(1 << 17, 3.0))
+        assert gpu.memory().spilled

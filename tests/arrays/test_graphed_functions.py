@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import gc
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -455,3 +458,95 @@ def test_on_several_queues_and_profiled(options: dict[str, Any]) -> None:
             np.testing.assert_array_equal(sums.numpy(), expected.cumsum(axis=1))
             np.testing.assert_array_equal(w.numpy(), before / 2)
             np.testing.assert_array_equal(x.numpy(), numbers(runtime, 8, 8, seed=turn).numpy() + 1)
+
+
+class _Holder:
+    w: vc.Array
+
+    def product(self, x: vc.Array) -> vc.Array:
+        return x * self.w
+
+
+class _Slots:
+    __slots__ = ("__weakref__", "w")
+    product = _Holder.product
+
+
+def _by_helper(holder: Any) -> Callable[[vc.Array], vc.Array]:
+    def helper(x: vc.Array) -> vc.Array:
+        return x * holder.w
+
+    return vc.graph(lambda x: helper(x))
+
+
+def _by_argument(holder: Any) -> Callable[[vc.Array], vc.Array]:
+    return functools.partial(vc.graph(lambda holder, x: holder.product(x)), holder)
+
+
+PATHS: list[Callable[[Any], Callable[[vc.Array], vc.Array]]] = [
+    _by_helper,
+    _by_argument,
+    lambda holder: vc.graph(functools.partial(type(holder).product, holder)),
+    lambda holder: vc.graph(vc.graph(lambda x: holder.product(x))),
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kind", [_Holder, _Slots])
+def test_another_array_is_seen_behind_helpers_and_objects(gpu: vc.Runtime, path: Any, kind: Any) -> None:
+    holder, x = kind(), gpu.array([1.0, 2.0])
+    if kind is _Holder:
+        kind.w = gpu.array([2.0, 2.0])  # a class attribute, which one of the object hides later
+    else:
+        holder.w = gpu.array([2.0, 2.0])
+    function = path(holder)
+    assert function(x).tolist() == [2, 4]
+    holder.w = gpu.array([3.0, 5.0])
+    assert function(x).tolist() == [3, 10]
+
+
+def test_an_attribute_that_hides_one_of_the_class_is_recorded_once(gpu: vc.Runtime) -> None:
+    holder, x, recorded = type("Weights", (), {"w": gpu.full(2, 1.0)})(), gpu.array([1.0, 2.0]), []
+    holder.w = gpu.array([2.0, 3.0])
+
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        recorded.append(1)
+        return x * holder.w + type(holder).w
+
+    for _ in range(3):
+        assert function(x).tolist() == [3, 7]
+    assert len(recorded) == 1
+
+
+def test_another_array_is_seen_in_modules_and_classes(gpu: vc.Runtime) -> None:
+    settings, namespace, x = types.ModuleType("settings"), type("Weights", (), {}), gpu.array([1.0, 2.0])
+    code = "def helper(x):\n    return x * settings.w + namespace.w"
+    scope: dict[str, Any] = {"settings": settings, "namespace": namespace}
+    exec(code, scope)
+    function = vc.graph(scope["helper"])
+    settings.w, namespace.w = gpu.array([2.0, 2.0]), gpu.array([1.0, 1.0])  # type: ignore[attr-defined]
+    assert function(x).tolist() == [3, 5]
+    settings.w = gpu.array([3.0, 3.0])  # type: ignore[attr-defined]
+    assert function(x).tolist() == [4, 7]
+    namespace.w = gpu.array([0.0, 5.0])  # type: ignore[attr-defined]
+    assert function(x).tolist() == [3, 11]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    factor: Any
+
+
+@pytest.mark.parametrize("container", [_Options, lambda x: frozenset([x]), lambda x: {x: None}, lambda x: slice(x, 3)])
+def test_constants_that_are_equal_and_differ_have_recordings_of_their_own(gpu: vc.Runtime, container: Any) -> None:
+    def factor(options: Any) -> Any:
+        if isinstance(options, slice):
+            return options.start
+        return options.factor if isinstance(options, _Options) else next(iter(options))
+
+    function, x = vc.graph(lambda x, options: x * factor(options)), gpu.array([1, 2], np.int32)
+    for number in (0, False, 0.0, -0.0, 1, True, 1.0, np.float32(1)):
+        result, expected = function(x, container(number)), x * number
+        assert result.dtype == expected.dtype
+        assert result.numpy().tobytes() == expected.numpy().tobytes()

@@ -14,9 +14,9 @@ from vkcompute.runtime.runtime import Runtime
 are_used = os.environ.get("VKCOMPUTE_CALL_PLANS", "1") != "0"
 """False to run every function from its beginning; the results are the same"""
 _MOST_TRIES = 2  # the first call may compile, or fill caches
-_MOST_USELESS = 16
+_MOST_USELESS = 16  # attempts without a plan, before the first plan
 _MOST_UNUSED = 32
-"""Plans more than repeated calls, from which on a call is only traced when it is made for the second time."""
+"""So many more plans than repetitions of them: from then on, a call is traced when its key is seen the second time."""
 
 _T = TypeVar("_T")
 _Plan = TypeVar("_Plan")
@@ -70,6 +70,16 @@ class CallPlans(Generic[_Plan]):
             self.are_useful, self._n_useless = True, float("-inf")
             self._n_unused = max(self._n_unused, 0) + 1
             runtime.plans[key] = plan
+
+
+def sharing(arrays: Sequence[Array], owners: Sequence[int]) -> tuple[int, ...]:
+    """Returns a part of a key: for each array the first one with the same memory, and the distance from it in bytes.
+
+    Args:
+        owners: ids of the arrays' memory.
+    """
+    first = [owners.index(owner) for owner in owners]
+    return (*first, *[x._offset - arrays[at]._offset for x, at in zip(arrays, first, strict=True)])
 
 
 def traced(

@@ -104,6 +104,7 @@ class Launch:
     """Launches a kernel, with the same push constants and grid.
 
     Args:
+        writes, reads: of each binding, in order: by these `in_place` finds buffers that have moved.
         bound: the part of each binding, with its number of bytes; it begins where one that is written or read does.
     """
 

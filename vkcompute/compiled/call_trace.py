@@ -93,7 +93,7 @@ class CallTrace:
             written, read = ([self._part(span) for span in ranges] for ranges in (writes, reads))
             starts = {**dict(zip(kernel.reads, read, strict=True)), **dict(zip(kernel.writes, written, strict=True))}
             bound = _bound(starts, [nbytes for _, nbytes in sets.ranges])
-            self._add(Launch(kernel, cost, command, _distinct(written), _distinct(read), bound))
+            self._add(Launch(kernel, cost, command, written, read, bound))
         except _RefusedError as error:
             self.refuse(str(error))
 
@@ -175,8 +175,13 @@ class CallTrace:
             return run()
         before, self.steps = self.steps, []
         slot = self._new_slot(buffer)
-        result = run()
-        self._slots.pop(id(buffer), None)
+        try:
+            result = run()
+        except BaseException:  # the call may go on without it
+            self.refuse("a launch that reports has failed")
+            raise
+        finally:
+            self._slots.pop(id(buffer), None)
         inner, self.steps = self.steps, before
         self._add(Report(slot, n_words, read, inner))
         return result
@@ -255,8 +260,3 @@ def _bound(starts: Mapping[int, Part], lengths: Sequence[int]) -> list[Part]:
         (*starts[at][:2], nbytes) if at in starts else (*starts[first][:2], shortest[at])
         for at, nbytes in enumerate(lengths)
     ]
-
-
-def _distinct(parts: Sequence[Part]) -> list[Part]:
-    """Returns parts without repetitions: some arrays are bound twice."""
-    return [*dict.fromkeys(parts)]

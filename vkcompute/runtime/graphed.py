@@ -240,7 +240,8 @@ def _recorded(
                 leaf.compute()
         _require_returned(name, graph, returned, views)
         result, new = _kept(graph, returned, views)
-    return _Recorded(graph, result, new, captured(function, graph.buffers))
+    constants = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, Array)]
+    return _Recorded(graph, result, new, captured(function, constants, graph.buffers))
 
 
 def _viewed(array: Array, memory: Array, first: int) -> Array:

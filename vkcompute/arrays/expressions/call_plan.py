@@ -15,7 +15,7 @@ import numpy as np
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.promotion import default_float
 from vkcompute.compiled import call_plans
-from vkcompute.compiled.call_plans import CallPlans, traced
+from vkcompute.compiled.call_plans import CallPlans, sharing, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
@@ -208,8 +208,7 @@ class Planned:
                     return None
             owners = [id(x._buffer if x._expression is None else x) for x in arrays]
             if len({*owners}) < len(owners):
-                first = [owners.index(owner) for owner in owners]
-                key.append((*first, *[x._offset - arrays[at]._offset for x, at in zip(arrays, first, strict=True)]))
+                key.append(sharing(arrays, owners))
         return tuple(key)
 
 
@@ -225,14 +224,13 @@ def planned(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan | None:
-    """Returns the plan of a traced call; None if it cannot be repeated, or does little."""
+    """Returns the plan of a traced call; None if it cannot be repeated, or makes nothing."""
     results = _Results(trace, arrays)
     try:
         made = None if trace.reason else results.of(result)
     except _UnknownError:
         return None
-    n_lazy = sum(type(value) is Node for value in results.values)  # X
-    if trace.reason or not (trace.steps or n_lazy):
+    if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
     return CallPlan(trace.steps, trace.n_slots, _with_inner(results.values, made), made)
 
@@ -250,8 +248,8 @@ def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
         kind = type(x)
         if kind is Array:
             if x._expression is None:
-                place, *layout = x.launch_key
-                key += (*layout, place & x.runtime.alignment - 1)
+                address, *layout = x.launch_key
+                key += (*layout, address & x.runtime.alignment - 1)
             else:
                 key += (x._shape, x._dtype.char, kind)
             arrays.append(x)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkcompute.compiled import call_plans
-from vkcompute.compiled.call_plans import CallPlans, traced
+from vkcompute.compiled.call_plans import CallPlans, sharing, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
@@ -67,10 +67,9 @@ def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
         _add(key, array, leaves, nodes, {})
     except (_UnknownError, TypeError):  # a closed array has no key
         return compute(array)
-    places = [id(leaf._buffer) for leaf in leaves]
-    if len({*places}) < len(places):
-        first = [places.index(place) for place in places]
-        key += (*first, *[x._offset - leaves[at]._offset for x, at in zip(leaves, first, strict=True)])
+    owners = [id(leaf._buffer) for leaf in leaves]
+    if len({*owners}) < len(owners):
+        key.append(sharing(leaves, owners))
     runtime, known = runtime_of(array), tuple(key)
     if runtime.scheduler.tracers and (tracer := runtime.scheduler.tracer()) is not None:
         for node in nodes:
@@ -114,8 +113,8 @@ def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], 
         elif (inner := operand._expression) is None:
             seen[id(operand)] = len(seen)
             leaves.append(operand)
-            place, *layout = operand.launch_key
-            key += (*layout, place & operand.runtime.alignment - 1)
+            address, *layout = operand.launch_key
+            key += (*layout, address & operand.runtime.alignment - 1)
         elif hasattr(inner, "signature"):
             _add(key, operand, leaves, nodes, seen)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -108,17 +109,31 @@ def _key(value: Any, arrays: list[Array], where: tuple[str, str]) -> Any:
     if kind is Array:
         arrays.append(value)
         return value._shape, value._dtype.char, None if value._contiguous else value.strides
-    if kind in _NUMBERS or isinstance(value, np.generic):
-        return kind, repr(value)  # tells 0.0 from -0.0 and from 0, and a NaN is itself
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
         return kind, tuple([_key(item, arrays, where) for item in value])
     if kind is dict:
         return kind, tuple([(_constant(name, where), _key(item, arrays, where)) for name, item in value.items()])
-    return kind, _constant(value, where)
+    return _constant(value, where)
 
 
 def _constant(value: Any, where: tuple[str, str]) -> Any:
-    """Returns a value that is a part of the key."""
+    """Returns the key of a value without arrays. Values that are equal, as those with 1 and with True, may differ."""
+    kind = type(value)
+    if kind in _NUMBERS or isinstance(value, np.generic):
+        return kind, repr(value)  # tells 0.0 from -0.0 and from 0, and a NaN is itself
+    if kind is slice:  # of Python before 3.12 without a hash
+        return kind, *[_constant(part, where) for part in (value.start, value.stop, value.step)]
+    _require_hashable(value, where)
+    if isinstance(value, tuple):
+        return kind, value, *[_constant(part, where) for part in value]
+    if isinstance(value, frozenset):
+        return kind, frozenset([_constant(part, where) for part in value])
+    if is_dataclass(value) and not isinstance(value, type):
+        return kind, value, *[_constant(getattr(value, field.name), where) for field in fields(value) if field.compare]
+    return kind, value
+
+
+def _require_hashable(value: Any, where: tuple[str, str]) -> None:
     name, argument = where
     if _has_elements(value):
         raise TypeError(
@@ -132,7 +147,6 @@ def _constant(value: Any, where: tuple[str, str]) -> Any:
             f"{name}: {argument} is {_described(value)}, which is a part of the recording's key, and cannot be hashed; "
             "pass a hashable one, as a tuple or a frozen dataclass, or arrays in a tuple or dict"
         ) from None
-    return value
 
 
 def _has_elements(value: Any) -> bool:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from types import CodeType
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
 
 _MOST_OBJECTS = 4096
+_LIBRARIES = (sys.stdlib_module_names | {"vkcompute", "numpy", "torch"}) - {"__main__"}
+"""packages whose functions, classes and modules hold no arrays of the user's"""
+
+_Item = tuple[Any, Any, Any]
 
 
 class Captured(NamedTuple):
-    """An array where a function reads it: an item of a dict, a list or a cell of a closure."""
+    """An array where a function reads it: an item of a dict, a list, a cell of a closure, or an attribute."""
 
     holder: Any
     key: Any
@@ -41,52 +49,108 @@ class _Cell:
             raise LookupError("the cell is empty") from error
 
 
-def captured(function: Callable[..., Any], buffers: Collection[Buffer]) -> list[Captured]:
-    """Returns the arrays on these buffers in what a function names, and in the lists, dicts and objects there."""
+class _Attributes:
+    """The attributes of an object, its own or those of its class; does not keep an object with weak references."""
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self._value: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._value = lambda: value
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return getattr(self._value(), key)
+        except AttributeError as error:
+            raise LookupError(f"the object has no attribute {key!r} now") from error
+
+
+def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Collection[Buffer]) -> list[Captured]:
+    """Returns the arrays on these buffers in what a function names, and in the functions and objects there.
+
+    Args:
+        constants: arguments that are no arrays, whose attributes count, too.
+    """
     arrays: list[Captured] = []
     known: set[int] = set()
-    pending = [*_named(function)]
+    pending = deque(_items((function, *constants)))
     while pending and len(known) < _MOST_OBJECTS:
-        holder, key, value = pending.pop()
+        holder, key, value = pending.popleft()
         if isinstance(value, Array):
-            if not (value.is_pending or value.closed) and value.buffer in buffers:
-                arrays.append(Captured(holder, key, value))
+            entry = Captured(holder, key, value)
+            if not (value.is_pending or value.closed) and value.buffer in buffers and are_current([entry]):
+                arrays.append(entry)  # an attribute of a class that another one hides is not current
         elif id(value) not in known:
             known.add(id(value))
             pending += _items(value)
     return arrays
 
 
-def _named(function: Callable[..., Any]) -> Iterator[tuple[Any, Any, Any]]:
-    """Yields (holder, key, value) for the globals and the closure of a function, and for a method's object."""
-    instance = getattr(function, "__self__", None)
-    if instance is not None:
-        yield from _items(instance)
-    function = getattr(function, "__func__", function)
-    for cell in getattr(function, "__closure__", None) or ():
+def _items(value: Any) -> Iterator[_Item]:
+    """Yields (holder, key, item) for what a container, a function, or an object or class of the user's has."""
+    if isinstance(value, dict):
+        yield from [(value, key, item) for key, item in list(value.items())]
+    elif isinstance(value, (list, tuple, deque)):
+        yield from [(value, number, item) for number, item in enumerate(value)]
+    elif isinstance(value, MethodType):
+        yield from _items((value.__func__, value.__self__))
+    elif isinstance(value, partial):
+        yield from _items((value.func, value.args, value.keywords))
+    elif isinstance(value, (FunctionType, type)):
+        if not _is_of_library(value.__module__):
+            yield from _named(value) if isinstance(value, FunctionType) else _members(value, value)
+    else:
+        yield from _held(value)
+
+
+def _held(value: Any) -> Iterator[_Item]:
+    """Yields what an object has. Of one of ours, only the function that it wraps counts."""
+    kind, held = type(value), getattr(value, "__dict__", None)
+    package = kind.__module__.partition(".")[0]
+    if isinstance(held, dict) and package != "builtins":
+        names = ["__wrapped__"] if package == "vkcompute" else list(held)
+        yield from [(held, name, held[name]) for name in names if name in held]
+    if not _is_of_library(kind.__module__):
+        yield from _members(value, kind)
+
+
+def _is_of_library(module: Any) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
+
+
+def _members(value: Any, kind: type) -> Iterator[_Item]:
+    """Yields what an object has from its classes: arrays, methods and slots, also those that its attributes hide."""
+    attributes = _Attributes(value)
+    for base in kind.__mro__:
+        for name, member in [] if _is_of_library(base.__module__) else list(vars(base).items()):
+            if isinstance(member, property):
+                yield from _items((member.fget,))
+            elif type(member).__name__ == "member_descriptor" and value is not kind:
+                yield attributes, name, getattr(value, name, None)
+            elif not name.startswith("__") or isinstance(member, FunctionType):
+                yield attributes, name, getattr(member, "__wrapped__", member)
+
+
+def _named(function: FunctionType) -> Iterator[_Item]:
+    """Yields the closure and the defaults of a function, and the globals that it names, also in modules."""
+    for cell in function.__closure__ or ():
         holder = _Cell(cell)
         try:
             yield holder, 0, holder[0]
         except LookupError:
             continue
-    code, names = getattr(function, "__code__", None), getattr(function, "__globals__", {})
-    for name in _global_names(code) if code is not None else ():
-        if name in names:
-            yield names, name, names[name]
+    yield from _items((function.__defaults__, function.__kwdefaults__))
+    names = _global_names(function.__code__)
+    scopes = [function.__globals__]
+    for scope in scopes:
+        for name in names & scope.keys():
+            value = scope[name]
+            if not isinstance(value, ModuleType):
+                yield scope, name, value
+            elif not _is_of_library(value.__name__) and all(vars(value) is not known for known in scopes):
+                scopes.append(vars(value))
 
 
 def _global_names(code: CodeType) -> set[str]:
     inner = [_global_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*inner)
-
-
-def _items(value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yields what a container, or an object of the user's, holds."""
-    if isinstance(value, dict):
-        yield from [(value, key, item) for key, item in list(value.items())]
-    elif isinstance(value, (list, tuple)):
-        yield from [(value, number, item) for number, item in enumerate(value)]
-    elif not isinstance(value, type) and type(value).__module__.partition(".")[0] not in ("builtins", "vkcompute"):
-        held = getattr(value, "__dict__", None)
-        if isinstance(held, dict):
-            yield from [(held, key, item) for key, item in list(held.items())]

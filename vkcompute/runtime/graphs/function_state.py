@@ -61,8 +61,15 @@ class FunctionState:
         first = current.unrecorded(draw)
         current.unrecorded(first.compute)
         buffer = Placeholder(self._owner, "random numbers of a graph", first.nbytes, is_input=True)
-        drawn = [first]  # for the first run
-        self.draws.append(lambda: drawn.pop() if drawn else draw())
+        drawn = [first]  # for the first run, of whichever thread
+
+        def next_draw() -> Array:
+            try:
+                return drawn.pop()
+            except IndexError:
+                return draw()
+
+        self.draws.append(next_draw)
         self.fed.append(buffer)
         return Array(self._runtime, buffer, 0, first.shape, first.strides, first.dtype)
 
