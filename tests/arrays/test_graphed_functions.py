@@ -550,3 +550,20 @@ def test_constants_that_are_equal_and_differ_have_recordings_of_their_own(gpu: v
         result, expected = function(x, container(number)), x * number
         assert result.dtype == expected.dtype
         assert result.numpy().tobytes() == expected.numpy().tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")
+@pytest.mark.parametrize("n_kept", [6, 10])
+def test_arguments_move_while_a_function_is_recorded_or_replayed(n_kept: int) -> None:
+    function = vc.graph(lambda x, y: (vnp.sort(x, axis=1), x + y))
+    with open_runtime(memory_limit_bytes=4 << 20) as gpu:
+        kept: list[vc.Array] = []
+        for seed in range(3):
+            x, y = numbers(gpu, 256, 256, seed=seed), numbers(gpu, 256, 256, seed=seed + 10)
+            if seed == 1:
+                kept = [gpu.full((256, 256), 1.0) for _ in range(n_kept)]
+            ordered, total = function(x, y)
+            np.testing.assert_array_equal(ordered.numpy(), np.sort(x.numpy(), 1))
+            np.testing.assert_array_equal(total.numpy(), x.numpy() + y.numpy())
+        assert gpu.memory().spilled
+        assert {x.numpy().min() for x in kept} == {1.0}

@@ -13,7 +13,7 @@ from vkcompute.core.command import Recorder
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.placeholders import Placeholder
-from vkcompute.runtime.scheduling.task import BufferMap, Task, buffers_of
+from vkcompute.runtime.scheduling.task import Task, buffers_of
 
 LARGE_BYTES = 1 << 20
 """From this size on, an array whose address repeats is bound by a recording of its own, instead of copied.
@@ -98,27 +98,20 @@ class Ports:
         memory = self._runtime.device.buffer(starts[-1])
         return [(memory, start, start + port.buffer.nbytes) for start, port in zip(starts, self.ports, strict=False)]
 
-    def buffer_map(self, copied: Sequence[int]) -> BufferMap:
-        """The memory of these ports in runs that copy them."""
-        return {self.ports[i].buffer: self.ranges[i][:2] for i in copied}
-
     def release(self) -> None:
         """Frees the memory, which is allocated again on the next use."""
         self.__dict__.pop("ranges", None)
 
-    def copies_in(self, spans: Sequence[Range], copied: Sequence[int]) -> RangeCopies | None:
-        """The task before a run, which copies what is read; None for nothing."""
-        pairs = [(spans[i], self.ranges[i]) for i in copied if self.ports[i].is_read and spans[i][1] < spans[i][2]]
+    def copies_in(self, spans: Sequence[Range], copied: Sequence[int], ranges: Sequence[Range]) -> RangeCopies | None:
+        """The task before a run, which copies what is read to the memory of a recording; None for nothing."""
+        pairs = [(spans[i], ranges[i]) for i in copied if self.ports[i].is_read and spans[i][1] < spans[i][2]]
         return RangeCopies(pairs, [whole(pairs[0][1][0])], [pair[0] for pair in pairs]) if pairs else None
 
-    def copies_out(self, spans: Sequence[Range], copied: Sequence[int]) -> RangeCopies | None:
+    def copies_out(self, spans: Sequence[Range], copied: Sequence[int], ranges: Sequence[Range]) -> RangeCopies | None:
         """The task after a run, which copies what is written; None for nothing."""
         written = [i for i in copied if self.ports[i].is_written and spans[i][1] < spans[i][2]]
-        pairs = [((self.ranges[i][0], self.ranges[i][1], self._stop(i, spans[i])), spans[i]) for i in written]
+        pairs = [((*ranges[i][:2], ranges[i][1] + spans[i][2] - spans[i][1]), spans[i]) for i in written]
         return RangeCopies(pairs, [pair[1] for pair in pairs], [whole(pairs[0][0][0])]) if pairs else None
-
-    def _stop(self, port: int, span: Range) -> int:
-        return self.ranges[port][1] + span[2] - span[1]
 
 
 def whole(memory: Buffer) -> Range:

@@ -14,6 +14,7 @@ from vkcompute.runtime.graphs.host_arrays import HostArrays, Staging
 from vkcompute.runtime.graphs.inputs import Addresses, Choice
 from vkcompute.runtime.graphs.ports import LARGE_BYTES, Ports, whole
 from vkcompute.runtime.memory.context import Context, cached
+from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.scheduling.recording import Recording
 from vkcompute.runtime.scheduling.residency import Pin
@@ -35,10 +36,11 @@ class GraphRecording(Recording):
     Attributes:
         staging: the staging memory of its runs, if the graph has host arrays.
         copied: the numbers of the ports whose memory is copied before and after a run.
+        ranges: that memory, by port; the cache may have other memory since, as it frees its own when memory is full.
         pin: keeps its buffers where they are.
     """
 
-    __slots__ = ("copied", "pin", "staging")
+    __slots__ = ("copied", "pin", "ranges", "staging")
 
     def __init__(
         self,
@@ -48,10 +50,11 @@ class GraphRecording(Recording):
         own: Collection[Buffer],
         staging: Staging | None,
         copied: Sequence[int],
+        ranges: Sequence[Range],
         pin: Pin,
     ) -> None:
         super().__init__(pool, tasks, limit_s)
-        self.staging, self.copied, self.pin = staging, copied, pin
+        self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
 
@@ -81,7 +84,7 @@ class RecordingCache:
         ports: Ports,
     ) -> None:
         self._runtime, self._tasks, self._memory, self._arrays, self._ports = runtime, tasks, memory, arrays, ports
-        self._apart = apart
+        self._apart, self._n_runs = apart, 0
         self._kept: dict[Any, list[GraphRecording]] = {}
         self._seen: dict[Any, None] = {}
         self._copied: Addresses = (None,) * len(ports.ports)
@@ -160,12 +163,16 @@ class RecordingCache:
 
     def replay(self, recording: GraphRecording, choice: Choice | None, times: int) -> Future:
         """Submits runs, with the copies before and after them. Returns the last future, or the first that failed."""
-        if choice is None or not recording.copied:
-            return self._replay(recording, times)
-        ports = self._ports
-        future = self._replay(recording, times, ports.copies_in(choice.spans, recording.copied))
-        copies = ports.copies_out(choice.spans, recording.copied)
-        return future if copies is None or future.failed else self._runtime.scheduler.launch_now(copies)
+        self._n_runs += 1  # until then, it frees no memory: bringing arrays back may ask for some
+        try:
+            if choice is None or not recording.copied:
+                return self._replay(recording, times)
+            given = choice.spans, recording.copied, recording.ranges
+            future = self._replay(recording, times, self._ports.copies_in(*given))
+            copies = self._ports.copies_out(*given)
+            return future if copies is None or future.failed else self._runtime.scheduler.launch_now(copies)
+        finally:
+            self._n_runs -= 1
 
     def _replay(self, recording: GraphRecording, times: int, before: Task | None = None) -> Future:
         """Submits runs, as many per submit as its limit permits."""
@@ -188,7 +195,8 @@ class RecordingCache:
             for port, span, address in zip(self._ports.ports, choice.spans, key[1], strict=True)
             if address is not None
         }
-        own = {**self._memory, **self._ports.buffer_map(copied)}
+        ranges = self._ports.ranges if copied else []
+        own = {**self._memory, **{self._ports.ports[i].buffer: ranges[i][:2] for i in copied}}
         buffer_map, staging = own, None
         if self._arrays.used:
             staging = Staging(self._runtime, self._arrays.up, [*self._arrays.reports, *self._arrays.down])
@@ -200,7 +208,7 @@ class RecordingCache:
         scheduler.residency.pin(pin, [target[0] for target in (*bound.values(), *buffer_map.values())])
         tasks = [task.rebased(bound, choice.values).resolved(buffer_map, bindings) for task in self._tasks]
         own_buffers = {target[0] for target in own.values()}
-        return GraphRecording(self._pool, tasks, scheduler.submit_limit_s, own_buffers, staging, copied, pin)
+        return GraphRecording(self._pool, tasks, scheduler.submit_limit_s, own_buffers, staging, copied, ranges, pin)
 
     def _drop(self, key: Any) -> None:
         for recording in self._kept.pop(key):
@@ -208,6 +216,8 @@ class RecordingCache:
 
     def drop_others(self) -> None:
         """Drops all recordings but those for the default inputs, and the memory for copies, to free memory."""
+        if self._n_runs:
+            return
         for key in self._kept.keys() - {self._default}:
             self._drop(key)
         self._ports.release()
