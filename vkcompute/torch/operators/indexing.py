@@ -11,7 +11,7 @@ import torch
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of, computed
+from vkcompute.torch.element_types import array_dtype, computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand, resize_to
@@ -232,7 +232,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     if not out.numel() or not parts:
         return out
     axis, start = dim % out.dim(), 0
-    dtype = bits_of(out.dtype)
+    dtype = array_dtype(out.dtype)
     joined = runtime().empty(tuple(out.shape), dtype)
     for tensor in parts:
         stop = start + tensor.shape[axis]

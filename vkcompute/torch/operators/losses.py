@@ -10,6 +10,7 @@ import torch
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand
 from vkcompute.torch.storage import runtime, store
@@ -46,7 +47,7 @@ def nll_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, *, output: Any, total_weight: Any
 ) -> Any:
     """Computes the negative log likelihood of targets, and the sum of their weights."""
-    x = _with_batch(operand(self))
+    x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         total_weight.fill_(0)
         return output.fill_(float("nan") if reduction == _MEAN else 0), total_weight
@@ -76,7 +77,7 @@ def nll_loss_backward(
     *, grad_input: Any,
 ) -> Any:  # fmt: skip
     """Computes the gradient of nll_loss: minus the weight at each target's class, else 0."""
-    x = _with_batch(operand(self))
+    x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         return grad_input
     targets = _Targets(x, target, weight, ignore_index)

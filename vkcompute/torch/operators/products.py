@@ -9,10 +9,10 @@ import torch
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import store, wrap
+from vkcompute.torch.storage import convert, store, wrap
 
 
 def _product(self: Any, other: Any) -> Array:
@@ -28,10 +28,10 @@ def mm(self: Any, mat2: Any, *, out: Any) -> Any:
 @kernel("addmm.out", "baddbmm.out", "addmv.out")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * (mat1 @ mat2)."""
-    dtype = computed(out.dtype)
+    dtype = wide(out.dtype)
     result: Any = None
     if mat1.shape[-1]:
-        result = _product(mat1, mat2)
+        result = convert(_product(mat1, mat2), dtype)
         result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
     if beta != 0:
         bias = operand(self, dtype)

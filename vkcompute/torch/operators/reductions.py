@@ -13,13 +13,10 @@ from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import store, wrap
-
-_WIDE = {torch.float16: np.dtype("float32")}
-"""The dtype in which sums of a dtype are computed, where it is another."""
+from vkcompute.torch.storage import convert, store, wrap
 
 
 def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
@@ -31,7 +28,7 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
 
 
 def _summed(self: Any, dtype: Any) -> Array:
-    return operand(self, _WIDE.get(dtype) or computed(dtype))  # type: ignore[no-any-return]
+    return operand(self, wide(dtype))  # type: ignore[no-any-return]
 
 
 def _shape(self: Any, axes: Sequence[int], keepdim: bool) -> list[int]:
@@ -155,12 +152,12 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     """Computes norms along axes: the root of the sum of powers of absolute values."""
     array, axes = operand(self), axes_of(dim, self.dim())
     size = apply("absolute", array) if array.dtype.kind == "c" or ord != 2 else array
-    wide = _WIDE.get(out.dtype) or computed(out.dtype)
-    size = size if size.dtype == wide else size.astype(wide)
+    dtype_of_sum = wide(out.dtype)
+    size = size if size.dtype == dtype_of_sum else size.astype(dtype_of_sum)
     if ord in (math.inf, -math.inf):
         return store(out, _of_extremes("max" if ord > 0 else "min", size, axes, keepdim))
     if ord == 0:
-        return store(out, reductions.sum(apply("not_equal", size, 0).astype(wide), axes, keepdims=keepdim))
+        return store(out, reductions.sum(apply("not_equal", size, 0).astype(dtype_of_sum), axes, keepdims=keepdim))
     powers = apply("square", size) if ord == 2 else size if ord == 1 else apply("power", size, float(ord))
     total = reductions.sum(powers, axes, keepdims=keepdim)
     root = apply("sqrt", total) if ord == 2 else total if ord == 1 else apply("power", total, 1 / float(ord))
@@ -168,8 +165,10 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
 
 
 def _moments(self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Array, Array]:
-    array, axes = operand(self), axes_of(dim, self.dim())
-    return nn.var_mean(array, axes, 1 if correction is None else float(correction), keepdim)
+    array, axes = operand(self, wide(self.dtype)), axes_of(dim, self.dim())
+    moments = nn.var_mean(array, axes, 1 if correction is None else float(correction), keepdim)
+    variance, mean = (convert(moment, computed(self.dtype)) for moment in moments)
+    return variance, mean
 
 
 @kernel("var.correction")
@@ -279,7 +278,7 @@ def _scan(name: str) -> Callable[..., Any]:
     function = getattr(standard, name)
 
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
-        array = operand(self, computed(out.dtype))
+        array = operand(self, wide(out.dtype))
         if not self.dim() or not self.numel():
             return store(out, array)
         return store(out, function(array, dim % self.dim()))
