@@ -14,6 +14,7 @@ from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
+from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import convert, store, wrap
@@ -266,6 +267,8 @@ def log_softmax_backward(grad_output: Any, output: Any, dim: int, input_dtype: A
 @kernel("logsumexp.out")
 def logsumexp(self: Any, dim: Any, keepdim: bool = False, *, out: Any) -> Any:
     """Computes the logarithm of the sum of exponentials along axes."""
+    if self.is_complex():
+        raise NotComputedError("logsumexp of complex numbers is computed on the host")
     axes = axes_of(dim, self.dim())
     dtype = self.dtype if self.dtype.is_floating_point else torch.get_default_dtype()
     resize_to(out, _shape(self, axes, keepdim))
