@@ -90,3 +90,14 @@ def test_autocast_to_bfloat16() -> None:
         loss = F.cross_entropy(result, _targets(result))
     loss.backward()
     assert (result.dtype, loss.dtype, model[0].weight.grad.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_many_elements_are_added_exactly(dtype: torch.dtype) -> None:
+    n = 4096 if dtype == torch.float16 else 1024
+    ones, at = torch.ones(n, dtype=dtype, device="vk"), torch.zeros(n, dtype=torch.int64, device="vk")
+    zeros = torch.zeros(2, dtype=dtype, device="vk")
+    for total in (zeros.index_add(0, at, ones)[0], zeros.scatter_add(0, at, ones)[0], ones.cumsum(0)[-1], ones.sum(),
+                  zeros.index_put((at,), ones, accumulate=True)[0], ones @ ones,
+                  torch.addbmm(zeros[:1, None], ones.view(-1, 1, 1), ones.view(-1, 1, 1))):  # fmt: skip
+        assert total.item() == n

@@ -145,7 +145,7 @@ def max_pool2d_backward(
         return grad_input.fill_(0)
     g, chosen = operand(grad_output), operand(indices)
     chosen.compute()
-    total = runtime().zeros((*self.shape[:-2], *windows.padded), g.dtype)
+    total = runtime().zeros((*self.shape[:-2], *windows.padded), wide(grad_output.dtype))
     for row, column, key in windows.taps():
         target = _under(total, key)
         part = where(apply("equal", chosen, _indices(windows, row, column)), g, 0)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from vkcompute import nn
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
@@ -18,6 +19,8 @@ from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
 from vkcompute.torch.storage import convert, store, wrap
+
+_take_along_axis = planned(standard.take_along_axis)
 
 
 def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
@@ -278,7 +281,7 @@ def logsumexp(self: Any, dim: Any, keepdim: bool = False, *, out: Any) -> Any:
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    function = getattr(standard, name)
+    function = planned(getattr(standard, name))
 
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
         array = operand(self, wide(out.dtype))
@@ -301,11 +304,12 @@ def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = Fal
         return store(values, array), indices.fill_(0)
     axis = dim % self.dim()
     order = _order(array, axis, descending)
-    store(values, standard.take_along_axis(array, order, axis))
+    store(values, _take_along_axis(array, order, axis))
     store(indices, order)
     return values, indices
 
 
+@planned
 def _order(array: Array, axis: int, descending: bool) -> Array:
     """Returns the indices in order; NaN is the largest number, as PyTorch has it."""
     if array.dtype.kind == "f" and descending:
@@ -328,7 +332,7 @@ def topk(
     if array.dtype.kind == "f" and largest:
         axis = dim % self.dim()
         order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)]
-        store(values, standard.take_along_axis(array, order, axis))
+        store(values, _take_along_axis(array, order, axis))
         store(indices, order)
         return values, indices
     top, order = standard.topk(array, k, dim, largest=largest)
