@@ -111,6 +111,13 @@ def test_results_and_gradients(name: str) -> None:
     check(function, *tensors)
 
 
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "logsumexp"])
+def test_functions_of_complex_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    function = (lambda x: x.logsumexp(1)) if name == "logsumexp" else getattr(torch, name)
+    check(lambda x, y: torch.view_as_real(function(torch.complex(x, y))), _a(3, 4), _a(4, 3).view(3, 4))
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("padding", [0, 2])
 @pytest.mark.parametrize("dilation", [1, 2])

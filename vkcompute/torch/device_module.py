@@ -162,5 +162,5 @@ class DeviceModule(types.ModuleType):
         runtime().trim()
 
     def get_amp_supported_dtype(self) -> list[Any]:
-        """Returns the dtypes of autocast: those in which arrays compute."""
-        return [torch.float16]
+        """Returns the dtypes of autocast."""
+        return [torch.float16, torch.bfloat16]

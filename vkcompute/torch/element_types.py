@@ -7,43 +7,32 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.dtypes import as_dtype, on_host
 from vkcompute.torch.errors import NotComputedError
 
-NUMPY: dict[Any, np.dtype[Any]] = {
-    torch.bool: np.dtype("bool"),
-    torch.uint8: np.dtype("uint8"),
-    torch.int8: np.dtype("int8"),
-    torch.int16: np.dtype("int16"),
-    torch.int32: np.dtype("int32"),
-    torch.int64: np.dtype("int64"),
-    torch.uint16: np.dtype("uint16"),
-    torch.uint32: np.dtype("uint32"),
-    torch.uint64: np.dtype("uint64"),
-    torch.float16: np.dtype("float16"),
-    torch.float32: np.dtype("float32"),
-    torch.float64: np.dtype("float64"),
-    torch.complex64: np.dtype("complex64"),
-    torch.complex128: np.dtype("complex128"),
+ARRAYS: dict[Any, np.dtype[Any]] = {
+    getattr(torch, name): as_dtype(name)
+    for name in (
+        "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
+        "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz"
+    ).split()
 }
-"""NumPy's dtype of the elements, by PyTorch's."""
-STORED: dict[Any, np.dtype[Any]] = {
-    torch.bfloat16: np.dtype("uint16"),
-    torch.float8_e4m3fn: np.dtype("uint8"),
-    torch.float8_e5m2: np.dtype("uint8"),
-    torch.float8_e4m3fnuz: np.dtype("uint8"),
-    torch.float8_e5m2fnuz: np.dtype("uint8"),
-}
-"""The dtype that has the bits of elements which arrays store, but do not compute."""
-TORCH = {numpy: dtype for dtype, numpy in NUMPY.items()}
+"""The dtype of arrays, by PyTorch's."""
+TORCH = {dtype: of_torch for of_torch, dtype in ARRAYS.items()}
+_STORED = frozenset(dtype for dtype in ARRAYS if dtype.itemsize == 1 and dtype.is_floating_point)
+"""Floats of 8 bits: arrays store and convert them."""
+_BITS = dict.fromkeys(_STORED, torch.uint8) | {torch.bfloat16: torch.uint16}
+"""The integers with the bits of floats that NumPy lacks."""
+_WIDE = {torch.float16: np.dtype("float32"), torch.bfloat16: np.dtype("float32")}
 
 
-def bits_of(dtype: Any) -> np.dtype[Any]:
+def array_dtype(dtype: Any) -> np.dtype[Any]:
     """Returns the dtype of arrays in which elements of a dtype of PyTorch are stored.
 
     Raises:
         TypeError: the device does not store such elements.
     """
-    stored = NUMPY.get(dtype) or STORED.get(dtype)
+    stored = ARRAYS.get(dtype)
     if stored is None:
         raise TypeError(f"the device vk has no {dtype}; convert the tensor on the CPU, as by .to(torch.float32)")
     return stored
@@ -55,11 +44,36 @@ def computed(dtype: Any) -> np.dtype[Any]:
     Raises:
         NotComputedError: there is none.
     """
-    if (numpy := NUMPY.get(dtype)) is None:
+    if not is_computed(dtype):
         raise NotComputedError(f"the device vk does not compute with {dtype}; convert with .to(torch.float32)")
-    return numpy
+    return ARRAYS[dtype]
+
+
+def wide(dtype: Any) -> np.dtype[Any]:
+    """Returns the dtype of arrays in which functions and sums of a dtype are computed, to be rounded once at the end.
+
+    Raises:
+        NotComputedError: there is none.
+    """
+    return _WIDE.get(dtype) or computed(dtype)
 
 
 def is_computed(dtype: Any) -> bool:
     """True if arrays compute with elements of a dtype of PyTorch."""
-    return dtype in NUMPY
+    return dtype in ARRAYS and dtype not in _STORED
+
+
+def from_numpy(array: np.ndarray[Any, Any], dtype: Any) -> Any:
+    """Returns a tensor of the host on an array of NumPy, whose elements are those of a dtype of PyTorch."""
+    if dtype in _BITS:
+        return torch.from_numpy(array.view(f"u{array.itemsize}")).view(dtype)
+    return torch.from_numpy(array)
+
+
+def to_numpy(tensor: Any) -> np.ndarray[Any, Any]:
+    """Returns a contiguous tensor of the host as an array of NumPy on its memory."""
+    tensor, dtype = tensor.detach(), ARRAYS[tensor.dtype]
+    if tensor.dtype in _BITS:
+        bits: np.ndarray[Any, Any] = tensor.view(_BITS[tensor.dtype]).numpy()
+        return bits.view(on_host(dtype))
+    return tensor.numpy()  # type: ignore[no-any-return]

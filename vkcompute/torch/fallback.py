@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.errors import FallbackWarning
 from vkcompute.torch.generator import host_generator
 from vkcompute.torch.kernels import COUNTS, DEVICE_NAME
@@ -122,7 +122,7 @@ def _write_back(schema: Any, args: Any, named: Any, host_args: Any, host_named: 
 def _overwrite(target: Any, source: Any) -> None:
     """Writes a tensor of the host to one of the device, which takes its sizes if they differ."""
     if target.shape != source.shape:
-        nbytes = source.numel() * bits_of(target.dtype).itemsize
+        nbytes = source.numel() * array_dtype(target.dtype).itemsize
         set_storage(target, new_storage(Memory(nbytes)), 0, source.shape, source.contiguous().stride())
     if target.numel():
         target.copy_(source)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import computed, wide
 from vkcompute.torch.storage import convert, covers_storage, is_on_device, memory_order, store, values_of
 
 
@@ -38,19 +39,24 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def _number(value: Any, dtype: np.dtype[Any]) -> Any:
+    if small_float(dtype):
+        return dtype.type(value)
     if dtype.kind in "iu" and not isinstance(value, complex):
         return np.asarray(int(value) & (2 ** (8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").astype(dtype)[()]
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)[()]
 
 
-def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None) -> Any:
+def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any = None, is_wide: bool = True) -> Any:
     """Writes a function of elements to a tensor, which is returned.
+
+    Floats of 16 bits are computed in float32, as PyTorch does, and rounded at the end.
 
     Args:
         compute: of arrays and numbers, at least one of them an array.
         values: tensors and numbers that broadcast to the shape of `out`.
         dtype: PyTorch's, to which values are converted; None to keep theirs.
+        is_wide: False to compute floats of 16 bits in their dtype.
     """
     _fit(out, values)
     if not out.numel():
@@ -58,13 +64,19 @@ def elementwise(out: Any, compute: Callable[..., Any], *values: Any, dtype: Any 
     if not out.is_contiguous() and covers_storage(out):
         order = memory_order(out)
         turned = [_turned(value, out.shape, order) for value in values]
-        elementwise(out.permute(order), compute, *turned, dtype=dtype)
+        elementwise(out.permute(order), compute, *turned, dtype=dtype, is_wide=is_wide)
         return out
-    wanted = None if dtype is None else computed(dtype)
-    arrays = [operand(value, wanted) for value in values]
+    of_type = wide if is_wide else computed
+    wanted = None if dtype is None else of_type(dtype)
+    arrays = [operand(value, wanted or _own(value, of_type)) for value in values]
     if not any(isinstance(array, Array) for array in arrays):
         return out.copy_(torch.from_numpy(np.asarray(compute(*arrays))))
     return store(out, compute(*arrays))
+
+
+def _own(value: Any, of_type: Callable[[Any], np.dtype[Any]]) -> np.dtype[Any] | None:
+    """Returns the dtype in which a tensor is computed; None for a number."""
+    return of_type(value.dtype) if is_on_device(value) else None
 
 
 def _turned(value: Any, shape: Any, order: tuple[int, ...]) -> Any:

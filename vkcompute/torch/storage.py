@@ -19,7 +19,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, astype, part
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
-from vkcompute.torch.element_types import TORCH, bits_of, computed, is_computed
+from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
 from vkcompute.torch.kernels import DEVICE_NAME
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
@@ -164,7 +164,7 @@ def n_elements(shape: Sequence[int], strides: Sequence[int], offset: int = 0) ->
 
 def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
     """Returns a tensor without elements yet: its memory is allocated when somebody reads it, or writes a part."""
-    return tensor_of(Memory(n_elements(shape, strides) * bits_of(dtype).itemsize), dtype, shape, strides)
+    return tensor_of(Memory(n_elements(shape, strides) * array_dtype(dtype).itemsize), dtype, shape, strides)
 
 
 def wrap(array: Array, dtype: Any = None) -> Any:
@@ -205,7 +205,7 @@ def array_of(tensor: Any) -> Array:
 def view_of(tensor: Any) -> Array:
     """Returns the elements of a tensor of the device as they are in memory; valid until the tensor is written to."""
     memory = memory_of(tensor)
-    whole, offset, dtype = memory.whole, tensor.storage_offset(), bits_of(tensor.dtype)
+    whole, offset, dtype = memory.whole, tensor.storage_offset(), array_dtype(tensor.dtype)
     alike = tensor.is_contiguous() and not offset
     if alike and whole is not None and whole.dtype is dtype and whole.shape == tensor.shape and whole.contiguous:
         return whole  # most tensors: `view` takes longer
@@ -246,16 +246,12 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def store(tensor: Any, result: Array) -> Any:
-    """Writes a result, converted and broadcast, to a tensor of the device, which is returned.
-
-    Raises:
-        NotComputedError: arrays do not compute with the tensor's dtype, and the result does not have its bits.
-    """
+    """Writes a result, converted and broadcast, to a tensor of the device, which is returned."""
     memory, shape = memory_of(tensor), tensor.shape
     if 0 in shape:
         return tensor
-    if result.dtype is not bits_of(tensor.dtype):
-        result = convert(result, computed(tensor.dtype))
+    if result.dtype is not array_dtype(tensor.dtype):
+        result = convert(result, array_dtype(tensor.dtype))
     if memory.is_shared or result.shape != shape or not covers_storage(tensor):
         _write(view_of(tensor), result)
         return tensor

@@ -19,6 +19,11 @@ def _one_minus(x: Any) -> Any:
     return apply("subtract", 1, x)
 
 
+def _conjugate(x: Any) -> Any:
+    """Returns the conjugate of a slope, which PyTorch multiplies with a complex gradient."""
+    return apply("conjugate", x) if x.dtype.kind == "c" else x
+
+
 def _product(*factors: Any) -> Any:
     result = factors[0]
     for factor in factors[1:]:
@@ -107,13 +112,17 @@ def silu_backward(grad_output: Any, self: Any, *, grad_input: Any) -> Any:
 @kernel("sigmoid_backward.grad_input")
 def sigmoid_backward(grad_output: Any, output: Any, *, grad_input: Any) -> Any:
     """Computes the gradient of sigmoid from its result."""
-    return elementwise(grad_input, lambda g, y: _product(g, y, _one_minus(y)), grad_output, output)
+    return elementwise(
+        grad_input, lambda g, y: _product(g, _conjugate(_product(y, _one_minus(y)))), grad_output, output
+    )
 
 
 @kernel("tanh_backward.grad_input")
 def tanh_backward(grad_output: Any, output: Any, *, grad_input: Any) -> Any:
     """Computes the gradient of tanh from its result."""
-    return elementwise(grad_input, lambda g, y: _product(g, _one_minus(apply("square", y))), grad_output, output)
+    return elementwise(
+        grad_input, lambda g, y: _product(g, _conjugate(_one_minus(apply("square", y)))), grad_output, output
+    )
 
 
 @kernel("elu.out")

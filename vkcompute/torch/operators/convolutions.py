@@ -10,6 +10,7 @@ import torch
 from vkcompute import nn
 from vkcompute.nn import grad
 from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import is_computed
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand
@@ -24,7 +25,7 @@ def _pair(values: Sequence[int]) -> Pair:
 
 def _is_native(input: Any) -> bool:
     """True for images of floats; others are computed on the host."""
-    return bool(input.dim() == 4 and input.dtype in (torch.float16, torch.float32, torch.float64) and input.numel())
+    return bool(input.dim() == 4 and input.is_floating_point() and is_computed(input.dtype) and input.numel())
 
 
 @kernel("convolution_overrideable")

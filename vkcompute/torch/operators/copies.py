@@ -10,11 +10,9 @@ import torch
 from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import NUMPY, STORED, bits_of, is_computed
+from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.storage import is_on_device, runtime, store, values_of, view_of
-
-_BITS = {np.dtype("uint16"): torch.uint16, np.dtype("uint8"): torch.uint8}
 
 
 @kernel("_copy_from")
@@ -28,7 +26,7 @@ def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
             _upload(self, dst)
         elif self.dtype == dst.dtype and not is_computed(self.dtype):
             _copy_bits(self, dst)
-        elif not (is_computed(self.dtype) and is_computed(dst.dtype) and _is_converted(self, dst)):
+        elif not _is_converted(self, dst):
             _upload(to_host(self), dst)
     return dst
 
@@ -50,10 +48,7 @@ def to_host(tensor: Any) -> Any:
     """Returns a contiguous copy on the host."""
     if not tensor.numel():
         return torch.empty(tensor.shape, dtype=tensor.dtype)
-    if tensor.dtype in STORED:
-        bits = torch.from_numpy(view_of(tensor).numpy())
-        return bits.view(tensor.dtype)
-    return torch.from_numpy(values_of(tensor).numpy())
+    return from_numpy(values_of(tensor).numpy(), tensor.dtype)
 
 
 def _upload(source: Any, target: Any) -> None:
@@ -61,10 +56,7 @@ def _upload(source: Any, target: Any) -> None:
     source = source.to(target.dtype).resolve_conj().resolve_neg()
     if target.is_conj() or target.is_neg():
         source = source.conj().resolve_conj() if target.is_conj() else source.neg()
-    if target.dtype in STORED:
-        source = source.contiguous().view(_BITS[bits_of(target.dtype)])
-    host = source.contiguous().numpy()
-    store(target, runtime().array(host))
+    store(target, runtime().array(to_numpy(source.contiguous())))
 
 
 def _copy_bits(source: Any, target: Any) -> None:
@@ -86,7 +78,7 @@ def _convert(source: Any, target: Any) -> None:
     array = values_of(source)
     if target.is_conj() or target.is_neg():
         array = values_of(_flagged_like(target, source))
-    if array.dtype == bits_of(target.dtype) and array.is_pending:
+    if array.dtype == array_dtype(target.dtype) and array.is_pending:
         array = astype(array, array.dtype)
     store(target, array)
 
@@ -103,11 +95,11 @@ def fill(self: Any, value: Any) -> Any:
     """Sets all elements to a number."""
     if not self.numel():
         return self
-    if self.dtype not in NUMPY:
-        _upload(torch.full((), value, dtype=self.dtype).expand(self.shape), self)
+    number = torch.full((), value, dtype=self.dtype)
+    if not is_computed(self.dtype):
+        _upload(number.expand(self.shape), self)
         return self
-    number: Any = np.asarray(torch.full((), value, dtype=self.dtype).numpy())[()]
-    return store(self, filled(tuple(self.shape), number, bits_of(self.dtype)))
+    return store(self, filled(tuple(self.shape), number.item(), array_dtype(self.dtype)))
 
 
 @kernel("fill_.Tensor")

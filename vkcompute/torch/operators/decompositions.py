@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from vkcompute.torch.kernels import exists, kernel, operator
+from vkcompute.torch.operands import resize_to
 
 _NAMES = (
     # activations and their gradients
@@ -40,10 +41,25 @@ def _decomposition(name: str) -> Callable[..., Any]:
 
 
 def _composed(name: str) -> Callable[..., Any]:
+    written = [value.name for value in operator(name)._schema.arguments if value.alias_info and value.kwarg_only]
+
     def run(*args: Any, **named: Any) -> Any:
-        return _decomposition(name)(*args, **named)
+        result = _decomposition(name)(*args, **named)
+        if not written:
+            return result
+        made = result if isinstance(result, tuple) else (result,)
+        outs = tuple([_written(named[out], value) for out, value in zip(written, made, strict=True)])
+        return outs if len(outs) > 1 else outs[0]
 
     return run
+
+
+def _written(out: Any, made: Any) -> Any:
+    """Returns `out` with a result: a decomposition in float32 writes that of 16 bits to a copy of `out`."""
+    if made is not out:
+        resize_to(out, made.shape)
+        out.copy_(made)
+    return out
 
 
 for _name in _NAMES:

@@ -57,11 +57,13 @@ def _binary(row: str) -> Callable[..., Any]:
         dtype = torch.result_type(self, other)
         if row in _TO_FLOATS and not (dtype.is_floating_point or dtype.is_complex):
             dtype = torch.get_default_dtype()
-        return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype)
+        return elementwise(out, lambda x, y: apply(row, x, y), self, other, dtype=dtype, is_wide=row not in _EXACT)
 
     return run
 
 
+_EXACT = {"nextafter", *(row for _, row in _rows(_COMPARISONS))}
+"""Operators that compare with a number as rounded, or count steps of the dtype."""
 _TO_FLOATS = {"divide", "arctan2", "copysign", "xlogy"}
 
 

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import bits_of, computed
+from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand, resize_to
-from vkcompute.torch.storage import runtime, store, values_of, view_of, wrap
+from vkcompute.torch.storage import convert, runtime, store, values_of, view_of, wrap
 
 aten = torch.ops.aten
+_take, _take_along_axis = planned(standard.take), planned(standard.take_along_axis)
+_get = planned(indexing.get)
 
 
 def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -48,7 +51,7 @@ def index(self: Any, indices: Sequence[Any], *, out: Any) -> Any:
     """Computes the elements at indices."""
     if not out.numel():
         return out
-    return store(out, indexing.get(operand(self), _key(_expanded(indices))))
+    return store(out, _get(operand(self), _key(_expanded(indices))))
 
 
 @kernel("_index_put_impl_")
@@ -61,10 +64,11 @@ def index_put(self: Any, indices: Sequence[Any], values: Any, accumulate: bool =
     is_mask = len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool
     if is_mask and values.numel() == 1 and not accumulate and indices[0].shape == self.shape:
         return torch.where(indices[0], values.to(self.dtype), self, out=self)
-    given, key = operand(values.to("vk"), computed(self.dtype)), _key(_expanded(indices))
+    dtype = wide(self.dtype) if accumulate else computed(self.dtype)
+    given, key = operand(values.to("vk"), dtype), _key(_expanded(indices))
     if any(isinstance(part, Array) and not part.size for part in key):
         return self
-    target = operand(self).copy()
+    target = operand(self, dtype).copy()
     (indexing.add if accumulate else indexing.put)(target, key, given)
     return store(self, target)
 
@@ -91,7 +95,7 @@ def index_select_into(self: Any, dim: int, index: Any, *, out: Any) -> Any:
     if not out.numel():
         return out
     axis = dim % self.dim()
-    return store(out, standard.take(operand(self), operand(index).reshape(-1), axis))
+    return store(out, _take(operand(self), operand(index).reshape(-1), axis))
 
 
 @kernel("gather.out")
@@ -104,7 +108,7 @@ def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: A
         array, at = array.reshape((-1,) if not self.dim() else array.shape), at.reshape(-1) if not index.dim() else at
     axis = dim % max(array.ndim, 1)
     array = _cut(array, at.shape, axis)
-    return store(out, standard.take_along_axis(array, at, axis).reshape(tuple(out.shape)))
+    return store(out, _take_along_axis(array, at, axis).reshape(tuple(out.shape)))
 
 
 def _cut(array: Array, shape: Sequence[int], axis: int) -> Array:
@@ -123,8 +127,8 @@ def _positions(index: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _scatter(self: Any, dim: int, index: Any, source: Any, out: Any, *, adds: bool) -> Any:
-    dtype = computed(out.dtype)
-    target, at = operand(self).copy(), operand(index)
+    dtype = wide(out.dtype) if adds else computed(out.dtype)
+    target, at = operand(self, dtype).copy(), operand(index)
     if at.size:
         shape = target.shape
         target, at = target.reshape(shape or (1,)), at.reshape(at.shape or (1,))
@@ -165,7 +169,8 @@ def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, o
     """Computes a tensor plus slices of a source at indices along an axis."""
     if self.dtype == torch.bool or not self.dim():
         return fall_back(aten.index_add.out, self, dim, index, source, alpha=alpha, out=out)
-    target, given = operand(self).copy(), operand(source, computed(out.dtype))
+    dtype = wide(out.dtype)
+    target, given = operand(self, dtype).copy(), operand(source, dtype)
     if index.numel() and given.size:
         given = given if alpha == 1 else apply("multiply", given, alpha)
         key = (*[slice(None)] * (dim % self.dim()), operand(index).reshape(-1))
@@ -182,13 +187,14 @@ def embedding_backward(
         backward = aten.embedding_dense_backward.default
         return fall_back(backward, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
     n = grad_output.shape[-1]
-    total = runtime().zeros((num_weights, n), computed(grad_output.dtype))
+    dtype = wide(grad_output.dtype)
+    total = runtime().zeros((num_weights, n), dtype)
     at = operand(indices).reshape(-1)
     if at.size and n:
-        indexing.add(total, at, operand(grad_output).reshape((-1, n)))
+        indexing.add(total, at, operand(grad_output, dtype).reshape((-1, n)))
         if 0 <= padding_idx < num_weights:
             total[padding_idx] = 0
-    return wrap(total, grad_output.dtype)
+    return wrap(convert(total, computed(grad_output.dtype)))
 
 
 @kernel("masked_fill_.Scalar", "masked_fill_.Tensor")
@@ -232,7 +238,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any) -> Any:
     if not out.numel() or not parts:
         return out
     axis, start = dim % out.dim(), 0
-    dtype = bits_of(out.dtype)
+    dtype = array_dtype(out.dtype)
     joined = runtime().empty(tuple(out.shape), dtype)
     for tensor in parts:
         stop = start + tensor.shape[axis]

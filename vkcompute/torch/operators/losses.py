@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import elementwise, operand
 from vkcompute.torch.storage import runtime, store
@@ -25,16 +27,32 @@ class _Targets:
         weights: of each target; 0 where it is ignored.
     """
 
-    def __init__(self, x: Array, target: Any, weight: Any, ignore_index: int) -> None:
-        t = operand(target)
-        shape = (t.shape[0], 1, *t.shape[1:]) if t.ndim else (1, 1)
-        t = t.reshape(shape)
-        is_used = apply("not_equal", t, ignore_index)
-        self.classes = where(is_used, t, 0)
+    def __init__(self, x: Array, target: Array, weight: Array | None, ignore_index: int) -> None:
+        shape = (target.shape[0], 1, *target.shape[1:]) if target.ndim else (1, 1)
+        target = target.reshape(shape)
+        is_used = apply("not_equal", target, ignore_index)
+        self.classes = where(is_used, target, 0)
         one: Any = x.dtype.type(1)
         if weight is not None:
-            one = standard.take(operand(weight), self.classes.reshape(-1), 0).reshape(shape)
+            one = standard.take(weight, self.classes.reshape(-1), 0).reshape(shape)
         self.weights = where(is_used, one, x.dtype.type(0))
+
+
+@planned
+def _losses(x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
+    """Returns the losses, their sum or their mean, and the sum of the weights."""
+    targets = _Targets(x, target, weight, ignore_index)
+    values = apply("negative", standard.take_along_axis(x, targets.classes, 1))
+    losses = where(apply("equal", targets.weights, 0), x.dtype.type(0), apply("multiply", values, targets.weights))
+    weights = reductions.sum(targets.weights)
+    if reduction not in (_MEAN, _SUM):
+        return losses, weights
+    total = reductions.sum(losses)
+    return apply("divide", total, weights) if reduction == _MEAN else total, weights
+
+
+def _optional(tensor: Any) -> Array | None:
+    return None if tensor is None else operand(tensor)
 
 
 def _with_batch(x: Array) -> Array:
@@ -46,19 +64,15 @@ def nll_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, *, output: Any, total_weight: Any
 ) -> Any:
     """Computes the negative log likelihood of targets, and the sum of their weights."""
-    x = _with_batch(operand(self))
+    x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         total_weight.fill_(0)
         return output.fill_(float("nan") if reduction == _MEAN else 0), total_weight
-    targets = _Targets(x, target, weight, ignore_index)
-    values = apply("negative", standard.take_along_axis(x, targets.classes, 1))
-    losses = where(apply("equal", targets.weights, 0), x.dtype.type(0), apply("multiply", values, targets.weights))
+    values, weights = _losses(x, operand(target), _optional(weight), reduction, ignore_index)
     if reduction not in (_MEAN, _SUM):
-        store(output, losses.reshape(tuple(output.shape)))
+        store(output, values.reshape(tuple(output.shape)))
         return output, total_weight.fill_(0)
-    total, weights = reductions.sum(losses), reductions.sum(targets.weights)
-    store(output, apply("divide", total, weights) if reduction == _MEAN else total)
-    return output, store(total_weight, weights)
+    return store(output, values), store(total_weight, weights)
 
 
 @kernel("nll_loss2d_forward")
@@ -76,10 +90,10 @@ def nll_loss_backward(
     *, grad_input: Any,
 ) -> Any:  # fmt: skip
     """Computes the gradient of nll_loss: minus the weight at each target's class, else 0."""
-    x = _with_batch(operand(self))
+    x = _with_batch(operand(self, wide(self.dtype)))
     if not x.size:
         return grad_input
-    targets = _Targets(x, target, weight, ignore_index)
+    targets = _Targets(x, operand(target), _optional(weight), ignore_index)
     g = operand(grad_output)
     if reduction == _MEAN:
         g = apply("divide", g, operand(total_weight))

@@ -49,7 +49,7 @@ def layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: A
     result = nn.layer_norm(x, tuple(normalized_shape), affine[0], affine[1], eps)
     variance, mean = nn.var_mean(_wide(input), axes, 0, True)
     deviation = apply("rsqrt", apply("add", variance, float(eps)))
-    return wrap(result), wrap(mean), wrap(deviation)
+    return _like(input, result), wrap(mean), wrap(deviation)
 
 
 @kernel("native_layer_norm_backward")

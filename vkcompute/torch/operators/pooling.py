@@ -12,7 +12,7 @@ import torch
 from vkcompute import nn
 from vkcompute.arrays.expressions.ufunc import apply, assign, where
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand
@@ -145,7 +145,7 @@ def max_pool2d_backward(
         return grad_input.fill_(0)
     g, chosen = operand(grad_output), operand(indices)
     chosen.compute()
-    total = runtime().zeros((*self.shape[:-2], *windows.padded), g.dtype)
+    total = runtime().zeros((*self.shape[:-2], *windows.padded), wide(grad_output.dtype))
     for row, column, key in windows.taps():
         target = _under(total, key)
         part = where(apply("equal", chosen, _indices(windows, row, column)), g, 0)
@@ -181,7 +181,7 @@ def avg_pool2d_backward(
     windows = _windows(kernel_size, stride, padding, (1, 1), self, grad_output.shape[-2:])
     shares = apply("divide", operand(grad_output), _divisors(windows, count_include_pad, divisor_override, grad_output))
     shares.compute()
-    total = runtime().zeros((*self.shape[:-2], *windows.padded), computed(grad_input.dtype))
+    total = runtime().zeros((*self.shape[:-2], *windows.padded), wide(grad_input.dtype))
     for _, _, key in windows.taps():
         target = _under(total, key)
         assign(target, apply("add", target, shares))
@@ -197,7 +197,7 @@ def _divisors(windows: _Windows, with_padding: bool, given: int | None, like: An
         first = np.arange(count) * step - pad
         low, high = (-pad, length + pad) if with_padding else (0, length)
         counts.append(np.minimum(first + size, high) - np.maximum(first, low))
-    return runtime().array(np.outer(*counts).astype(computed(like.dtype)))
+    return runtime().array(np.outer(*counts).astype(wide(like.dtype)))
 
 
 def _is_even(self: Any, output_size: Numbers) -> bool:

@@ -6,17 +6,20 @@ from typing import Any
 
 import torch
 
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply
 from vkcompute.arrays.functions import products
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import store, wrap
+from vkcompute.torch.storage import convert, store, wrap
+
+_matmul = planned(products.matmul)
 
 
 def _product(self: Any, other: Any) -> Array:
-    return products.matmul(operand(self), operand(other))
+    return _matmul(operand(self), operand(other))  # type: ignore[no-any-return]
 
 
 @kernel("mm.out", "bmm.out")
@@ -28,10 +31,10 @@ def mm(self: Any, mat2: Any, *, out: Any) -> Any:
 @kernel("addmm.out", "baddbmm.out", "addmv.out")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any) -> Any:
     """Computes beta * self + alpha * (mat1 @ mat2)."""
-    dtype = computed(out.dtype)
+    dtype = wide(out.dtype)
     result: Any = None
     if mat1.shape[-1]:
-        result = _product(mat1, mat2)
+        result = convert(_product(mat1, mat2), dtype)
         result = result if alpha == 1 else apply("multiply", result, dtype.type(alpha))
     if beta != 0:
         bias = operand(self, dtype)
@@ -79,10 +82,9 @@ def addr_into(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1,
 @kernel("addbmm")
 def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta * self + alpha * the sum of products of matrices."""
-    factor, scale = _of_dtype(beta, self), _of_dtype(alpha, self)
-    total = torch.bmm(batch1, batch2).sum(0)
-    total = total if scale == 1 else total * scale
-    return total if factor == 0 else self * factor + total
+    rows = batch1.transpose(0, 1).reshape(batch1.shape[1], -1)
+    columns = batch2.reshape(-1, batch2.shape[2])
+    return torch.addmm(self, rows, columns, beta=_of_dtype(beta, self), alpha=_of_dtype(alpha, self))
 
 
 def _of_dtype(number: Any, tensor: Any) -> Any:

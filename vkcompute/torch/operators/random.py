@@ -44,6 +44,9 @@ def uniform(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None
     if not self.numel():
         return self
     numbers = _uniform(self, generator)
+    if self.dtype in (torch.float16, torch.bfloat16):  # else the largest ones would be rounded to 1
+        steps = 1 / torch.finfo(self.dtype).eps * 2
+        numbers = apply("multiply", apply("floor", apply("multiply", numbers, steps)), 1 / steps)
     if (from_, to) != (0, 1):
         numbers = apply("add", apply("multiply", numbers, float(to - from_)), float(from_))
     return store(self, numbers)

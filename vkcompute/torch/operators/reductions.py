@@ -10,16 +10,17 @@ import numpy as np
 import torch
 
 from vkcompute import nn
+from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
-from vkcompute.torch.element_types import computed
+from vkcompute.torch.element_types import computed, wide
+from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import store, wrap
+from vkcompute.torch.storage import convert, store, wrap
 
-_WIDE = {torch.float16: np.dtype("float32")}
-"""The dtype in which sums of a dtype are computed, where it is another."""
+_take_along_axis = planned(standard.take_along_axis)
 
 
 def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
@@ -31,7 +32,7 @@ def axes_of(dim: Any, n_axes: int) -> tuple[int, ...]:
 
 
 def _summed(self: Any, dtype: Any) -> Array:
-    return operand(self, _WIDE.get(dtype) or computed(dtype))  # type: ignore[no-any-return]
+    return operand(self, wide(dtype))  # type: ignore[no-any-return]
 
 
 def _shape(self: Any, axes: Sequence[int], keepdim: bool) -> list[int]:
@@ -155,12 +156,12 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     """Computes norms along axes: the root of the sum of powers of absolute values."""
     array, axes = operand(self), axes_of(dim, self.dim())
     size = apply("absolute", array) if array.dtype.kind == "c" or ord != 2 else array
-    wide = _WIDE.get(out.dtype) or computed(out.dtype)
-    size = size if size.dtype == wide else size.astype(wide)
+    dtype_of_sum = wide(out.dtype)
+    size = size if size.dtype == dtype_of_sum else size.astype(dtype_of_sum)
     if ord in (math.inf, -math.inf):
         return store(out, _of_extremes("max" if ord > 0 else "min", size, axes, keepdim))
     if ord == 0:
-        return store(out, reductions.sum(apply("not_equal", size, 0).astype(wide), axes, keepdims=keepdim))
+        return store(out, reductions.sum(apply("not_equal", size, 0).astype(dtype_of_sum), axes, keepdims=keepdim))
     powers = apply("square", size) if ord == 2 else size if ord == 1 else apply("power", size, float(ord))
     total = reductions.sum(powers, axes, keepdims=keepdim)
     root = apply("sqrt", total) if ord == 2 else total if ord == 1 else apply("power", total, 1 / float(ord))
@@ -168,8 +169,10 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
 
 
 def _moments(self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Array, Array]:
-    array, axes = operand(self), axes_of(dim, self.dim())
-    return nn.var_mean(array, axes, 1 if correction is None else float(correction), keepdim)
+    array, axes = operand(self, wide(self.dtype)), axes_of(dim, self.dim())
+    moments = nn.var_mean(array, axes, 1 if correction is None else float(correction), keepdim)
+    variance, mean = (convert(moment, computed(self.dtype)) for moment in moments)
+    return variance, mean
 
 
 @kernel("var.correction")
@@ -267,6 +270,8 @@ def log_softmax_backward(grad_output: Any, output: Any, dim: int, input_dtype: A
 @kernel("logsumexp.out")
 def logsumexp(self: Any, dim: Any, keepdim: bool = False, *, out: Any) -> Any:
     """Computes the logarithm of the sum of exponentials along axes."""
+    if self.is_complex():
+        raise NotComputedError("logsumexp of complex numbers is computed on the host")
     axes = axes_of(dim, self.dim())
     dtype = self.dtype if self.dtype.is_floating_point else torch.get_default_dtype()
     resize_to(out, _shape(self, axes, keepdim))
@@ -276,10 +281,10 @@ def logsumexp(self: Any, dim: Any, keepdim: bool = False, *, out: Any) -> Any:
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    function = getattr(standard, name)
+    function = planned(getattr(standard, name))
 
     def run(self: Any, dim: int, *, dtype: Any = None, out: Any) -> Any:
-        array = operand(self, computed(out.dtype))
+        array = operand(self, wide(out.dtype))
         if not self.dim() or not self.numel():
             return store(out, array)
         return store(out, function(array, dim % self.dim()))
@@ -299,11 +304,12 @@ def sort(self: Any, *, stable: Any = None, dim: int = -1, descending: bool = Fal
         return store(values, array), indices.fill_(0)
     axis = dim % self.dim()
     order = _order(array, axis, descending)
-    store(values, standard.take_along_axis(array, order, axis))
+    store(values, _take_along_axis(array, order, axis))
     store(indices, order)
     return values, indices
 
 
+@planned
 def _order(array: Array, axis: int, descending: bool) -> Array:
     """Returns the indices in order; NaN is the largest number, as PyTorch has it."""
     if array.dtype.kind == "f" and descending:
@@ -326,7 +332,7 @@ def topk(
     if array.dtype.kind == "f" and largest:
         axis = dim % self.dim()
         order = _order(array, axis, True)[(slice(None),) * axis + (slice(0, k),)]
-        store(values, standard.take_along_axis(array, order, axis))
+        store(values, _take_along_axis(array, order, axis))
         store(indices, order)
         return values, indices
     top, order = standard.topk(array, k, dim, largest=largest)

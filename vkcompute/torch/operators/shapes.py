@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from vkcompute.arrays.functions import creation, manipulation
-from vkcompute.torch.element_types import computed, is_computed
+from vkcompute.torch.element_types import computed, to_numpy
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand, resize_to
-from vkcompute.torch.storage import runtime, store, view_of, wrap
+from vkcompute.torch.storage import runtime, store, values_of, wrap
 
 
 @kernel("arange.start_out")
@@ -66,7 +65,7 @@ def flip(self: Any, dims: Sequence[int]) -> Any:
     if not self.numel():
         return out
     axes = tuple(dim % self.dim() for dim in dims) if self.dim() else ()
-    array = view_of(self) if not is_computed(self.dtype) else operand(self)
+    array = values_of(self)
     return store(out, manipulation.flip(array, axes))
 
 
@@ -85,4 +84,4 @@ def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
     """Returns a tensor without axes."""
     made = torch.scalar_tensor(s, dtype=dtype)
-    return wrap(runtime().array(np.asarray(made.numpy())), made.dtype)
+    return wrap(runtime().array(to_numpy(made)), made.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.element_types import bits_of
+from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.storage import (
     Memory,
@@ -108,7 +108,7 @@ def resize(self: Any, size: Sequence[int], *, memory_format: Any = None) -> Any:
     storage, offset = self.untyped_storage(), self.storage_offset()
     needed = n_elements(size, strides, offset) * self.element_size()
     if storage.nbytes() < needed:
-        bits_of(self.dtype)
+        array_dtype(self.dtype)
         storage = _grown(storage, needed)
     return set_storage(self, storage, offset, size, strides)
 
@@ -117,7 +117,7 @@ def _grown(storage: Any, nbytes: int) -> Any:
     """Returns a larger storage that begins with the bytes of another."""
     memory = Memory(nbytes)
     if (used := storage.nbytes()) and (old := memory_of_storage(storage)).whole is not None:
-        bytes_dtype = bits_of(torch.uint8)
+        bytes_dtype = array_dtype(torch.uint8)
         grown = runtime().empty((nbytes,), bytes_dtype)
         grown[:used] = old.view(0, (used,), (1,), bytes_dtype)
         memory.replace(grown)

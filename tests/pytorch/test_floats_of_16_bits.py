@@ -1,0 +1,103 @@
+"""float16 and bfloat16 are about as close to float64's results as on the CPU; floats of 8 bits are stored and cast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+DTYPES = [torch.float16, torch.bfloat16]
+SMALLER = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
+
+
+def _numbers(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
+
+
+def _targets(x: Any) -> Any:
+    return torch.arange(x.shape[0], device=x.device) % x.shape[1]
+
+
+CASES: dict[str, Callable[..., Any]] = {
+    "elements": lambda x, y: (x * 0.1 + y / 3, torch.addcmul(x, y, y, value=0.3), F.gelu(x), F.silu(y), x.exp() ** 0.7),
+    "losses": lambda x, y: (F.cross_entropy(x, _targets(x)), F.smooth_l1_loss(x, y), F.huber_loss(x, y)),
+    "sums": lambda x, y: (x.sum(0), y.mean(), x.var(1), x.norm(), x.cumsum(1), x.softmax(1), y.logsumexp(0)),
+    "products": lambda x, y: (x @ y.t(), torch.addmm(x, x, y[:, :4].t().reshape(4, -1)[:, :4], beta=0.1, alpha=0.3)),
+    "norms": lambda x, y: F.layer_norm(x, (4,), y[0], y[1]),
+    "images": lambda x, y: (F.conv2d(x.view(1, 2, 4, 4), y.view(2, 2, 2, 4)), F.avg_pool2d(y.view(1, 2, 4, 4), 2)),
+    "indices": lambda x, y: (x[_targets(x)], torch.zeros_like(x).index_add(0, _targets(x), y), x.sort(1)[0]),
+}
+
+
+def _results(function: Callable[..., Any], device: str, dtype: torch.dtype, *tensors: torch.Tensor) -> list[Any]:
+    given = [x.detach().requires_grad_().to(dtype).to(device) for x in tensors]
+    result = function(*given)
+    results = list(result) if isinstance(result, tuple) else [result]
+    results += torch.autograd.grad(sum(x.square().sum() for x in results), given, allow_unused=True)
+    return [x.detach().cpu().double() for x in results if x is not None]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_as_close_as_the_cpus(name: str, dtype: torch.dtype) -> None:
+    tensors = [x.to(dtype) for x in (_numbers(8, 4), _numbers(2, 4, 4).view(8, 4))]
+    places = ("cpu", torch.float64), ("cpu", dtype), ("vk", dtype)
+    for exact, host, result in zip(*[_results(CASES[name], *place, *tensors) for place in places], strict=True):
+        step = torch.finfo(dtype).eps * exact.abs().max()
+        assert (result - exact).abs().max() <= 2 * (host - exact).abs().max() + 2 * step
+
+
+def test_bfloat16_is_computed_on_the_device() -> None:
+    host = torch.tensor([0.1, -2.5, 3.0, float("nan"), float("inf")], dtype=torch.bfloat16)
+    device = host.to("vk")
+    for function in (lambda x: x == 0.1, lambda x: x.float(), lambda x: x.nan_to_num(0).int(), lambda x: x + 1,
+                     lambda x: x + torch.ones(5, dtype=torch.float16, device=x.device), lambda x: x[1].item(),
+                     lambda x: torch.full_like(x, 0.3), lambda x: x.view(torch.int16),
+                     lambda x: x[:2].argmax()):  # fmt: skip
+        result, expected = function(device), function(host)
+        if isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(result.cpu(), expected, rtol=0, atol=0, equal_nan=True)
+        else:
+            assert result == expected
+
+
+@pytest.mark.parametrize("dtype", SMALLER, ids=str)
+def test_floats_of_8_bits_are_stored_and_cast(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = torch.linspace(-8, 8, 33).view(3, 11)
+    device = host.to("vk").to(dtype)
+    torch.testing.assert_close(device.t()[2:].float().cpu(), host.to(dtype).t()[2:].float(), rtol=0, atol=0)
+    assert torch.equal(device.cpu().view(torch.uint8), host.to(dtype).view(torch.uint8))
+    assert torch.full((2,), 1.5, dtype=dtype, device="vk").cpu().float().tolist() == [1.5, 1.5]
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    with pytest.raises(NotImplementedError):  # as the CPU says
+        _ = device + device
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_uniform_numbers_are_below_1(dtype: torch.dtype) -> None:
+    numbers = torch.rand(20_000, device="vk", dtype=dtype).cpu().float()
+    assert 0 <= numbers.min() < 0.01
+    assert 0.99 < numbers.max() < 1
+
+
+def test_autocast_to_bfloat16() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).to("vk")
+    with torch.autocast("vk", torch.bfloat16):
+        result = model(_numbers(5, 4).to("vk"))
+        loss = F.cross_entropy(result, _targets(result))
+    loss.backward()
+    assert (result.dtype, loss.dtype, model[0].weight.grad.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_many_elements_are_added_exactly(dtype: torch.dtype) -> None:
+    n = 4096 if dtype == torch.float16 else 1024
+    ones, at = torch.ones(n, dtype=dtype, device="vk"), torch.zeros(n, dtype=torch.int64, device="vk")
+    zeros = torch.zeros(2, dtype=dtype, device="vk")
+    for total in (zeros.index_add(0, at, ones)[0], zeros.scatter_add(0, at, ones)[0], ones.cumsum(0)[-1], ones.sum(),
+                  zeros.index_put((at,), ones, accumulate=True)[0], ones @ ones,
+                  torch.addbmm(zeros[:1, None], ones.view(-1, 1, 1), ones.view(-1, 1, 1))):  # fmt: skip
+        assert total.item() == n
