@@ -306,3 +306,10 @@ def test_arrays_bound_twice_move_during_a_call() -> None:
             assert [(result.min(), result.max()) for result in results] == [(211, 211), (21122, 21122)]
             kept.append(gpu.full(1 << 17, 3.0))
         assert gpu.memory().spilled
+
+
+@pytest.mark.parametrize("n", [1, 3, 40, 1000])
+def test_arrays_that_a_kernel_binds_and_does_not_access(gpu: vc.Runtime, n: int) -> None:
+    """No integer is NaN: the kernel reads none, and its only other binding may be shorter."""
+    for _ in range(4):
+        assert not vnp.any(vnp.isnan(gpu.array(np.arange(n, dtype=np.int32))))

@@ -253,10 +253,8 @@ class CallTrace:
 
 
 def _bound(starts: Mapping[int, Part], lengths: Sequence[int]) -> list[Part]:
-    """Returns the part of each binding with its length; any part for one that the kernel does not access."""
-    first = next(iter(starts))
-    shortest = [min(nbytes, lengths[first]) for nbytes in lengths]
-    return [
-        (*starts[at][:2], nbytes) if at in starts else (*starts[first][:2], shortest[at])
-        for at, nbytes in enumerate(lengths)
-    ]
+    """Returns the part of each binding with its length; another's for one that the kernel does not access."""
+    longest = max(starts, key=lengths.__getitem__)
+    if max(lengths) > lengths[longest]:  # a part of it may be no whole number of texels
+        raise _RefusedError("it binds an array that it does not access, longer than the others")
+    return [(*starts[at if at in starts else longest][:2], nbytes) for at, nbytes in enumerate(lengths)]
