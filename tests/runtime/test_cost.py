@@ -124,8 +124,8 @@ class Machine:
 
     def run(self, recording: Recording, times: int) -> None:
         graph: Any = RecordingCache.__new__(RecordingCache)
-        graph._runtime, graph.family = SimpleNamespace(scheduler=self.scheduler), 0
-        graph.replay(recording, times)
+        graph._runtime, graph.family, graph._n_runs = SimpleNamespace(scheduler=self.scheduler), 0, 0
+        graph.replay(recording, None, times)
 
 
 @pytest.fixture
