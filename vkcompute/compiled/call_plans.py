@@ -22,6 +22,10 @@ _T = TypeVar("_T")
 _Plan = TypeVar("_Plan")
 
 
+class UnknownKeyError(Exception):
+    """A call has an argument, an operand or a result of a kind that plans do not know."""
+
+
 class CallPlans(Generic[_Plan]):
     """The plans of a function, in the bounded cache of each runtime, with those of launches.
 

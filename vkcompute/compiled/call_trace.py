@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Part, Report, Step
+from vkcompute.compiled.call_steps import Allocate, Copy, Fill, Free, Keep, Launch, Memory, Part, Report, Step
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
@@ -37,6 +37,13 @@ class View(NamedTuple):
     dtype: Any
     nbytes: int
     is_whole: bool
+
+    def array(self, memory: Memory) -> Array:
+        """Returns the array of a repeated call."""
+        slot, start, shape, strides, dtype, nbytes, is_whole = self
+        if is_whole:
+            return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
+        return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
 
 
 class _RefusedError(Exception):

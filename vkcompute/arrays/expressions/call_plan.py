@@ -15,7 +15,7 @@ import numpy as np
 from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.promotion import default_float
 from vkcompute.compiled import call_plans
-from vkcompute.compiled.call_plans import CallPlans, sharing, traced
+from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
@@ -27,10 +27,6 @@ _BY_VALUE = frozenset([bool, int, str, type(None), type(Ellipsis), type, np.dtyp
     type(np.dtype(name)) for name in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D")
 ]])  # fmt: skip
 """Types of arguments that are a part of the key as they are."""
-
-
-class _UnknownError(Exception):
-    """An argument has no key."""
 
 
 class Node(NamedTuple):
@@ -79,17 +75,10 @@ class CallPlan:
             if type(value) is int:
                 values.append(arrays[value])
             elif type(value) is View:
-                values.append(_viewed(memory, value))
+                values.append(value.array(memory))
             else:
                 values.append(_pending(runtime, value, values, inner))
         return values[self._result] if type(self._result) is int else _made(self._result, values)
-
-
-def _viewed(memory: Memory, view: View) -> Array:
-    slot, start, shape, strides, dtype, nbytes, is_whole = view
-    if is_whole:
-        return Array.whole(memory.runtime, memory.buffers[slot], shape, dtype, nbytes)
-    return Array(memory.runtime, memory.buffers[slot], memory.bases[slot] + start, shape, strides, dtype)
 
 
 def _pending(runtime: Runtime, node: Node, values: Sequence[Array], inner: list[Any]) -> Array:
@@ -117,7 +106,7 @@ def _made(result: Any, values: Sequence[Array]) -> Any:
 
 
 class _Results:
-    """Describes the results of a traced call as values of a plan; raises _UnknownError where it cannot."""
+    """Describes the results of a traced call as values of a plan; raises UnknownKeyError where it cannot."""
 
     def __init__(self, trace: CallTrace, arrays: Sequence[Array]) -> None:
         self.values: list[Any] = []
@@ -132,7 +121,7 @@ class _Results:
             return self._index(result, is_result=True)
         if isinstance(result, (tuple, list)):
             return type(result), [self.of(part) for part in result]
-        raise _UnknownError
+        raise UnknownKeyError
 
     def _index(self, array: Array, *, is_result: bool = False) -> int:
         at = self._indices.get(id(array))
@@ -150,10 +139,10 @@ class _Results:
         if expression is None:
             view = self._trace.view(array)
             if view is None or (is_result and not self._trace.is_own(view.slot)):
-                raise _UnknownError
+                raise UnknownKeyError
             return view
         if not hasattr(expression, "on"):
-            raise _UnknownError
+            raise UnknownKeyError
         operands = [self._index(x) if type(x) is Array else (x,) for x in expression.operands]
         return Node(expression.on(()), array.shape, array.dtype, operands, False)
 
@@ -176,7 +165,7 @@ class Planned:
         arrays: list[Array] = []
         try:
             key = self._key(args, named, arrays)
-        except (_UnknownError, TypeError, AttributeError):  # a closed array has no key
+        except (UnknownKeyError, TypeError, AttributeError):  # a closed array has no key
             key = None
         if key is None:
             return self._function(args, named)
@@ -228,7 +217,7 @@ def _plan_of(trace: CallTrace, arrays: Sequence[Array], result: Any) -> CallPlan
     results = _Results(trace, arrays)
     try:
         made = None if trace.reason else results.of(result)
-    except _UnknownError:
+    except UnknownKeyError:
         return None
     if trace.reason or not (trace.steps or any(type(value) is Node for value in results.values)):
         return None
@@ -243,7 +232,7 @@ def _with_inner(values: Sequence[Any], result: Any) -> list[Any]:
 
 
 def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
-    """Adds arguments to a key; raises _UnknownError for one of another kind."""
+    """Adds arguments to a key; raises UnknownKeyError for one of another kind."""
     for x in args:
         kind = type(x)
         if kind is Array:
@@ -266,4 +255,4 @@ def _add(key: list[Any], args: Sequence[Any], arrays: list[Array]) -> None:
             key += (kind, len(x))
             _add(key, x, arrays)
         else:
-            raise _UnknownError
+            raise UnknownKeyError

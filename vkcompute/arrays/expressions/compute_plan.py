@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkcompute.compiled import call_plans
-from vkcompute.compiled.call_plans import CallPlans, sharing, traced
+from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
 from vkcompute.compiled.call_steps import Memory, Step
 from vkcompute.compiled.call_trace import CallTrace, View
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
 _MOST_NODES = 48
-
-
-class _UnknownError(Exception):
-    """An expression has no key."""
 
 
 class ComputePlan:
@@ -42,15 +38,10 @@ class ComputePlan:
         for node, view in zip(nodes[1:], others, strict=True):
             expression = node._expression
             if view is not None and expression is not None and id(node) in runtime.pending:  # others are inner ones
-                made = _whole(memory, view)
+                made = view.array(memory)
                 node._take(expression, made.buffer, made.launch_key, made.span)
         assert first is not None
-        return _whole(memory, first)
-
-
-def _whole(memory: Memory, view: View) -> Array:
-    buffer = memory.buffers[view.slot]
-    return Array.whole(memory.runtime, buffer, view.shape, view.dtype, view.nbytes)
+        return first.array(memory)
 
 
 _plans = CallPlans(ComputePlan)
@@ -65,7 +56,7 @@ def computed(array: Array, compute: Callable[[Array], Array]) -> Array:
     key: list[Any] = [_plans]
     try:
         _add(key, array, leaves, nodes, {})
-    except (_UnknownError, TypeError):  # a closed array has no key
+    except (UnknownKeyError, TypeError):  # a closed array has no key
         return compute(array)
     owners = [id(leaf._buffer) for leaf in leaves]
     if len({*owners}) < len(owners):
@@ -103,7 +94,7 @@ def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], 
     seen[id(array)] = len(seen)
     nodes.append(array)
     if len(nodes) > _MOST_NODES:
-        raise _UnknownError
+        raise UnknownKeyError
     key += (expression.signature, array._shape, len(expression.readers) > 1)
     for operand in expression.operands:
         if type(operand) is not Array:
@@ -118,4 +109,4 @@ def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], 
         elif hasattr(inner, "signature"):
             _add(key, operand, leaves, nodes, seen)
         else:
-            raise _UnknownError
+            raise UnknownKeyError
