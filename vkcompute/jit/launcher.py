@@ -59,40 +59,55 @@ __tracebackhide__ = hides_calls
 class KernelSource:
     """A kernel in Python; a `Source`, whose keys are a signature and `CompileOptions`.
 
+    Args:
+        language: the class of its compiler.
+
     Attributes:
         name: of the function.
         origin: the function, for the cache.
     """
 
-    def __init__(self, definition: Definition) -> None:
-        self._definition, self.name = definition, definition.function.__name__
+    def __init__(self, definition: Definition, language: type[Compiler] = Compiler) -> None:
+        self._definition, self.name, self._language = definition, definition.function.__name__, language
         self.origin = PythonOrigin((definition.function,))
 
     def specialize(self, signature: Signature, options: CompileOptions) -> Specialization:
         """Compiles the kernel for arguments of these types."""
-        return specialize(self._definition, signature, options)
+        return specialize(self._definition, signature, options, self._language)
 
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
-        compiler = build(Compiler, self._definition, signature, options)
+        compiler = build(self._language, self._definition, signature, options)
         return optimized(compiler.function, options, compiler.reports)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""
-        return explained(missing, self._definition, signature, options)
+        is_ours = self._language is Compiler
+        return explained(missing, self._definition, signature, options) if is_ours else missing
 
 
 class Launcher:
-    """Launches a kernel, and keeps its specializations."""
+    """Launches a kernel, and keeps its specializations.
+
+    Args:
+        language: the class of its compiler.
+        version: a text that changes with a language of another package; None for none on disk.
+    """
 
     def __init__(
-        self, definition: Definition, parameters: Parameters, options: CompileOptions, print_limit: int
+        self,
+        definition: Definition,
+        parameters: Parameters,
+        options: CompileOptions,
+        print_limit: int,
+        language: type[Compiler] = Compiler,
+        version: str | None = "",
     ) -> None:
         self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
-        self._compiled = Compiled(KernelSource(definition))
+        self._compiled = Compiled(KernelSource(definition, language), language.__qualname__, version)
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 

@@ -53,15 +53,17 @@ def build(
     Raises:
         KernelError: the function does something that kernels do not support.
     """
-    name, names = definition.function.__name__, definition.function.__code__.co_varnames
+    name, code = definition.function.__name__, definition.function.__code__
+    names = using.parameters(code.co_varnames[: code.co_argcount])
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), real_of(signature))
     compiler.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    args = {names[n]: argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)}
-    for value in args.values():
+    values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
+    for value in values:
         if isinstance(value, ArrayValue) and value.strided:
             compiler.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+    args = compiler.arguments(code.co_varnames[: code.co_argcount], values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.first_assigned
@@ -165,7 +167,12 @@ def has_parts(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, (complex, np.complexfloating))
 
 
-def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
+def specialize(
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    language: type[Compiler] = Compiler,
+) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
     Raises:
@@ -173,7 +180,7 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             size.
     """
     try:
-        compiler = build(Compiler, definition, signature, options)
+        compiler = build(language, definition, signature, options)
         ids = compiler.id_axes
         whole = compiler.function.local_size
         demand_fit(compiler.function)

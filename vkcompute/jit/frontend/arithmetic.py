@@ -390,7 +390,7 @@ class Arithmetic(Context, ABC):
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = self.host.common_type(one, other)
+        kind = self._result_type("**", one, other)
         self.host.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and kind.type.kind == "f":
             known = self._float_power(one, other, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from types import FunctionType
@@ -88,6 +88,15 @@ class Compiler(PrivateArrays):
     def id_axes(self) -> ir.IdAxes:
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
+
+    @classmethod
+    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
+        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
+        return names
+
+    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the values of the parameters, for those of the arguments."""
+        return dict(zip(names, values, strict=True))
 
     # -- errors -------------------------------------------------------------------------------------------------------
 
