@@ -168,6 +168,8 @@ def install(checkout: Path) -> None:
 
     install_as_numba()
     builtins.exec = _executed
+    cuda: Any = sys.modules["numba.cuda"]
+    cuda.__getattr__ = lambda name: Missing(name) if not name.startswith("__") else _raise(name)
     sys.meta_path.append(_Finder())
     testing = python_types.ModuleType("numba.cuda.testing")
     for name in unittest.__all__:
@@ -189,6 +191,10 @@ def install(checkout: Path) -> None:
     tests.__path__ = [str(checkout / _TESTS)]
     tests.load_testsuite = None  # type: ignore[attr-defined]
     sys.modules |= {"numba.cuda.testing": testing, "numba.cuda.tests": tests, "numba.cuda.tests.support": support}
+
+
+def _raise(name: str) -> Any:
+    raise AttributeError(name)
 
 
 def _executed(source: Any, scope: Any = None, names: Any = None, **named: Any) -> None:

@@ -31,7 +31,7 @@ from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
+from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types, optimized, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
@@ -67,31 +67,31 @@ class KernelSource:
         origin: the function, for the cache.
     """
 
-    def __init__(self, definition: Definition, language: type[Compiler] = Compiler) -> None:
-        self._definition, self.name, self._language = definition, definition.function.__name__, language
-        self.origin = PythonOrigin((definition.function,))
+    def __init__(self, definition: Definition, rules: Rules, language: type[Compiler]) -> None:
+        self._definition, self._rules, self._language = definition, rules, language
+        self.name, self.origin = definition.function.__name__, PythonOrigin((definition.function,), rules)
 
     def specialize(self, signature: Signature, options: CompileOptions) -> Specialization:
         """Compiles the kernel for arguments of these types."""
-        return specialize(self._definition, signature, options, self._language)
+        return specialize(self._definition, signature, options, self._rules, self._language)
 
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
-        compiler = build(self._language, self._definition, signature, options)
+        compiler = build(self._language, self._definition, signature, options, self._rules)
         return optimized(compiler.function, options, compiler.reports)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""
         is_ours = self._language is Compiler
-        return explained(missing, self._definition, signature, options) if is_ours else missing
+        return explained(missing, self._definition, signature, options, self._rules) if is_ours else missing
 
 
 class Launcher:
     """Launches a kernel, and keeps its specializations.
 
     Args:
-        language: the class of its compiler.
-        version: a text that changes with a language of another package; None for none on disk.
+        rules: type the numbers of its language.
+        language: the class of its compiler; its qualified name belongs to the key of the disk cache.
     """
 
     def __init__(
@@ -100,14 +100,14 @@ class Launcher:
         parameters: Parameters,
         options: CompileOptions,
         print_limit: int,
+        rules: Rules = kernel_types,
         language: type[Compiler] = Compiler,
-        version: str | None = "",
     ) -> None:
         self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
         self._annotations = annotations_of(definition.function)
-        self._compiled = Compiled(KernelSource(definition, language), language.__qualname__, version)
+        self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 

@@ -14,6 +14,7 @@ from vkcompute.ir import FLOAT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import ArrayValue, Kind
 
 
@@ -29,7 +30,7 @@ class KernelRules(Context):
 
     def __init__(self, function: ir.Function, evaluator: Evaluator, operators: Operators) -> None:
         super().__init__(function, evaluator)
-        self.kernels = Compiler(function, FLOAT32, evaluator, operators)
+        self.kernels = Compiler(function, KernelTypes(FLOAT32), evaluator, operators)
 
     # -- variables ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.compat.numba import typing_rules, views
+from vkcompute.compat.numba import views
 from vkcompute.compat.numba.types import Array, Number as NumberType, Opaque, Signature, Type
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import attribute, name
@@ -21,11 +21,12 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op
 from vkcompute.jit.frontend import complex_values
-from vkcompute.jit.frontend.arithmetic import _COMPARISONS
+from vkcompute.jit.frontend.arithmetic import COMPARISONS
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Row, fits, is_python
 
 NAMES: dict[Any, Callable[..., Any]] = {}
@@ -145,11 +146,11 @@ class NumbaKernels(Compiler):
     def __init__(
         self,
         function: ir.Function,
-        real: Scalar,
+        rules: TypeRules,
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
     ) -> None:
-        super().__init__(function, FLOAT64, evaluator, host)
+        super().__init__(function, rules, evaluator, host)
         self.natural: set[Value] = set()
         self.dynamic: dict[Any, ArrayValue] = {}
 
@@ -167,70 +168,21 @@ class NumbaKernels(Compiler):
 
     # -- types --------------------------------------------------------------------------------------------------------
 
-    def kind(self, value: Any) -> Kind:
-        """Returns the type of a number."""
-        if type(value) is not int:
-            return typing_rules.strong(super().kind(value))
-        given: Kind = typing_rules.kind(value)
-        return given
-
-    def kind_of_variable(self, value: Any) -> Any:
-        """Returns the type of a variable with this value."""
-        if isinstance(value, tuple) and not isinstance(value, Complex):
-            kinds = [self.kind_of_variable(part) for part in value]
-            return type(value)._make(kinds) if hasattr(value, "_fields") else type(value)(kinds)
-        return typing_rules.kind(value)
-
-    def kind_at_loop(self, kind: Any) -> Any:
-        """Returns the type of a variable that has this one before a loop that assigns to it."""
-        return kind
-
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
-        if isinstance(one, ArrayValue) or isinstance(other, ArrayValue):
-            return super().joined(one, other)
-        return typing_rules.joined(one, other)
-
-    def common_type(self, *values: Any) -> Kind:
-        """Returns the type that holds several numbers."""
-        return Kind(reduce(typing_rules.common, [self.kind(value).type for value in values]))
-
-    def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
-        return Kind(typing_rules.operated(sign, self.kind(one).type, self.kind(other).type))
-
-    def cast(self, value: Any, target: Scalar) -> Value:
-        """Converts a number as C does; ints wrap."""
-        if type(value) is int and target.kind in "iu" and not fits(value, target):
-            low = -(2 ** (target.bits - 1)) if target.kind == "i" else 0
-            value = (value - low) % 2**target.bits + low
-        return super().cast(value, target)
-
-    def widened(self, value: Any) -> Any:
-        """Returns a value unchanged: operators compute in 64 bits."""
-        return value
+        if isinstance(one, type) and one == other:
+            return one
+        return super().joined(one, other)
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
-    def unary(self, sign: str, value: Any) -> Any:
-        """Returns `sign value`, for + - ~ and not; integers become 64 bits wide."""
-        if isinstance(value, (Number, np.generic)) and sign != "not":
-            kind = self.kind(value).type
-            if kind.kind in "biu":
-                value = self.converted(value, typing_rules.operated(sign, kind, kind))
-        return super().unary(sign, value)
-
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
-        """Compares integers by value, and others in the type in which they are added."""
+        """Compares a number with an int that fits its type in this type."""
         kinds = [self.kind(x).type for x in (one, other)]
-        if "f" in (kinds[0].kind, kinds[1].kind):
-            kind = typing_rules.operated("+", *kinds)
-        elif is_python(one) and kinds[1].kind in "iu" and fits(int(one), kinds[1]):
-            kind = kinds[1]
-        elif is_python(other) and kinds[0].kind in "iu" and fits(int(other), kinds[0]):
-            kind = kinds[0]
-        else:
-            return super()._compared(sign, one, other)
-        return self.builder.compute(_COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        for number, kind in ((one, kinds[1]), (other, kinds[0])):
+            if type(number) is int and kind.kind in "iu" and fits(number, kind):
+                return self.builder.compute(COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        return super()._compared(sign, one, other)
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""

@@ -1,4 +1,4 @@
-"""Numba's rules for the types of numbers in kernels.
+"""Numba's rules for the types of numbers in kernels; `TypeRules`.
 
 A Python int is an int64, or a uint64 where it has to be, and a Python float a float64. Operators on integers compute in
 64 bits, which are signed if an operand is. A variable that has several types in a branch or a loop gets their common
@@ -7,37 +7,103 @@ type, which keeps the width of integers.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
 
 from vkcompute.dtypes import as_dtype
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT64, SCALARS, UINT64, Scalar
-from vkcompute.jit.frontend.values import Complex, Kind, describe, kind_of, like
+from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, SCALARS, UINT64, Scalar
+from vkcompute.jit.frontend.type_rules import number_kind
+from vkcompute.jit.frontend.values import Kind, is_python
 
 _BITS = "&", "|", "^"
 _SHIFTS = "<<", ">>"
 _MOST = 2**63
 
 
-def kind(value: Any) -> Any:
-    """Returns the type of a value: a Kind, a tuple of types, or a constant itself."""
-    if type(value) is int:
-        if not -_MOST <= value < 2 * _MOST:
-            raise UnsupportedError(f"integers have at most 64 bits in kernels; got {value}; write a float")
-        return Kind(INT64 if value < _MOST else UINT64)
-    return strong(kind_of(value, FLOAT64))
+class NumbaTypes:
+    """The types of numbers in Numba's kernels.
+
+    Attributes:
+        real: float64.
+        integer: int64.
+    """
+
+    real, integer = FLOAT64, INT64
+
+    def constant(self, number: bool | int | float) -> Kind:
+        """Returns the type of a Python number: bool, int64, uint64 or float64."""
+        if isinstance(number, bool):
+            return Kind(BOOL)
+        if isinstance(number, float):
+            return Kind(FLOAT64)
+        if not -_MOST <= number < 2 * _MOST:
+            raise UnsupportedError(f"integers have at most 64 bits in kernels; got {number}; write a float")
+        return Kind(INT64 if number < _MOST else UINT64)
+
+    def fitted(self, number: int, target: Scalar) -> int:
+        """Returns an int constant modulo the range of the type."""
+        low = -(2 ** (target.bits - 1)) if target.kind == "i" else 0
+        return (int(number) - low) % 2**target.bits + low
+
+    def common(self, *operands: Any) -> Kind:
+        """Returns the type that Numba unifies the types of arguments to."""
+        return Kind(reduce(common, [number_kind(operand, self).type for operand in operands]))
+
+    def binary(self, sign: str, one: Any, other: Any) -> Kind:
+        """Returns the type in which an operator computes."""
+        return Kind(operated(sign, number_kind(one, self).type, number_kind(other, self).type))
+
+    def unary(self, sign: str, operand: Any) -> Kind:
+        """Returns the type of an operator of one number: 64 bits for an integer."""
+        kind = number_kind(operand, self).type
+        return Kind(kind if kind.kind == "f" else operated("-", kind, kind))
+
+    def compared(self, one: Any, other: Any) -> Scalar:
+        """Returns the type in which numbers are compared."""
+        kinds = [number_kind(operand, self).type for operand in (one, other)]
+        if "f" in (kinds[0].kind, kinds[1].kind):
+            return operated("+", *kinds)
+        signed = [kind for kind in kinds if kind.kind in "bi"]
+        return common(*kinds) if len(signed) in (0, 2) or kinds[0] is kinds[1] else INT64
+
+    def joined(self, one: Kind, other: Kind) -> Kind:
+        """Returns the type that Numba unifies two types to."""
+        return Kind(common(self.variable(one).type, self.variable(other).type))
+
+    def variable(self, kind: Kind) -> Kind:
+        """Returns the type of a variable with a value of this type; that of a weak one is that of a constant."""
+        if not kind.weak:
+            return Kind(kind.type)
+        return Kind(FLOAT64 if kind.type.kind == "f" else INT64)
+
+    def accumulator(self, kind: Kind) -> Kind:
+        """Returns the same type."""
+        return kind
+
+    def assigned(self, before: Any, value: Any) -> Kind | None:
+        """Returns None: a variable takes the type of each value."""
+        return None
+
+    def floating(self, kind: Scalar) -> Scalar:
+        """Returns the type of functions of floats: float64 for integers."""
+        return kind if kind.kind == "f" else FLOAT64
+
+    def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
+        """Returns the types of the start, stop and step of a range: int32 if the variables among them are narrow."""
+        kinds = [number_kind(bound, self).type for bound in bounds if not is_python(bound)]
+        if any(kind is UINT64 for kind in kinds):
+            return [UINT64, UINT64, INT64]
+        narrow = kinds and all(kind.bits < 32 or kind is INT32 for kind in kinds)
+        return [INT32 if narrow else INT64] * 3
 
 
-def strong(given: Any) -> Any:
-    """Returns a type without weakness: a weak int is an int64, a weak float a float64."""
-    if isinstance(given, Kind):
-        if not given.weak:
-            return Kind(given.type)
-        return Kind(FLOAT64 if given.type.kind == "f" else INT64)
-    return like(given, map(strong, given)) if isinstance(given, tuple) else given
+def numba_types(signature: Sequence[Any]) -> NumbaTypes:
+    """Returns the rules for a kernel; they are the same for all arguments."""
+    return NumbaTypes()
 
 
 @cache
@@ -50,41 +116,15 @@ def common(one: Scalar, other: Scalar) -> Scalar:
 
 @cache
 def operated(sign: str, one: Scalar, other: Scalar) -> Scalar:
-    """Returns the type in which an operator computes; for `/` of integers, that of its operands."""
+    """Returns the type in which an operator computes."""
     if sign in _BITS and one is other is BOOL:
         return BOOL
     if sign in _SHIFTS and one.kind in "biu":
         return UINT64 if one.kind == "u" else INT64
     if "f" not in (one.kind, other.kind):
+        if sign == "/":
+            return FLOAT64
         return UINT64 if one.kind == other.kind == "u" else INT64
     if sign == "**" and one.kind == "f" and other.kind in "biu":
         return one
     return common(one, other)
-
-
-def joined(one: Any, other: Any) -> Any:
-    """Returns the type of a variable that has either type, depending on the path taken.
-
-    Raises:
-        UnsupportedError: the types have no common type.
-    """
-    one, other = strong(one), strong(other)
-    if isinstance(one, Kind) and isinstance(other, Kind):
-        return Kind(common(one.type, other.type))
-    if all(isinstance(given, (Kind, Complex)) for given in (one, other)):
-        part = part_of(one, other)
-        return Complex((Kind(part), Kind(part)))
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return like(one, [joined(a, b) for a, b in zip(one, other, strict=True)])
-    if one is other or (isinstance(one, (str, type)) and one == other):
-        return one
-    raise UnsupportedError(f"Cannot unify {describe(one)} and {describe(other)}")
-
-
-def part_of(*kinds: Any) -> Scalar:
-    """Returns the type of the parts of a complex number that holds numbers of these types."""
-    parts = [given[0].type if isinstance(given, Complex) else given.type for given in kinds]
-    result = FLOAT32
-    for part in parts:
-        result = common(result, part)
-    return result

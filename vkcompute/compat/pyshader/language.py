@@ -26,7 +26,8 @@ from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import compared_in_order, contains
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, kind_of, like
+from vkcompute.jit.frontend.type_rules import KernelTypes, kind_of
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, like
 from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.private import listed
 from vkcompute.operations import row_of
@@ -42,6 +43,7 @@ _OPCODES[stdlib.round_even] = "round"
 """Functions that are one operation; keyed by function, so that `math.floor` is found as well as `floor`"""
 _INLINED = {function: name in stdlib.GEOMETRIC for name, function in _FUNCTIONS.items() if function not in _OPCODES}
 """Functions that are inlined -> True if they take whole vectors, False if they are elementwise"""
+_RULES = KernelTypes(FLOAT32)
 _BUILT_IN = (*_OPCODES, *_INLINED, *CONSTRUCTORS.values())
 
 
@@ -107,7 +109,7 @@ class ShaderLanguage:
         self.function, self.builder = function, ir.Builder(function)
         self.expressions, self.special_forms = {**KERNEL_EXPRESSIONS, **_NODES}, {print: _print}
         self.evaluator = Evaluator(self, self.builder)
-        self.kernels = BufferKernels(function, FLOAT32, self.evaluator)
+        self.kernels = BufferKernels(function, _RULES, self.evaluator)
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -252,7 +254,7 @@ class ShaderLanguage:
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed; they have one type."""
-        self.joined(kind_of(one, FLOAT32), kind_of(other, FLOAT32))
+        self.joined(kind_of(one, _RULES), kind_of(other, _RULES))
         return self.kernels.where(condition, one, other)
 
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
@@ -428,7 +430,7 @@ def type_of(value: Any) -> str:
         return f"Array({len(value)},{type_of(value[0])})"
     if isinstance(value, Vector):
         return str(types.Vector(len(value), TYPES[type_of(value[0])]))  # type: ignore[arg-type]
-    kind = kind_of(value, FLOAT32) if isinstance(value, (Number, int, float)) else value
+    kind = kind_of(value, _RULES) if isinstance(value, (Number, int, float)) else value
     return str(SCALARS[kind.type]) if isinstance(kind, Kind) else describe(value)
 
 

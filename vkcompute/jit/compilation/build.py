@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Complex, Kind, Number
 from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -40,22 +41,37 @@ Signature = tuple[Any, ...]
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
 NoneType, and for an int that is known at compile time `Fixed`.
 """
+Rules = Callable[[Signature], TypeRules]
+"""Returns the rules that type the numbers of a kernel, for the types of its arguments."""
 
 _LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
 """Number of axes -> default local size along these."""
 
 
+def kernel_types(signature: Signature) -> KernelTypes:
+    """Returns the rules of `vc.kernel`."""
+    return KernelTypes(real_of(signature))
+
+
 def build(
-    using: type[_Compiler], definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
+    using: type[_Compiler],
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
 ) -> _Compiler:
     """Builds a kernel, and returns its compiler.
+
+    Args:
+        using: the class of the compiler.
+        rules: those of its language.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
     name, code = definition.function.__name__, definition.function.__code__
     names = using.parameters(code.co_varnames[: code.co_argcount])
-    compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), real_of(signature))
+    compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
     compiler.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
@@ -70,7 +86,7 @@ def build(
     if options.local_size is None and first is not None:
         default = _default_local_size(signature[first][1], compiler.id_axes.in_group)
         if default != compiler.function.local_size:
-            return build(using, definition, signature, options._replace(local_size=default))
+            return build(using, definition, signature, options._replace(local_size=default), rules)
     return compiler
 
 
@@ -135,12 +151,12 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
         memory = function.buffer(name, PARTS.get(element, element))
         return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
     if given is float:
-        return Number(function.push(name, compiler.real), Kind(compiler.real, True))
+        return Number(function.push(name, compiler.rules.real), Kind(compiler.rules.real, True))
     if given is int or isinstance(given, str):
         kind = SCALARS[given] if isinstance(given, str) else INT32
         return Number(function.push(name, kind), Kind(kind, given is int, argument=len(function.pushes) - 1))
     if issubclass(given, (complex, np.complexfloating)):
-        part = Kind(compiler.real, True) if given is complex else Kind(PARTS[ELEMENTS[np.dtype(given).name]])
+        part = Kind(compiler.rules.real, True) if given is complex else Kind(PARTS[ELEMENTS[np.dtype(given).name]])
         return Complex([Number(function.push(f"{name}.{which}", part.type), part) for which in ("real", "imag")])
     target = BOOL if given is bool else SCALARS[as_dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
@@ -171,6 +187,7 @@ def specialize(
     definition: Definition,
     signature: Signature,
     options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
     language: type[Compiler] = Compiler,
 ) -> Specialization:
     """Compiles a kernel for arguments of these types.
@@ -180,7 +197,7 @@ def specialize(
             size.
     """
     try:
-        compiler = build(language, definition, signature, options)
+        compiler = build(language, definition, signature, options, rules)
         ids = compiler.id_axes
         whole = compiler.function.local_size
         demand_fit(compiler.function)

@@ -23,6 +23,7 @@ from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import KernelTypes, kind_of
 from vkcompute.jit.frontend.values import (
     ELEMENTS,
     PARTS,
@@ -31,7 +32,6 @@ from vkcompute.jit.frontend.values import (
     Kind,
     Number,
     describe,
-    kind_of,
     whole_of,
 )
 from vkcompute.operations import ELEMENTARY
@@ -210,7 +210,7 @@ class Body:
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
         function = ir.Function(self.formula.name, (local_size, 1, 1))
-        made = Compiler(function, real)
+        made = Compiler(function, KernelTypes(real))
         made.evaluator.sources |= self.formula.sources
         return made
 
@@ -289,7 +289,7 @@ class Body:
     def number(self, c: Compiler, value: Any) -> Scalar:
         """Returns the type of a result, which must be a number."""
         if isinstance(value, Complex):
-            return whole_of(kind_of(value, c.real))
+            return whole_of(kind_of(value, c.rules))
         try:
             return c.kind(value).type
         except UnsupportedError:

@@ -27,12 +27,13 @@ from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend import complex_values
-from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES, is_complex
+from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.private import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import (
     ELEMENTS,
     PARTS,
@@ -41,6 +42,7 @@ from vkcompute.jit.frontend.values import (
     Row,
     Vector,
     describe,
+    is_complex,
     is_python,
     is_static,
     sliced,
@@ -59,6 +61,7 @@ class Compiler(PrivateArrays):
     """The language of kernels, for one kernel.
 
     Args:
+        rules: type numbers.
         evaluator: of a program that is written in another language, which uses this one.
         host: that language, if operators are to use its own for parts of their operands.
 
@@ -76,11 +79,11 @@ class Compiler(PrivateArrays):
     def __init__(
         self,
         function: ir.Function,
-        real: Scalar,
+        rules: TypeRules,
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
     ) -> None:
-        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real, host)
+        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), rules, host)
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
 
@@ -155,8 +158,9 @@ class Compiler(PrivateArrays):
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     def assigned(self, name: str, value: Any) -> Any:
-        """Returns the value that a variable takes."""
-        return value
+        """Returns the value that a variable takes, by the rules of the language."""
+        kind = self.rules.assigned(self.evaluator.flow.env.get(name), value)
+        return value if kind is None else Number(self.cast(value, kind.type), kind)
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Converts a value to the type of its annotation; that of `Any` is its own."""

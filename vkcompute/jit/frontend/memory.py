@@ -20,6 +20,7 @@ from vkcompute.ir.types import SmallFloat, element_of
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.complex_values import parts_of
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Number, Row, Vector, describe
 
 WHERE = "\0"
@@ -39,9 +40,9 @@ class MemoryAccess(Arithmetic):
     """
 
     def __init__(
-        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+        self, function: ir.Function, evaluator: Evaluator, rules: TypeRules, host: Operators | None = None
     ) -> None:
-        super().__init__(function, evaluator, real, host)
+        super().__init__(function, evaluator, rules, host)
         self.check_bounds = False
         self.reports: Reports | None = None
         self.written: dict[int, bool] = {}

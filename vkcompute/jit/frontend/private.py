@@ -14,6 +14,7 @@ from vkcompute.frontend.evaluator import RebuildError
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.memory import MemoryAccess
+from vkcompute.jit.frontend.type_rules import kind_of, started, stored
 from vkcompute.jit.frontend.values import (
     PARTS,
     ArrayValue,
@@ -22,9 +23,6 @@ from vkcompute.jit.frontend.values import (
     Row,
     describe,
     is_static,
-    kind_of,
-    started,
-    stored,
     whole_of,
 )
 
@@ -67,7 +65,7 @@ class PrivateArrays(MemoryAccess):
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
         item = self.item_types.get(origin)
         for value in items:
-            if not isinstance(kind_of(value, self.real), (Kind, Complex)):
+            if not isinstance(kind_of(value, self.rules), (Kind, Complex)):
                 remedy = "use a tuple of tuples for constants, or a list for each component"
                 raise UnsupportedError(f"the items of a list are numbers; got {describe(value)}; {remedy}")
             item = self._joined_item(item, value)
@@ -94,8 +92,8 @@ class PrivateArrays(MemoryAccess):
 
     def _joined_item(self, item: Kind | None, value: Any) -> Kind:
         """Returns the type of items that also holds this value."""
-        kind = stored(kind_of(value, self.real), self.real)
-        wider: Kind = started(kind if item is None else self.joined(item, kind))
+        kind = stored(kind_of(value, self.rules), self.rules)
+        wider: Kind = started(kind if item is None else self.joined(item, kind), self.rules)
         return wider
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
@@ -105,7 +103,7 @@ class PrivateArrays(MemoryAccess):
             RebuildError: the array is a list, and its type of items does not hold the value.
         """
         if array.item is not None:
-            if not isinstance(kind_of(value, self.real), Complex):
+            if not isinstance(kind_of(value, self.rules), Complex):
                 self.kind(value)
             self.demand_item(array, value)
         super().store(array, offset, value)

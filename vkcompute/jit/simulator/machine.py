@@ -19,6 +19,7 @@ from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
     PARTS,
     ArrayValue,
@@ -27,7 +28,6 @@ from vkcompute.jit.frontend.values import (
     Number,
     Row,
     Vector,
-    kind_of,
     like,
     sliced,
     swizzled,
@@ -58,7 +58,7 @@ class Machine(Compiler):
     def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
         self.notes = notes = recorder.notes
         name = recorder.function.name
-        super().__init__(Function(name, recorder.function.local_size), recorder.real)
+        super().__init__(Function(name, recorder.function.local_size), recorder.rules)
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
         self.memory = DeviceMemory(self.grid)
@@ -66,6 +66,7 @@ class Machine(Compiler):
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._shapes: dict[int, tuple[int, ...]] = {}
+        self._kept_kinds: dict[tuple[str, str], bool] = {}
         self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
     def array(
@@ -100,7 +101,7 @@ class Machine(Compiler):
         if not isinstance(value, np.generic):
             return value
         if isinstance(value, np.complexfloating):
-            return self.as_type(kind_of(value, self.real), value)
+            return self.as_type(kind_of(value, self.rules), value)
         kind = self.kind(value)
         return SimulatedConstant(self.builder.const(value, kind.type), kind, self)
 
@@ -120,12 +121,19 @@ class Machine(Compiler):
             raise self.grid.fault(f"index {index} is out of bounds of {len(values)} values; compare the index before")
         return self.as_type(kind, tuple(values)[int(index)])
 
+    def _keeps_kind(self, sign: str, one: SimulatedNumber, other: SimulatedNumber) -> bool:
+        """True if an operator of numbers of one type has a result of this type."""
+        key = sign, one.kind.type.name
+        if key not in self._kept_kinds:
+            self._kept_kinds[key] = self.rules.binary(sign, one, other).type is one.kind.type
+        return self._kept_kinds[key]
+
     def operate(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other` of simulated values."""
         if sign in DIRECT and type(one) is type(other) is SimulatedNumber and one.kind == other.kind:
             kind = one.kind  # a shortcut for the most frequent operations
             is_plain = kind.type.kind != "b" and not isinstance(kind.type, SmallFloat)
-            if is_plain and not kind.weak and kind.argument is None:
+            if is_plain and not kind.weak and kind.argument is None and self._keeps_kind(sign, one, other):
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
         if isinstance(one, tuple) and not isinstance(one, (Vector, Complex)):  # repeated by a constant from outside
             other = plain(other)
@@ -160,7 +168,7 @@ class Machine(Compiler):
         """Calls an internal function, which is rewritten once for each combination of types."""
         key = function, *[(type(arg), type_of(arg) or repr(arg)) for arg in args]
         if key not in self._inlined:
-            recorder = Recorder(Function(function.__name__), self.real)
+            recorder = Recorder(Function(function.__name__), self.rules)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = self._rewrite(notes, self), kind
         variant, kind = self._inlined[key]
@@ -183,7 +191,7 @@ class Machine(Compiler):
     def range(self, line: int, *args: Any) -> Any:
         """Yields the numbers of a range, for a loop, in the type of its start."""
         bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        types = self.range_types(bounds)
+        types = self.rules.range_types(bounds)
         numbers = [self.converted(*pair).value.value for pair in zip(bounds, types, strict=True)]  # type: ignore[attr-defined]
         start, stop, step = map(int, numbers)
         kind = Kind(types[0])

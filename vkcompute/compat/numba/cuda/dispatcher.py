@@ -5,18 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from vkcompute.code_version import code_version
 from vkcompute.compat.numba import types
 from vkcompute.compat.numba.cuda.device_array import DeviceNDArray, as_device_array, is_cuda_array, to_device
 from vkcompute.compat.numba.errors import KernelRuntimeError, TypingError
 from vkcompute.compat.numba.language import NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import definition_of
@@ -25,7 +24,6 @@ from vkcompute.runtime.launching.launch_config import LaunchConfig
 from vkcompute.runtime.memory.array import Array
 
 _BY_POSITION = inspect.Parameter.POSITIONAL_ONLY
-_FOLDER = Path(__file__).parents[1]
 _MOST_PRINTS = 10_000
 _RECORDED = "fastmath", "debug", "opt", "lineinfo", "max_registers", "cache", "inline", "link", "forceinline"
 _PASSIVE = "launch_bounds", "lto", "extensions", "shared_memory_carveout", "nopython", "boundscheck"
@@ -117,14 +115,15 @@ class Dispatcher:
                 fast_math=bool(self.targetoptions.get("fastmath")), check_bounds=bool(self.targetoptions.get("debug"))
             )
             chosen = {"structure": structure, "dynamic_bytes": dynamic_bytes}
-            language = type("NumbaKernels", (NumbaKernels,), chosen) if any(key) else NumbaKernels
+            language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
             names = language.parameters(self.definition.parameters)
             parameters = inspect.Signature(
                 [inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names]
             )
-            version = code_version(_FOLDER)
-            text = version and f"{version} {key}"
-            self._launchers[key] = Launcher(self.definition, parameters, options, _MOST_PRINTS, language, text)
+            language.__qualname__ = f"NumbaKernels {key}"
+            self._launchers[key] = Launcher(
+                self.definition, parameters, options, _MOST_PRINTS, numba_types, language
+            )
         return self._launchers[key]
 
     # -- configuration ------------------------------------------------------------------------------------------------
