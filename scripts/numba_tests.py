@@ -20,12 +20,13 @@ import linecache
 import os
 import subprocess
 import sys
+import tempfile
 import types as python_types
 import unittest
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +34,14 @@ _TESTS = "numba_cuda/numba/cuda/tests"
 _FOLDERS = "cudapy", "cudadrv", "doc_examples"
 _LIMIT_S = 500
 _EXEC = exec
+_SITE = """
+import sys
+from pathlib import Path
+if not any("numba_tests" in argument for argument in sys.orig_argv):
+    sys.path.insert(0, {0!r})
+    import numba_tests
+    numba_tests.install(Path({1!r}))
+"""
 _NO_PTX = "which has no PTX"
 _CODE = "inspects PTX, LLVM's code or debugging information of NVIDIA's compiler"
 _LINKS = "links code in C or PTX"
@@ -41,7 +50,7 @@ _DRIVER = "tests the inside of NVIDIA's driver and memory managers"
 _EXTENSION = "extends Numba's compiler by its own interface"
 LEFT_OUT = {
     **dict.fromkeys(
-        "analysis byteflow copy_propagate ir ir_utils make_function_to_jit_function tracing typeconv typeinfer ssa_pass "
+        "analysis byteflow copy_propagate ir ir_utils make_function_to_jit_function tracing typeconv typeinfer "
         "compiler serialize caching".split(),
         _INTERNAL,
     ),
@@ -50,7 +59,9 @@ LEFT_OUT = {
         "launch_config_sensitive".split(),
         _CODE,
     ),
-    **dict.fromkeys("cffi linker linkable_code nvjitlink nvrtc nvvm_driver inline_ptx module_callbacks cpointer ffi".split(), _LINKS),
+    **dict.fromkeys(
+        "cffi linker linkable_code nvjitlink nvrtc nvvm_driver inline_ptx module_callbacks cpointer ffi".split(), _LINKS
+    ),
     **dict.fromkeys(
         "context_stack cuda_driver cuda_memory deallocations emm_plugins init runtime ipc host_alloc managed_alloc "
         "is_fp16 reset_device cuda_auto_context array_alignment multiprocessing stream_api".split(),
@@ -63,6 +74,15 @@ LEFT_OUT = {
     ),
 }
 """Name of a file, less `test_` and `.py` -> why its tests are left out."""
+
+
+_TESTS_LEFT_OUT = (
+    ("_ptx", _CODE), ("inspect_", _CODE), ("dump_", _CODE), ("declare", _LINKS), ("link", _LINKS),
+    ("cuda_header", _LINKS), ("cpu_dispatcher", "calls functions of Numba for CPUs"), ("cupy", "needs CuPy"),
+    ("lineinfo", _CODE), ("TestCFGraph", _INTERNAL),
+    ("compile_", _INTERNAL), ("pickl", _INTERNAL), ("_linker", _LINKS),
+)  # fmt: skip
+"""Part of a test's name -> why it is left out."""
 
 
 class Missing:
@@ -83,11 +103,11 @@ class Missing:
         return iter(())
 
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
-        return (object,)
+        return ()
 
 
 class _MissingModule(python_types.ModuleType):
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -115,7 +135,9 @@ def _passed_on(reason: Any) -> Any:
 
 
 def _skipping(reason: Any) -> Any:
-    return unittest.skip("needs NVIDIA's tools") if not callable(reason) else unittest.skip("needs NVIDIA's tools")(reason)
+    return (
+        unittest.skip("needs NVIDIA's tools") if not callable(reason) else unittest.skip("needs NVIDIA's tools")(reason)
+    )
 
 
 @contextlib.contextmanager
@@ -147,7 +169,9 @@ class TestCase(unittest.TestCase):
 
     @contextlib.contextmanager
     def assertTypingError(self) -> Iterator[Any]:  # noqa: N802
-        with self.assertRaises(importlib.import_module("numba.core.errors").TypingError) as caught:
+        with self.assertRaises(  # noqa: PT027
+            importlib.import_module("numba.core.errors").TypingError
+        ) as caught:
             yield caught
 
     def random(self) -> Any:
@@ -168,8 +192,8 @@ def install(checkout: Path) -> None:
 
     install_as_numba()
     builtins.exec = _executed
-    cuda: Any = sys.modules["numba.cuda"]
-    cuda.__getattr__ = lambda name: Missing(name) if not name.startswith("__") else _raise(name)
+    for module in {id(module): module for name, module in sys.modules.items() if name.startswith("numba")}.values():
+        vars(module).setdefault("__getattr__", _missing)
     sys.meta_path.append(_Finder())
     testing = python_types.ModuleType("numba.cuda.testing")
     for name in unittest.__all__:
@@ -178,7 +202,9 @@ def install(checkout: Path) -> None:
     for line in text.splitlines():
         if line.startswith(("def skip_", "skip_", "def xfail_")):
             name = line.replace("def ", "").partition("(")[0].partition(" ")[0]
-            setattr(testing, name, _skipping if "cudasim" in name and "unless" in name or "conda" in name else _passed_on)
+            setattr(
+                testing, name, _skipping if ("cudasim" in name and "unless" in name) or "conda" in name else _passed_on
+            )
     testing.unittest, testing.CUDATestCase, testing.ForeignArray = unittest, TestCase, ForeignArray  # type: ignore[attr-defined]
     testing.NonCUDATestCase = testing.ContextResettingTestCase = testing.DeprecatedDeviceArrayApiTest = TestCase  # type: ignore[attr-defined]
     testing.cc_X_or_above = lambda major, minor: (major, minor) <= (7, 5)  # type: ignore[attr-defined]
@@ -193,8 +219,11 @@ def install(checkout: Path) -> None:
     sys.modules |= {"numba.cuda.testing": testing, "numba.cuda.tests": tests, "numba.cuda.tests.support": support}
 
 
-def _raise(name: str) -> Any:
-    raise AttributeError(name)
+def _missing(name: str) -> Missing:
+    """Returns a name that a module lacks."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Missing(name)
 
 
 def _executed(source: Any, scope: Any = None, names: Any = None, **named: Any) -> None:
@@ -212,7 +241,8 @@ class _Results(unittest.TestResult):
     """Prints an outcome per test."""
 
     def _note(self, test: Any, outcome: str, reason: str = "") -> None:
-        print("\0" + json.dumps([test.id().removeprefix("numba.cuda.tests."), outcome, reason]), flush=True)
+        row = json.dumps([test.id().removeprefix("numba.cuda.tests."), outcome, reason])
+        print(f"\0{row}", file=sys.__stdout__, flush=True)
 
     def addSuccess(self, test: Any) -> None:  # noqa: N802
         self._note(test, "passed")
@@ -253,16 +283,24 @@ def run_file(checkout: Path, module: str) -> None:
 def outcomes(checkout: Path, module: str) -> dict[str, tuple[str, str]]:
     """Runs a file in a process, and returns test -> outcome and reason."""
     command = [sys.executable, "-W", "ignore", __file__, str(checkout), "--file", module]
+    with tempfile.TemporaryDirectory() as folder:  # for the programs that tests start
+        Path(folder, "sitecustomize.py").write_text(_SITE.format(str(Path(__file__).resolve().parent), str(checkout)))
+        env = {**os.environ, "PYTHONPATH": folder}
+        return _outcomes(module, command, env)
+
+
+def _outcomes(module: str, command: list[str], env: dict[str, str]) -> dict[str, tuple[str, str]]:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, errors="replace")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, errors="replace", env=env)
         output, error = done.stdout, done.stderr
     except subprocess.TimeoutExpired as expired:
         output, error = (expired.stdout or b"").decode(errors="replace"), "took too long"
     rows = [json.loads(line.partition("\0")[2]) for line in output.splitlines() if "\0" in line]
     results: dict[str, tuple[str, str]] = {}
     for test, outcome, reason in rows:
-        if _NO_PTX in reason:
-            outcome = "left out"
+        left_out = next((why for part, why in _TESTS_LEFT_OUT if part in test), None)
+        if _NO_PTX in reason or left_out:
+            outcome, reason = "left out", left_out or _CODE
         if results.get(test, ("", ""))[0] != "failed":
             results[test] = outcome, reason
     if not rows or "took too long" in error or "Fatal" in error:

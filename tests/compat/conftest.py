@@ -57,3 +57,11 @@ def spirv() -> Callable[..., bytes]:
 def product(spirv: Callable[..., bytes]) -> bytes:
     """A shader that multiplies the first two bindings into the third."""
     return spirv("v2[i] = v0[i] * v1[i];", 3)
+
+
+@pytest.fixture
+def float64_device(gpu: vc.Runtime) -> vc.Runtime:
+    """A runtime whose device computes in float64, as programs for Numba do by default."""
+    if not {"shaderFloat64", "shaderInt64"} <= gpu.device.features:
+        pytest.skip("the device has no float64")
+    return gpu

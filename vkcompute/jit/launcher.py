@@ -106,7 +106,7 @@ class Launcher:
         self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
-        self._annotations = annotations_of(definition.function)
+        self._annotations = annotations_of(definition.function) if language is Compiler else {}
         self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from enum import EnumMeta
 from types import FunctionType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import views
-from vkcompute.compat.numba.types import Array, Number as NumberType, Opaque, Signature, Type
+from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compiled.report import escaped
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import attribute, name
 from vkcompute.frontend.language import Iterations
+from vkcompute.frontend.source import is_internal
+from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, Constant, Value
 from vkcompute.ir.function import Op
-from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.arithmetic import COMPARISONS
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
-from vkcompute.jit.frontend.type_rules import TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, Row, fits, is_python
+from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, fits
 
 NAMES: dict[Any, Callable[..., Any]] = {}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -69,10 +71,40 @@ class NumbaRange(Range):
         return Number(b.compute("add", counter.value, b.const(1, counter.kind.type)), counter.kind)
 
 
+RAISED = "\x1f"
+"""Between the name of an exception and its message, in a report of the device."""
+
+
+def _raise(e: Evaluator, node: ast.Raise) -> None:
+    """Ends the thread; with `debug=True`, the launch raises the exception."""
+    _fail(e, node.exc)
+
+
+def _assert(e: Evaluator, node: ast.Assert) -> None:
+    def fail() -> None:
+        message = ast.unparse(node.msg) if node.msg is not None and not isinstance(node.msg, ast.Constant) else ""
+        _fail(e, ast.Call(ast.Name("AssertionError"), [node.msg or ast.Constant(message)], []))
+
+    e.flow.if_(e.value(node.test), lambda: None, fail, e.here(node))
+
+
+def _fail(e: Evaluator, exception: ast.expr | None) -> None:
+    """Reports an exception, and ends the thread, unless it is in a function that a kernel calls."""
+    call = exception if isinstance(exception, ast.Call) else ast.Call(exception or ast.Name("RuntimeError"), [], [])
+    texts = [str(arg.value) if isinstance(arg, ast.Constant) else ast.unparse(arg) for arg in call.args]
+    if e.language.check_bounds:  # type: ignore[attr-defined]
+        name = ast.unparse(call.func).rpartition(".")[2]
+        e.language.report(f"{name}{RAISED}{escaped(', '.join(texts))}", [], fails=True)  # type: ignore[attr-defined]
+    if not e.flow.scopes[-1].inlined:
+        e.flow.return_(None)
+
+
 ARRAY_ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "shape": lambda c, x: tuple([c.as_int64(c.extent(x, axis)) for axis in range(x.ndim)]),
     "size": lambda c, x: c.as_int64(c.extent(x, -1)),
     "T": views.transposed,
+    "real": lambda c, x: views.component(c, x, 0),
+    "imag": lambda c, x: views.component(c, x, 1),
     "strides": lambda c, x: tuple(
         [c.binary("*", Number(step, Kind(INT64)), x.element.bits // 8) for step in c.steps_of(x)]
     ),
@@ -134,14 +166,17 @@ class NumbaKernels(Compiler):
     Attributes:
         natural: values that are known not to be negative.
         structure: the parameters whose arguments are tuples; see `arguments`.
+        kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
     """
 
+    most_recursions = 4
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
 
-    expressions = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
+    statements: ClassVar[Any] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
+    expressions: ClassVar[Any] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
 
     def __init__(
         self,
@@ -153,11 +188,14 @@ class NumbaKernels(Compiler):
         super().__init__(function, rules, evaluator, host)
         self.natural: set[Value] = set()
         self.dynamic: dict[Any, ArrayValue] = {}
+        self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
     @classmethod
     def parameters(cls, names: Sequence[str]) -> list[str]:
         """Returns the names of the arguments, of which a tuple is several."""
-        return [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)] or [*names]
+        return [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)] or [
+            *names
+        ]
 
     def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
         """Returns the values of the parameters: tuples are made of their parts."""
@@ -195,6 +233,8 @@ class NumbaKernels(Compiler):
 
     def item(self, base: Any, index: Any) -> Any:
         """Returns an element, or a view."""
+        if isinstance(base, EnumMeta) and isinstance(index, str):
+            return base[index]
         indices = self._indices(index)
         if isinstance(base, ArrayValue) and views.is_part(base, indices):
             return views.part(self, base, indices)
@@ -312,6 +352,8 @@ class NumbaKernels(Compiler):
         """Returns the value of a call."""
         if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
             return NAMES[function](self, *args, **named)
+        if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
+            return self._elementwise(function, args)
         if isinstance(function, NumberType):
             return self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):
@@ -329,6 +371,21 @@ class NumbaKernels(Compiler):
         args = [self.as_type(arg, kind) for arg, kind in zip(args, kinds, strict=False)] + args[len(kinds) :]
         result = super().apply(function, args, named, node)
         return self.as_type(result, signature.return_type)
+
+    def _elementwise(self, function: np.ufunc, args: list[Any]) -> Any:
+        """Applies a function of elements to arrays; the last argument takes the result."""
+        *operands, out = args
+        if len(args) != function.nin + 1 or not isinstance(out, ArrayValue):
+            rule = f"np.{function.__name__} of arrays takes an array for the result as its last argument in kernels"
+            raise UnsupportedError(rule)
+        definition = views.APPLIED[len(operands), out.ndim > 1]
+        self.call(definition, function, *operands, out)
+        return out
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""
+        language = self.kernels if is_internal(function) else self
+        return self.evaluator.inline(function, args, named, node, language)
 
     def as_type(self, value: Any, kind: Type) -> Any:
         """Converts a number to a type; returns other values unchanged."""

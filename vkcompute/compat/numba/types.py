@@ -206,6 +206,13 @@ def from_dtype(dtype: Any) -> Type:
     return NUMBERS[wanted]
 
 
+def as_dtype(kind: Type) -> np.dtype[Any]:
+    """Returns NumPy's dtype of a type of numbers."""
+    if not isinstance(kind, Number):
+        raise NumbaTypeError(f"NumPy has no dtype for {kind}")
+    return kind.dtype
+
+
 def typeof(value: Any) -> Type:
     """Returns the type of a value of the host, as an argument of a kernel.
 
@@ -280,5 +287,6 @@ def _evaluated(node: ast.expr) -> Any:
         case ast.Tuple():
             return tuple(map(_evaluated, node.elts))
     raise KeyError(ast.unparse(node))
+
 
 __all__ = [*NAMES]

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba import types
-from vkcompute.compat.numba.cuda.device_array import DeviceNDArray, as_device_array, device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.cuda.arrays import (
+    DeviceNDArray,
+    as_device_array,
+    device_array,
+    is_cuda_array,
+    to_device,
+)
 from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
@@ -57,7 +63,7 @@ class CUDAUFunc:
         if len(args) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} arguments; got {len(args)}")
         on_device = _is_on_device(args)
-        operands = [arg if is_cuda_array(arg) else np.asarray(arg) for arg in args]
+        operands = [as_device_array(arg) if is_cuda_array(arg) else np.asarray(arg) for arg in args]
         signature = self._chosen([operand.dtype for operand in operands])
         shape = np.broadcast_shapes(*[tuple(operand.shape) for operand in operands])
         result = self._launched(operands, signature, shape, stream)
@@ -122,6 +128,9 @@ def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: An
         ftylist_or_function: signatures, as `["float32(float32, float32)"]`; or the function.
         target: "cuda"; every target is the device here.
     """
+    unknown = [name for name in options if name not in ("nopython", "cache", "identity", "fastmath")]
+    if unknown:
+        raise KeyError(f"Unrecognized options. {{{', '.join(map(repr, unknown))}}}")
     if isinstance(ftylist_or_function, str):
         ftylist_or_function = [ftylist_or_function]
     if callable(ftylist_or_function):
@@ -162,7 +171,7 @@ class CUDAGUFunc:
             outs = list(out) if isinstance(out, tuple) else [out]
         if len(given) != n or len(outs) not in (0, len(self._outputs)):
             raise TypeError(f"{self.__name__} takes {n} arguments and {len(self._outputs)} results; got {len(args)}")
-        operands = [arg if is_cuda_array(arg) else np.asarray(arg) for arg in given]
+        operands = [as_device_array(arg) if is_cuda_array(arg) else np.asarray(arg) for arg in given]
         signature = self._chosen(operands)
         loops, sizes = self._sizes(operands)
         arrays = [
@@ -182,9 +191,7 @@ class CUDAGUFunc:
         if not total:
             return
         flat = []
-        for names, array in zip(
-            (*self._inputs, *self._outputs), (*arrays, *[r.array for r in results]), strict=True
-        ):
+        for names, array in zip((*self._inputs, *self._outputs), (*arrays, *[r.array for r in results]), strict=True):
             flat.append(array.reshape((total, *array.shape[array.ndim - len(names) :])))
         kernel = self._kernel(tuple(bool(names) for names in self._inputs), len(self._outputs))
         kernel[-(-total // _BLOCK), _BLOCK](*flat)
@@ -196,7 +203,9 @@ class CUDAGUFunc:
             kinds = self._signatures[0].args
             names = [f"x{k}" for k in range(n + n_outputs)]
             scalar = [not isinstance(kind, types.Array) for kind in kinds]
-            parts = [f"{x}[i]" if scalar[k] or (k < n and have_axes[k]) else f"{x}[i:i + 1]" for k, x in enumerate(names)]
+            parts = [
+                f"{x}[i]" if scalar[k] or (k < n and have_axes[k]) else f"{x}[i:i + 1]" for k, x in enumerate(names)
+            ]
             for k in range(n, n + n_outputs):
                 parts[k] = f"{names[k]}[i]" if self._outputs[k - n] else f"{names[k]}[i:i + 1]"
             text = _GUFUNC.format(names=", ".join(names), parts=", ".join(parts))
@@ -207,7 +216,8 @@ class CUDAGUFunc:
         for casting in ("no", "safe", "same_kind"):
             for signature in self._signatures:
                 if all(
-                    np.can_cast(x.dtype, _element(kind), casting) for x, kind in zip(operands, signature.args, strict=False)
+                    np.can_cast(x.dtype, _element(kind), casting)
+                    for x, kind in zip(operands, signature.args, strict=False)
                 ):
                     return signature
         raise TypingError(f"{self.__name__} has no signature for {', '.join(str(x.dtype) for x in operands)}")

@@ -6,7 +6,7 @@ A view is its first element, a length and a step per axis, all in elements of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, UINT32, Value
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+from vkcompute.jit.frontend.values import PARTS, ArrayValue, Kind, Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +134,19 @@ def transposed(c: Any, array: ArrayValue) -> View:
     return _made(base, base.first, base.lengths[::-1], base.steps[::-1])
 
 
+def component(c: Any, array: ArrayValue, at: int) -> View:
+    """Returns the view of the real or the imaginary parts of an array."""
+    if array.element not in PARTS:
+        if at:
+            raise UnsupportedError(f"{array.name} is not complex; its imaginary part is 0")
+        return whole(c, array)
+    base, b = whole(c, array), c.builder
+    two = b.const(2, INT32)
+    first = b.compute("add", b.compute("mul", base.first, two), b.const(at, INT32))
+    steps = [b.compute("mul", step, two) for step in base.steps]
+    return replace(_made(base, first, base.lengths, steps), element=PARTS[base.element])
+
+
 def reshaped(c: Any, array: ArrayValue, shape: Sequence[Any]) -> View:
     """Returns the view of another shape, of an array that is contiguous."""
     base = whole(c, array)
@@ -202,3 +215,38 @@ def copy_to_rows(target: Any, source: Any) -> None:
     """Copies the elements of an array with fewer axes to each row."""
     for i in range(target.shape[0]):
         target[i, ...] = source
+
+
+def part_of(x: Any, i: Any) -> Any:
+    """Returns an element or a row of an array that broadcasts; a number unchanged."""
+    return x
+
+
+def apply_unary(function: Any, x: Any, out: Any) -> None:
+    """Applies a function to the elements of an array with one axis."""
+    for i in range(out.shape[0]):
+        out[i] = function(part_of(x, i))
+
+
+def apply_unary_rows(function: Any, x: Any, out: Any) -> None:
+    """Applies a function to the rows of an array."""
+    for i in range(out.shape[0]):
+        function(part_of(x, i), out[i])
+
+
+def apply_binary(function: Any, x: Any, y: Any, out: Any) -> None:
+    """Applies a function to the elements of two arrays with one axis."""
+    for i in range(out.shape[0]):
+        out[i] = function(part_of(x, i), part_of(y, i))
+
+
+def apply_binary_rows(function: Any, x: Any, y: Any, out: Any) -> None:
+    """Applies a function to the rows of two arrays."""
+    for i in range(out.shape[0]):
+        function(part_of(x, i), part_of(y, i), out[i])
+
+
+APPLIED: dict[tuple[int, bool], Any] = {
+    (1, False): apply_unary, (1, True): apply_unary_rows, (2, False): apply_binary, (2, True): apply_binary_rows,
+}  # fmt: skip
+"""Number of operands, and whether the result has several axes -> the function that applies one of elements."""

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
+import math
+import re
+import warnings
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba import types
-from vkcompute.compat.numba.cuda.device_array import DeviceNDArray, as_device_array, is_cuda_array, to_device
-from vkcompute.compat.numba.errors import KernelRuntimeError, TypingError
-from vkcompute.compat.numba.language import NumbaKernels
+from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.errors import (
+    KernelRuntimeError,
+    NumbaInvalidConfigWarning,
+    NumbaPerformanceWarning,
+    TypingError,
+)
+from vkcompute.compat.numba.language import RAISED, NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import definition_of
+from vkcompute.jit.compilation.build import build
+from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.launcher import Launcher
 from vkcompute.runtime.launching.launch_config import LaunchConfig
 from vkcompute.runtime.memory.array import Array
 
 _BY_POSITION = inspect.Parameter.POSITIONAL_ONLY
 _MOST_PRINTS = 10_000
+_SMALL_GRID = 128
+_RAISED = re.compile(rf"^(.*?):(\d+):\d+: (\w+){RAISED}(.*), in invocation \((.*?)\)", re.MULTILINE)
 _RECORDED = "fastmath", "debug", "opt", "lineinfo", "max_registers", "cache", "inline", "link", "forceinline"
 _PASSIVE = "launch_bounds", "lto", "extensions", "shared_memory_carveout", "nopython", "boundscheck"
 _OPTIONS = {*_RECORDED, *_PASSIVE}
@@ -100,6 +114,7 @@ class Dispatcher:
         self.py_func, self.targetoptions = function, options
         self.definition = definition_of(function)
         self.signatures_given = tuple(signatures)
+        self.extensions = list(options.get("extensions") or ())
         self.is_device = bool(options.get("device"))
         one = signatures[0] if len(signatures) == 1 and self.is_device else None
         self.signature_of_device_function = one
@@ -117,13 +132,9 @@ class Dispatcher:
             chosen = {"structure": structure, "dynamic_bytes": dynamic_bytes}
             language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
             names = language.parameters(self.definition.parameters)
-            parameters = inspect.Signature(
-                [inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names]
-            )
+            parameters = inspect.Signature([inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names])
             language.__qualname__ = f"NumbaKernels {key}"
-            self._launchers[key] = Launcher(
-                self.definition, parameters, options, _MOST_PRINTS, numba_types, language
-            )
+            self._launchers[key] = Launcher(self.definition, parameters, options, _MOST_PRINTS, numba_types, language)
         return self._launchers[key]
 
     # -- configuration ------------------------------------------------------------------------------------------------
@@ -158,20 +169,30 @@ class Dispatcher:
         if len(args) != self._n:
             raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
         if self.is_device:
-            raise RuntimeError("cannot launch a device function")
+            raise RuntimeError("Cannot compile a device function as a kernel")
         back: list[tuple[DeviceNDArray, Any]] = []
         kinds = self._chosen(args)
         wanted = kinds or (None,) * self._n
+        self._warn(args, grid)
         forms = tuple(map(_form, args)) if any(isinstance(arg, tuple) for arg in args) else ()
-        given = [
-            _argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)
-        ]
+        given = [_argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)]
         try:
-            self._launcher(forms, int(sharedmem))(LaunchConfig(grid, block), tuple(given), {})
+            future = self._launcher(forms, int(sharedmem))(LaunchConfig(grid, block), tuple(given), {})
+            if self.targetoptions.get("debug"):
+                future.result()
         except KernelError as error:
-            raise _translated(error) from None
+            raise self._translated(error, block) from None
         for device, host in back:
             device.array.read(host)
+
+    def _warn(self, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
+        """Warns of arrays of the host and of small grids, as Numba does, unless its options say otherwise."""
+        if config.CUDA_LOW_OCCUPANCY_WARNINGS and math.prod(grid) < _SMALL_GRID:
+            text = f"Grid size {math.prod(grid)} will likely result in GPU under-utilization due to low occupancy."
+            warnings.warn(NumbaPerformanceWarning(text), stacklevel=4)
+        if config.CUDA_WARN_ON_IMPLICIT_COPY and any(isinstance(arg, np.ndarray) for arg in args):
+            text = "Host array used in CUDA kernel will incur copy overhead to/from device."
+            warnings.warn(NumbaPerformanceWarning(text), stacklevel=4)
 
     def _chosen(self, args: Sequence[Any]) -> tuple[Type, ...] | None:
         """Returns the types of the signature that a launch takes; None for those of the arguments."""
@@ -182,6 +203,39 @@ class Dispatcher:
                 return signature.args
         got = ", ".join(str(_typeof(arg)) for arg in args)
         raise TypeError(f"No matching definition for argument type(s) {got}")
+
+    def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
+        """Returns Numba's exception for an error of the compiler, or of the device."""
+        text = str(error)
+        if (raised := _RAISED.search(text)) is None:
+            return KernelRuntimeError(text) if ", in invocation" in text else TypingError(text)
+        file, line, name, message, place = raised.groups()
+        ids = [int(part) for part in place.split(",")]
+        tid, ctaid = (
+            [n % size for n, size in zip(ids, block, strict=True)],
+            [n // size for n, size in zip(ids, block, strict=True)],
+        )
+        where = f"In function {self.__name__!r}, file {file}, line {line}"
+        shown = f"{where}\ntid={tid} ctaid={ctaid}" + (f": {message}" if message else "")
+        names = {**vars(builtins), **inspect.getclosurevars(self.py_func).nonlocals, **self.py_func.__globals__}
+        kind = names.get(name)
+        return kind(shown) if isinstance(kind, type) and issubclass(kind, Exception) else KernelRuntimeError(shown)
+
+    def check(self, signature: Signature) -> None:
+        """Builds the function for a signature, to find what kernels do not support.
+
+        Raises:
+            TypingError: there is something.
+        """
+        kinds = [_kind(given) for given in signature.args]
+        if self.is_device or None in kinds or len(kinds) != self._n:
+            return
+        try:
+            build(NumbaKernels, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
+        except ValuesNeededError:
+            return
+        except KernelError as error:
+            raise self._translated(error) from None
 
     def typeof_pyval(self, value: Any) -> Type:
         """Returns the type of an argument."""
@@ -220,9 +274,11 @@ class Dispatcher:
 CUDADispatcher = Dispatcher
 
 
-def _translated(error: KernelError) -> Exception:
-    """Returns Numba's exception for an error of the compiler, or of the device."""
-    return KernelRuntimeError(str(error)) if ", in invocation" in str(error) else TypingError(str(error))
+def _kind(given: Type) -> Any:
+    """Returns the part of the compiler's signature for a type; None for types that a launch decides."""
+    if isinstance(given, types.Array) and isinstance(given.dtype, types.Number):
+        return given.dtype.dtype.char, given.ndim
+    return given.dtype.type if isinstance(given, types.Number) else None
 
 
 def _sizes(name: str, given: Any) -> tuple[int, int, int]:
@@ -260,22 +316,22 @@ def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]
     transfer = arg if isinstance(arg, Transfer) else None
     value = transfer.value if transfer is not None else arg
     if isinstance(value, DeviceNDArray):
-        return value.array
+        return _viewed(value.array, kind)
     if isinstance(value, Array):
-        return value
+        return _viewed(value, kind)
     if isinstance(value, np.ndarray):
         device = to_device(value, copy=transfer is None or transfer.to_device)
-        if transfer is None or transfer.to_host:
-            if value.flags.writeable:
-                back.append((device, value))
-        return device.array
+        if (transfer is None or transfer.to_host) and value.flags.writeable:
+            back.append((device, value))
+        return _viewed(device.array, kind)
     if is_cuda_array(value):
-        return as_device_array(value).array
+        return _viewed(as_device_array(value).array, kind)
     return _number(value, kind)
 
 
 def _number(value: Any, kind: Type | None) -> Any:
     """Returns a number as NumPy's scalar of its type in kernels."""
+    value = value.value if isinstance(value, Enum) else value
     if isinstance(kind, types.Number):
         return np.asarray(value).astype(kind.dtype)[()]
     if isinstance(value, (bool, np.bool_)):
@@ -296,10 +352,21 @@ def _typeof(value: Any) -> Type:
 def _accepts(kind: Type, value: Any) -> bool:
     """True if an argument is taken for a type of a signature: numbers are converted, arrays are not."""
     given = _typeof(value)
-    if isinstance(kind, types.Array):
-        alike = isinstance(given, types.Array) and (given.dtype, given.ndim) == (kind.dtype, kind.ndim)
-        return alike and kind.layout in ("A", given.layout)
-    return isinstance(kind, types.Number) and isinstance(given, types.Number) or kind == given
+    if isinstance(kind, types.Array):  # as Numba, which takes the bytes for elements of the declared type
+        if not isinstance(given, types.Array) or given.ndim != kind.ndim:
+            return False
+        return _width(given.dtype) == _width(kind.dtype)
+    return (isinstance(kind, types.Number) and isinstance(given, types.Number)) or kind == given
+
+
+def _width(kind: Type) -> int:
+    return kind.bitwidth if isinstance(kind, types.Number) else 0
+
+
+def _viewed(array: Array, kind: Type | None) -> Array:
+    """Returns an array with elements of the type that a signature declares."""
+    dtype = getattr(getattr(kind, "dtype", None), "dtype", None)
+    return array if dtype is None or dtype == array.dtype else array.view(dtype)
 
 
 def jit(
@@ -316,6 +383,14 @@ def jit(
         raise TypeError(f"Unrecognized options: {', '.join(unknown)}; cuda.jit takes {', '.join(sorted(_OPTIONS))}")
     if isinstance(func_or_sig, Dispatcher):
         return func_or_sig
+    if options.get("debug") and options.get("opt", True):
+        warnings.warn(
+            NumbaInvalidConfigWarning(
+                "debug=True with opt=True (the default) is not supported by CUDA. This may result in a crash - set "
+                "debug=False or opt=False."
+            ),
+            stacklevel=2,
+        )
     kept = {**options, "device": device, "inline": inline}
     if isinstance(func_or_sig, FunctionType):
         return Dispatcher(func_or_sig, (), kept)
@@ -328,7 +403,10 @@ def jit(
 
 
 def _made(signatures: Sequence[Signature], options: dict[str, Any], function: Any) -> Dispatcher:
-    return Dispatcher(getattr(function, "py_func", function), signatures, options)
+    made = Dispatcher(getattr(function, "py_func", function), signatures, options)
+    for signature in signatures:
+        made.check(signature)
+    return made
 
 
 def _signatures(given: Any) -> Iterator[Signature]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
+from vkcompute.compat.numba import views
 from vkcompute.compat.numba.language import NAMES, NumbaKernels, in_kernels, outside
 from vkcompute.ir import INT32, INT64
-from vkcompute.jit.frontend.values import Kind, Number, is_python
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
 from vkcompute.jit.library import fma as fused
 from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.functions import _decimals
@@ -136,6 +137,37 @@ def _divided(c: NumbaKernels, x: Any, y: Any) -> tuple[Any, Any]:
 
 for _name in ("floor", "ceil", "trunc"):
     NAMES[getattr(math, _name)] = partial(_whole, _name)
+
+
+_CLASSES = {int: "iu", float: "f", bool: "b"}
+
+
+def _is_instance(c: NumbaKernels, value: Any, kinds: Any) -> bool:
+    """Returns whether a value has a type, which is known at compile time."""
+    if isinstance(kinds, tuple):
+        return any(_is_instance(c, value, kind) for kind in kinds)
+    if isinstance(kinds, type) and isinstance(value, kinds):
+        return True
+    if not isinstance(value, (Number, bool, int, float, np.generic)):
+        return kinds is complex and is_complex(value)
+    kind = c.kind(value).type
+    if isinstance(kinds, type) and kinds in _CLASSES:
+        return kind.kind in _CLASSES[kinds]
+    dtype = getattr(kinds, "dtype", kinds)
+    return isinstance(dtype, (np.dtype, type)) and issubclass(np.dtype(kind.name).type, np.dtype(dtype).type)
+
+
+def _part_of(c: NumbaKernels, x: Any, i: Any) -> Any:
+    if not isinstance(x, ArrayValue):
+        return x
+    length = c.extent(x, 0)
+    if isinstance(length, int):
+        return c.item(x, 0 if length == 1 else i)
+    return c.item(x, c.where(c.compare("!=", length, 1), i, 0))
+
+
+NAMES[isinstance] = _is_instance
+NAMES[views.part_of] = _part_of
 NAMES["popc"] = popc
 NAMES[int] = _int
 NAMES[len] = lambda c, x: c.as_int64(c.call_intrinsic(len, [x]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.cuda.device_array import to_device
+from vkcompute.compat.numba.cuda.arrays import to_device
 
 
 def pinned_array(shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:
@@ -24,7 +24,12 @@ def mapped_array(
 
 
 def managed_array(
-    shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0, attach_global: bool = True
+    shape: Any,
+    dtype: Any = np.float64,
+    strides: Any = None,
+    order: str = "C",
+    stream: Any = 0,
+    attach_global: bool = True,
 ) -> Any:
     """Makes an array of the host, which launches copy."""
     return pinned_array(shape, dtype, strides, order)

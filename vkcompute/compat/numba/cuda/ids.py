@@ -9,8 +9,8 @@ from vkcompute.compat.numba.language import NumbaKernels, Readable, in_kernels, 
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, UINT32, WARP_SIZE
 from vkcompute.jit.frontend.values import Kind, Number
-from vkcompute.jit.library.ids import builtin
 from vkcompute.jit.library import warp
+from vkcompute.jit.library.ids import builtin
 
 _AXES = "x", "y", "z"
 

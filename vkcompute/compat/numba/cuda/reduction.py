@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.cuda.device_array import DeviceNDArray, device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, device_array, is_cuda_array, to_device
 from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.ids import blockIdx, grid, gridsize, threadIdx
 from vkcompute.compat.numba.cuda.memory import shared
@@ -46,9 +46,7 @@ class Reduce:
         self._functor = functor if isinstance(functor, Dispatcher) else jit(functor, device=True)
         self._kernels: dict[Any, Any] = {}
 
-    def __call__(
-        self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0
-    ) -> Any:
+    def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: Any = 0) -> Any:
         """Reduces an array with one axis.
 
         Args:

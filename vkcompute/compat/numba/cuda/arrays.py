@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Iterator
 from itertools import count
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba.types import Array as ArrayType, from_dtype, layout_of
+from vkcompute.compat.numba.types import Array as ArrayType
+from vkcompute.compat.numba.types import from_dtype, layout_of
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
@@ -112,7 +114,7 @@ class DeviceNDArray:
             order = "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
             ary = np.empty(self.shape, self.dtype, order)
         else:
-            _demand_alike(self, ary)
+            _demand_alike(self, ary, lays_out=False)
         self.array.read(ary)
         return ary
 
@@ -129,10 +131,12 @@ class DeviceNDArray:
         host = np.asarray(ary)
         if host.ndim == 0 and self.size == 1:
             host = host.reshape(self.shape)
-        _demand_alike(self, host)
+        _demand_alike(self, host, lays_out=False)
         self.array.write(host)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is False:
+            raise ValueError("a device array becomes a NumPy array by copying; call copy_to_host()")
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
@@ -156,11 +160,11 @@ class DeviceNDArray:
         return self.transpose()
 
     def transpose(self, axes: Any = None) -> DeviceNDArray:
-        """Returns the view with the axes in reverse order; for other orders, a copy as Numba makes it, of 2-D arrays."""
+        """Returns the view with the axes in reverse order, or, for two axes, in a given one."""
         if axes and tuple(axes) == tuple(range(self.ndim)):
             return self
-        if self.ndim != 2 and not axes:
-            return self._viewed(self.array.transpose())
+        if self.ndim != 2 and axes:
+            raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
         if axes is not None and set(axes) != set(range(self.ndim)):
             raise ValueError(f"invalid axes list {axes!r}")
         return self._viewed(self.array.transpose(*(axes or ())))
@@ -185,8 +189,6 @@ class DeviceNDArray:
         """Returns the view with one axis."""
         if order not in _ORDERS:
             raise TypeError(f"order is one of {', '.join(_ORDERS)}; got {order!r}")
-        if self.ndim <= 1:
-            return self
         if order in "CA" and self.is_c_contiguous():
             return self._viewed(self.array.reshape(-1))
         if order in "FA" and self.is_f_contiguous():
@@ -305,7 +307,7 @@ def _check_stream(stream: Any) -> None:
         raise TypeError(f"stream is a stream of cuda.stream(), or 0; got {type(stream).__name__}")
 
 
-def _demand_alike(device: DeviceNDArray, other: Any) -> None:
+def _demand_alike(device: DeviceNDArray, other: Any, *, lays_out: bool = True) -> None:
     """Raises an error unless two arrays have one dtype and shape, and lay out their elements in one order."""
     if other.dtype != device.dtype:
         raise TypeError(f"incompatible dtype: {device.dtype} vs. {other.dtype}")
@@ -313,9 +315,9 @@ def _demand_alike(device: DeviceNDArray, other: Any) -> None:
         raise ValueError(f"incompatible shape: {tuple(device.shape)} vs. {tuple(other.shape)}")
     ours, theirs = device.flags, other.flags
     names = "C_CONTIGUOUS", "F_CONTIGUOUS"
-    if device.size and any(ours[name] for name in names) and any(theirs[name] for name in names):
-        if not any(ours[name] and theirs[name] for name in names):
-            raise ValueError(f"incompatible strides: {device.strides} vs. {other.strides}")
+    have_order = any(ours[name] for name in names) and any(theirs[name] for name in names)
+    if lays_out and device.size and have_order and not any(ours[name] and theirs[name] for name in names):
+        raise ValueError(f"incompatible strides: {device.strides} vs. {other.strides}")
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
@@ -343,7 +345,9 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: Any = None, sync: boo
     if buffer is None:
         raise ValueError("this array is in memory of another library; copy it by cuda.to_device(data of the host)")
     strides = desc.get("strides") or layout.contiguous_strides(shape, dtype.itemsize)
-    made = DeviceNDArray(Array(current_runtime(), buffer, offset, shape, tuple(strides), dtype), desc.get("stream") or 0)
+    made = DeviceNDArray(
+        Array(current_runtime(), buffer, offset, shape, tuple(strides), dtype), desc.get("stream") or 0
+    )
     made.owner = owner  # type: ignore[attr-defined]
     return made
 
@@ -377,6 +381,40 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceNDArray:
     return as_device_array(obj)
 
 
+def is_contiguous(ary: Any) -> bool:
+    """Returns True for an array that is row-major or column-major."""
+    flags = ary.flags
+    return bool(flags["C_CONTIGUOUS"] or flags["F_CONTIGUOUS"])
+
+
+errmsg_contiguous_buffer = (
+    "Array contains non-contiguous buffer and cannot be transferred as a single memory region. Please ensure "
+    "contiguous buffer with numpy .ascontiguousarray()"
+)
+
+
+def sentry_contiguous(ary: Any) -> None:
+    """Raises ValueError for an array with gaps."""
+    if not is_contiguous(ary):
+        raise ValueError(errmsg_contiguous_buffer)
+
+
+def require_cuda_ndarray(obj: Any) -> None:
+    """Raises ValueError for an object that is no array of the device."""
+    if not is_cuda_array(obj):
+        raise ValueError("require an cuda ndarray object")
+
+
+def verify_cuda_ndarray_interface(obj: Any) -> None:
+    """Raises an error unless an object is an array of the device."""
+    require_cuda_ndarray(obj)
+
+
+def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False) -> tuple[Any, bool]:
+    """Returns an array of the device, and whether it was made for this."""
+    return (as_device_array(obj), False) if is_cuda_array(obj) else (to_device(obj, stream, copy), True)
+
+
 # -- factories --------------------------------------------------------------------------------------------------------
 
 
@@ -384,7 +422,7 @@ def device_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
 ) -> DeviceNDArray:
     """Makes an array of the device without values."""
-    lengths = tuple(map(int, shape)) if isinstance(shape, (tuple, list)) else (int(shape),)
+    lengths = tuple(map(operator.index, np.atleast_1d(np.asarray(shape)))) if shape != () else ()
     kind = np.dtype(dtype)
     if strides is not None:
         return DeviceNDArray(_strided(lengths, kind, tuple(strides)), stream)
