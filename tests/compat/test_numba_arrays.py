@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vkcompute as vc
-from vkcompute.compat.numba import cuda, types
+from vkcompute.compat.numba import cuda
 from vkcompute.compat.numba.cuda.random import create_xoroshiro128p_states
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -87,22 +87,3 @@ def test_states_of_generators_are_numbas() -> None:
     states = create_xoroshiro128p_states(3, seed=1, subsequence_start=5).copy_to_host()
     assert states["s0"].tolist() == [1129611961570501949, 4184062873850519686, 7695657671875318337]
     assert states["s1"].tolist() == [5235472948863713403, 4666951538218872649, 16847755635083727659]
-
-
-@pytest.mark.pure
-def test_types_are_written_as_objects_and_strings() -> None:
-    signature = types.signature_of("void(float32[:, ::1], int32)")
-    assert signature == types.void(types.float32[:, ::1], types.int32)
-    assert types.signature_of("(f4[:], i8)").args == (types.float32[:], types.int64)
-    assert types.float32[::1].layout == "C"
-    assert types.typeof(np.zeros((2, 3), "i2", order="F")) == types.Array(types.int16, 2, "F")
-    assert [types.typeof(x) for x in (1, 1.0, True, 1j, (1, 2))] == [
-        types.int64,
-        types.float64,
-        types.boolean,
-        types.complex128,
-        types.UniTuple(types.int64, 2),
-    ]
-    assert types.int32(7).dtype == np.int32
-    with pytest.raises(types.NumbaTypeError):
-        types.signature_of("void(float33)")

@@ -358,10 +358,24 @@ class NumbaKernels(Compiler):
             return self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):
             raise UnsupportedError(f"{function} converts no values in kernels")
-        signature = getattr(function, "signature_of_device_function", None)
-        if isinstance(signature, Signature):
-            return self._typed_call(signature, function, args, named, node)
+        if signatures := getattr(function, "device_signatures", ()):
+            return self._typed_call(self._chosen(signatures, args), function, args, named, node)
         return super().apply(function, args, named, node)
+
+    def _chosen(self, signatures: Sequence[Signature], args: Sequence[Any]) -> Signature:
+        """Returns the signature whose types the arguments have, or else the first that holds them, or the first."""
+        kinds = [
+            self.kind(arg).type.numpy if isinstance(arg, (Number, int, float, np.generic)) else None for arg in args
+        ]
+        for casting in ("no", "safe"):
+            for signature in signatures:
+                pairs = zip(kinds, signature.args, strict=False)
+                if all(
+                    kind is None or (isinstance(given, NumberType) and np.can_cast(kind, given.dtype, casting))
+                    for kind, given in pairs
+                ):
+                    return signature
+        return signatures[0]
 
     def _typed_call(
         self, signature: Signature, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import inspect
 import math
@@ -21,6 +22,7 @@ from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
     NumbaPerformanceWarning,
+    NumbaTypeError,
     TypingError,
 )
 from vkcompute.compat.numba.language import RAISED, NumbaKernels
@@ -105,7 +107,7 @@ class Dispatcher:
     Attributes:
         py_func: the function.
         definition: the same with its source; the compiler inlines it where a kernel calls it.
-        signature_of_device_function: the signature with which it is called; None for any types.
+        device_signatures: of a device function, those with which it is called; none for any types.
         targetoptions: the options as they were given.
     """
 
@@ -116,10 +118,11 @@ class Dispatcher:
         self.signatures_given = tuple(signatures)
         self.extensions = list(options.get("extensions") or ())
         self.is_device = bool(options.get("device"))
-        one = signatures[0] if len(signatures) == 1 and self.is_device else None
-        self.signature_of_device_function = one
+        self.device_signatures = tuple(signatures) if self.is_device else ()
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}
+        self._keys: set[Any] = set()
+        self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
         self._seen: dict[tuple[Type, ...], None] = {signature.args: None for signature in signatures}
 
     def _launcher(self, structure: tuple[Any, ...], dynamic_bytes: int) -> Launcher:
@@ -197,12 +200,23 @@ class Dispatcher:
     def _chosen(self, args: Sequence[Any]) -> tuple[Type, ...] | None:
         """Returns the types of the signature that a launch takes; None for those of the arguments."""
         if not self.signatures_given:
+            self._note(args)
             return None
-        for signature in self.signatures_given:
-            if len(signature.args) == len(args) and all(map(_accepts, signature.args, args)):
-                return signature.args
-        got = ", ".join(str(_typeof(arg)) for arg in args)
-        raise TypeError(f"No matching definition for argument type(s) {got}")
+        levels = (_is_like,) if len(self.signatures_given) == 1 else (_is_same, _is_safe)
+        given = [_typeof(arg) for arg in args]
+        for accepts in levels:
+            for signature in self.signatures_given:
+                if len(signature.args) == len(args) and all(map(accepts, signature.args, given)):
+                    return signature.args
+        raise TypeError(f"No matching definition for argument type(s) {', '.join(map(str, given))}")
+
+    def _note(self, args: Sequence[Any]) -> None:
+        """Notes the types of the arguments, for `overloads`."""
+        key = tuple([(getattr(arg, "dtype", type(arg)), getattr(arg, "ndim", 0)) for arg in args])
+        if key not in self._keys:
+            self._keys.add(key)
+            with contextlib.suppress(NumbaTypeError):
+                self._seen[tuple(map(_typeof, args))] = None
 
     def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
         """Returns Numba's exception for an error of the compiler, or of the device."""
@@ -254,10 +268,24 @@ class Dispatcher:
 
     inspect_lto_ptx = inspect_llvm = inspect_sass = inspect_sass_cfg = inspect_asm
 
+    @property
+    def overloads(self) -> dict[tuple[Type, ...], Dispatcher]:
+        """The kernel, by the types with which it was declared or launched."""
+        return dict.fromkeys(self._seen, self)
+
     def specialize(self, *args: Any) -> Dispatcher:
-        """Returns the kernel for the types of these arguments."""
-        signature = Signature(types.none, [_typeof(arg) for arg in args])
-        return Dispatcher(self.py_func, [signature], self.targetoptions)
+        """Returns the kernel for the types of these arguments, or for these types.
+
+        Raises:
+            RuntimeError: it is specialized already.
+        """
+        if self.signatures_given:
+            raise RuntimeError("Dispatcher already specialized")
+        kinds = tuple([arg if isinstance(arg, Type) else _typeof(arg) for arg in args])
+        if kinds not in self.specializations:
+            signature = Signature(types.none, kinds)
+            self.specializations[kinds] = Dispatcher(self.py_func, [signature], self.targetoptions)
+        return self.specializations[kinds]
 
     @property
     def specialized(self) -> bool:
@@ -349,14 +377,30 @@ def _typeof(value: Any) -> Type:
     return types.typeof(value.value if isinstance(value, Transfer) else value)
 
 
-def _accepts(kind: Type, value: Any) -> bool:
-    """True if an argument is taken for a type of a signature: numbers are converted, arrays are not."""
-    given = _typeof(value)
-    if isinstance(kind, types.Array):  # as Numba, which takes the bytes for elements of the declared type
-        if not isinstance(given, types.Array) or given.ndim != kind.ndim:
-            return False
-        return _width(given.dtype) == _width(kind.dtype)
-    return (isinstance(kind, types.Number) and isinstance(given, types.Number)) or kind == given
+def _is_same(kind: Type, given: Type) -> bool:
+    """True for the type that a signature declares; any layout is taken for "A"."""
+    if isinstance(kind, types.Array) and isinstance(given, types.Array):
+        return (given.dtype, given.ndim) == (kind.dtype, kind.ndim) and kind.layout in ("A", given.layout)
+    return kind == given
+
+
+def _is_safe(kind: Type, given: Type) -> bool:
+    """True for that type, and for numbers that it holds."""
+    if isinstance(kind, types.Number) and isinstance(given, types.Number):
+        return bool(np.can_cast(given.dtype, kind.dtype, "safe"))
+    return _is_same(kind, given)
+
+
+def _is_like(kind: Type, given: Type) -> bool:
+    """True for what a kernel with one signature takes: other numbers, and arrays whose elements have the same size.
+
+    Numba takes the bytes of these arrays for elements of the declared type.
+    """
+    if isinstance(kind, types.Array) and isinstance(given, types.Array):
+        return given.ndim == kind.ndim and _width(given.dtype) == _width(kind.dtype)
+    if isinstance(kind, types.Number) and isinstance(given, types.Number):
+        return kind.dtype.kind == "c" or given.dtype.kind != "c"
+    return kind == given
 
 
 def _width(kind: Type) -> int:
