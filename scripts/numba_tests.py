@@ -23,10 +23,11 @@ import sys
 import tempfile
 import types as python_types
 import unittest
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -107,8 +108,6 @@ class Missing:
 
 
 class _MissingModule(python_types.ModuleType):
-    __path__: ClassVar[list[str]] = []
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -124,7 +123,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: Any) -> Any:
-        return _MissingModule(spec.name)
+        module = _MissingModule(spec.name)
+        module.__path__ = []
+        return module
 
     def exec_module(self, module: Any) -> None:
         pass
@@ -174,8 +175,18 @@ class TestCase(unittest.TestCase):
         ) as caught:
             yield caught
 
-    def random(self) -> Any:
-        return np.random.RandomState(42)
+    def reset_module_warnings(self, module: Any) -> None:
+        """Forgets the warnings that a module has given."""
+        vars(sys.modules[module] if isinstance(module, str) else module).pop("__warningregistry__", None)
+
+    @contextlib.contextmanager
+    def check_warnings(self, messages: Any, category: Any = RuntimeWarning) -> Iterator[None]:
+        """Checks that a block gives these warnings."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        texts = [str(warning.message) for warning in caught]
+        self.assertEqual(sum(part in text for text in texts for part in messages), len(messages))  # noqa: PT009
 
 
 class ForeignArray:

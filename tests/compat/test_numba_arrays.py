@@ -32,7 +32,7 @@ def test_parts_are_views() -> None:
     device = cuda.to_device(np.arange(12, dtype=np.int32).reshape(3, 4))
     device[1, 2:] = 50
     device[2] = np.arange(4)
-    device[0, 0] = device[1:2, 3]
+    device[0, 0:1] = device[1:2, 3]
     assert device[1, 3] == 50
     assert device.T[3, 1] == 50
     assert device.reshape(12)[0] == 50

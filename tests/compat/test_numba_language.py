@@ -85,6 +85,22 @@ def test_views_of_the_host_and_column_major_arrays() -> None:
         assert np.array_equal(out, 10 * x)
 
 
+def test_shapes_are_changed_without_copies() -> None:
+    @cuda.jit
+    def kernel(x, shape, out):
+        y = x.reshape(shape)
+        for i in range(y.shape[0]):
+            out[i] = y[i, 0] + 100 * y.shape[1]
+        x.ravel()[0] = -1
+
+    x, out = np.arange(24.0).reshape(4, 6), np.zeros(8)
+    kernel[1, 1](x, (-1, 3), out)
+    assert np.array_equal(out, np.arange(0, 24, 3) + 300)
+    assert x[0, 0] == -1
+    with pytest.raises(TypingError, match="contiguous"):
+        kernel[1, 1](x.T, (8, 3), out)
+
+
 def test_tuples_are_arguments() -> None:
     @cuda.jit
     def kernel(point, arrays, out):

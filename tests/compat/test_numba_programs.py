@@ -176,6 +176,14 @@ def test_elements_of_arrays() -> None:
     assert np.array_equal(device.copy_to_host(), np.where(x > row, x * row, x + row))
 
 
+def test_functions_of_elements_are_not_confused() -> None:
+    """They are called by kernels of one text, which the disk cache keeps by the functions, too."""
+    sums = vectorize([float64(float64, float64)])(lambda x, y: x + y)
+    products = vectorize([float64(float64, float64)])(lambda x, y: x * y)
+    assert sums(3.0, 4.0) == 7
+    assert products(3.0, 4.0) == 12
+
+
 def test_parts_of_arrays() -> None:
     @guvectorize(["void(float32[:,:], float32[:], float32[:])"], "(m,n),(n)->(m)", target="cuda")
     def product(a, x, out):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from vkcompute.compat.numba import config, cuda, errors, types
 from vkcompute.compat.numba import types as numpy_support  # noqa: F401  # Numba has its functions there
+from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
 from vkcompute.compat.numba.replacement import install_as_numba
 from vkcompute.compat.numba.types import *  # noqa: F403
-from vkcompute.compat.numba.vectorizers import guvectorize, vectorize
 
 __all__ = [
     "config", "cuda", "errors", "guvectorize", "install_as_numba", "types", "vectorize",

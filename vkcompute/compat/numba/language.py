@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import EnumMeta
 from types import FunctionType
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import attribute, name
-from vkcompute.frontend.language import Iterations
+from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import is_internal
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -61,7 +61,7 @@ class NumbaRange(Range):
         step = b.compute("mul", b.cast(counter.value, kind), self._step.value)
         value = b.compute("add", self._start.value, step)
         first, by = self._start.value, self._step.value
-        if all(isinstance(x, Constant) and x.value >= 0 for x in (first, by)):
+        if isinstance(self._c, NumbaKernels) and all(map(self._c.is_natural, (first, by))):
             self._c.natural.add(value)
         return Number(value, Kind(kind))
 
@@ -160,6 +160,10 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
+_STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
+_EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
+
+
 class NumbaKernels(Compiler):
     """Numba's language, for one kernel.
 
@@ -175,8 +179,8 @@ class NumbaKernels(Compiler):
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
 
-    statements: ClassVar[Any] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
-    expressions: ClassVar[Any] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
+    statements = _STATEMENTS
+    expressions = _EXPRESSIONS
 
     def __init__(
         self,
@@ -225,8 +229,9 @@ class NumbaKernels(Compiler):
     def compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
         if isinstance(one, (type, np.dtype)) and isinstance(other, (type, np.dtype, Type)):
-            same = np.dtype(one) == np.dtype(other)
-            return same == (sign == "==")
+            kinds: list[Any] = [one, other]
+            first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
+            return (first == second) == (sign == "==")
         return super().compare(sign, one, other)
 
     # -- elements -----------------------------------------------------------------------------------------------------
@@ -301,7 +306,7 @@ class NumbaKernels(Compiler):
     def is_natural(self, value: Value) -> bool:
         """True if a value is known not to be negative, unless it wraps."""
         if isinstance(value, Constant):
-            return bool(value.value >= 0)
+            return not value.value < 0  # type: ignore[operator]
         if value in self.natural or not isinstance(value, Op):
             return value in self.natural
         if value.code == "builtin":

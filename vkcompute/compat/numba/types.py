@@ -60,7 +60,7 @@ class Number(Type):
 
     def __init__(self, name: str, dtype: Any) -> None:
         super().__init__(name)
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.bitwidth = self.dtype.itemsize * 8
 
     def cast_python_value(self, value: Any) -> Any:

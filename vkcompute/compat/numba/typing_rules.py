@@ -46,8 +46,9 @@ class NumbaTypes:
 
     def fitted(self, number: int, target: Scalar) -> int:
         """Returns an int constant modulo the range of the type."""
-        low = -(2 ** (target.bits - 1)) if target.kind == "i" else 0
-        return (int(number) - low) % 2**target.bits + low
+        low: int = -(2 ** (target.bits - 1)) if target.kind == "i" else 0
+        n_values: int = 2**target.bits
+        return (int(number) - low) % n_values + low
 
     def common(self, *operands: Any) -> Kind:
         """Returns the type that Numba unifies the types of arguments to."""

@@ -25,11 +25,13 @@ class View(ArrayValue):
         first: the place of the first element in memory.
         lengths: of the axes: ints, or numbers of int32.
         steps: between neighbours along the axes.
+        uniform: True if all elements, in row-major order, are one step apart.
     """
 
     first: Any = None
     lengths: tuple[Any, ...] = ()
     steps: tuple[Any, ...] = ()
+    uniform: bool = False
 
 
 def is_part(array: ArrayValue, indices: Sequence[Any]) -> bool:
@@ -49,7 +51,7 @@ def whole(c: Any, array: ArrayValue) -> View:
         steps = [b.cast(c.parameter(array, STRIDE + axis), INT32) for axis in range(array.ndim)]
     else:
         first, steps = b.const(0, INT32), row_major(c, lengths)
-    return _made(array, first, lengths, steps)
+    return _made(array, first, lengths, steps, uniform=not array.strided)
 
 
 def row_major(c: Any, lengths: Sequence[Any]) -> list[Value]:
@@ -60,18 +62,26 @@ def row_major(c: Any, lengths: Sequence[Any]) -> list[Value]:
     return steps[::-1] if lengths else []
 
 
-def _made(array: ArrayValue, first: Value, lengths: Sequence[Any], steps: Sequence[Value]) -> View:
+def _made(
+    array: ArrayValue, first: Value, lengths: Sequence[Any], steps: Sequence[Value], *, uniform: bool = False
+) -> View:
     return View(
         array.name, array.position, array.element, len(lengths), array.memory, array.shape, array.strided,
-        array.constant, array.item, array.origin, first, tuple(lengths), tuple(steps),
+        array.constant, array.item, array.origin, first, tuple(lengths), tuple(steps), uniform or len(lengths) < 2,
     )  # fmt: skip
 
 
 def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
     """Returns the view that indices denote: ints, slices, `...` and None."""
     base = whole(c, array)
-    b, first, lengths, steps, axis = c.builder, base.first, [], [], 0
-    for index in _completed(base, indices):
+    b, first, axis = c.builder, base.first, 0
+    lengths: list[Any] = []
+    steps: list[Value] = []
+    completed = _completed(base, indices)
+    n_kept = next((k for k, index in enumerate(reversed(completed)) if index != slice(None)), len(completed))
+    firsts = [index for index in completed[: len(completed) - n_kept] if index is not None]
+    uniform = base.uniform and all(not isinstance(index, slice) for index in firsts)
+    for index in completed:
         if index is None:
             lengths.append(1)
             steps.append(b.const(0, INT32))
@@ -85,7 +95,7 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
         else:
             start = c.from_start(index, length)
         first = b.compute("add", first, b.compute("mul", start, step))
-    return _made(base, first, lengths, steps)
+    return _made(base, first, lengths, steps, uniform=uniform)
 
 
 def _completed(array: View, indices: Sequence[Any]) -> list[Any]:
@@ -109,13 +119,13 @@ def bounds(c: Any, index: slice, length: Any) -> tuple[Value, Any, int]:
         return c.builder.const(start, INT32), len(range(start, stop, by)), by
     b, n = c.builder, c.cast(length, INT32)
     low, high = (b.const(0, INT32), n) if by > 0 else (b.const(-1, INT32), b.compute("sub", n, b.const(1, INT32)))
-    start = _clamped(c, index.start, n, low, high, low if by > 0 else high)
-    stop = _clamped(c, index.stop, n, low, high, high if by > 0 else low)
-    span = b.compute("sub", stop, start) if by > 0 else b.compute("sub", start, stop)
+    begin = _clamped(c, index.start, n, low, high, low if by > 0 else high)
+    end = _clamped(c, index.stop, n, low, high, high if by > 0 else low)
+    span = b.compute("sub", end, begin) if by > 0 else b.compute("sub", begin, end)
     size = abs(by)
     if size > 1:
         span = b.compute("div", b.compute("add", span, b.const(size - 1, INT32)), b.const(size, INT32))
-    return start, Number(b.compute("max", span, b.const(0, INT32)), Kind(INT32)), by
+    return begin, Number(b.compute("max", span, b.const(0, INT32)), Kind(INT32)), by
 
 
 def _clamped(c: Any, bound: Any, n: Value, low: Value, high: Value, default: Value) -> Value:
@@ -125,7 +135,8 @@ def _clamped(c: Any, bound: Any, n: Value, low: Value, high: Value, default: Val
     at = b.cast(at, INT32)
     negative = b.compute("lt", at, b.const(0, INT32))
     at = b.select(negative, b.compute("add", at, n), at)
-    return b.compute("max", low, b.compute("min", at, high))
+    clamped: Value = b.compute("max", low, b.compute("min", at, high))
+    return clamped
 
 
 def transposed(c: Any, array: ArrayValue) -> View:
@@ -148,19 +159,32 @@ def component(c: Any, array: ArrayValue, at: int) -> View:
 
 
 def reshaped(c: Any, array: ArrayValue, shape: Sequence[Any]) -> View:
-    """Returns the view of another shape, of an array that is contiguous."""
+    """Returns the view of another shape, one length of which may be -1.
+
+    Raises:
+        UnsupportedError: the array may have gaps, or another order than row-major.
+    """
     base = whole(c, array)
-    lengths = list(shape)
-    if any(isinstance(length, int) and length == -1 for length in lengths):
-        at = next(k for k, length in enumerate(lengths) if isinstance(length, int) and length == -1)
-        rest: Any = 1
-        for length in [*lengths[:at], *lengths[at + 1 :]]:
-            rest = c.binary("*", rest, length)
-        lengths[at] = c.binary("//", size(c, base), rest)
-    lengths = [length if isinstance(length, int) else c.converted(length, INT32) for length in lengths]
+    if not base.uniform:
+        raise UnsupportedError("reshape() supports contiguous array only; copy it outside of the kernel")
+    product: Any = 1
+    for length in shape:
+        product = c.binary("*", product, length)
+    others = c.unary("-", product)  # where one length is -1
+    divisor = others or 1 if isinstance(others, int) else c.where(c.compare("==", others, 0), 1, others)
+    rest = c.binary("//", size(c, base), divisor)
+    lengths = [_given(c, length, rest) for length in shape]
     step = base.steps[-1] if base.steps else c.builder.const(1, INT32)
-    steps = [c.builder.compute("mul", each, step) for each in row_major(c, lengths)]
-    return _made(base, base.first, lengths, steps)
+    steps = [c.builder.compute("mul", packed, step) for packed in row_major(c, lengths)]
+    return _made(base, base.first, lengths, steps, uniform=True)
+
+
+def _given(c: Any, length: Any, rest: Any) -> Any:
+    """Returns a length of a new shape; the rest where it is negative."""
+    if isinstance(length, int):
+        length = rest if length < 0 else length
+        return length if isinstance(length, int) else c.converted(length, INT32)
+    return c.converted(c.where(c.compare("<", length, 0), rest, length), INT32)
 
 
 def size(c: Any, view: View) -> Any:
@@ -179,9 +203,10 @@ def offset(c: Any, view: View, indices: Sequence[Any]) -> Value:
     for index, length, step in zip(indices, view.lengths, view.steps, strict=True):
         at = b.compute("add", at, b.compute("mul", c.from_start(index, length), step))
     if view.memory.private:
-        last = b.const(view.memory.length // (2 if view.element.kind == "c" else 1) - 1, UINT32)
-        return b.compute("min", b.bitcast(at, UINT32), last)
-    return at
+        n_elements = (view.memory.length or 1) // (2 if view.element.kind == "c" else 1)
+        at = b.compute("min", b.bitcast(at, UINT32), b.const(n_elements - 1, UINT32))
+    element: Value = at
+    return element
 
 
 # -- in the kernel language -------------------------------------------------------------------------------------------

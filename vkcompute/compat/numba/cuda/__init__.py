@@ -81,8 +81,8 @@ from vkcompute.compat.numba.cuda.synchronization import (
     threadfence_block,
     threadfence_system,
 )  # fmt: skip
+from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
 from vkcompute.compat.numba.types import *  # noqa: F403
-from vkcompute.compat.numba.vectorizers import guvectorize, vectorize
 
 __all__ = [
     "config",

@@ -111,8 +111,8 @@ class DeviceNDArray:
         """Copies the elements to an array of the host, by default a new one, and returns it."""
         _check_stream(stream)
         if ary is None:
-            order = "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
-            ary = np.empty(self.shape, self.dtype, order)
+            is_column_major = self.is_f_contiguous() and not self.is_c_contiguous()
+            ary = np.empty(self.shape, self.dtype, "F" if is_column_major else "C")
         else:
             _demand_alike(self, ary, lays_out=False)
         self.array.read(ary)
@@ -422,7 +422,7 @@ def device_array(
     shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
 ) -> DeviceNDArray:
     """Makes an array of the device without values."""
-    lengths = tuple(map(operator.index, np.atleast_1d(np.asarray(shape)))) if shape != () else ()
+    lengths = tuple(map(operator.index, shape if np.ndim(shape) else (shape,)))
     kind = np.dtype(dtype)
     if strides is not None:
         return DeviceNDArray(_strided(lengths, kind, tuple(strides)), stream)

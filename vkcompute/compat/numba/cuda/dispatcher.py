@@ -111,6 +111,8 @@ class Dispatcher:
         targetoptions: the options as they were given.
     """
 
+    __name__: str
+
     def __init__(self, function: FunctionType, signatures: Sequence[Signature], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.targetoptions = function, options
@@ -399,7 +401,7 @@ def _is_like(kind: Type, given: Type) -> bool:
     if isinstance(kind, types.Array) and isinstance(given, types.Array):
         return given.ndim == kind.ndim and _width(given.dtype) == _width(kind.dtype)
     if isinstance(kind, types.Number) and isinstance(given, types.Number):
-        return kind.dtype.kind == "c" or given.dtype.kind != "c"
+        return bool(kind.dtype.kind == "c" or given.dtype.kind != "c")
     return kind == given
 
 

@@ -13,7 +13,7 @@ from vkcompute.compat.numba.cuda.arrays import to_device
 
 def pinned_array(shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:
     """Makes an array of the host."""
-    return np.ndarray(shape, dtype, strides=strides, order=order)  # type: ignore[call-overload]
+    return np.ndarray(shape, dtype, strides=strides, order="F" if order == "F" else "C")
 
 
 def mapped_array(

@@ -67,7 +67,7 @@ def _states(n: int, seed: int, start: int) -> np.ndarray[Any, Any]:
     """Returns the words of `n` states as an array of shape (n, 2)."""
     first = _seeded(int(seed) & _MASK)
     table = _table_of(tuple(_jumped(_bit(at)) for at in range(128)))
-    states = np.array([first], np.uint64)
+    states: np.ndarray[Any, Any] = np.array([first], np.uint64)
     power, left = table, start
     while left:
         states = _applied(power, states) if left & 1 else states
@@ -75,7 +75,8 @@ def _states(n: int, seed: int, start: int) -> np.ndarray[Any, Any]:
     while len(states) < n:  # as many more, by a jump over all of these
         states = np.concatenate([states, _applied(table, states)])
         table = _squared(table)
-    return states[:n].copy()
+    kept: np.ndarray[Any, Any] = states[:n].copy()
+    return kept
 
 
 def _seeded(seed: int) -> _Words:

@@ -269,7 +269,8 @@ class CUDAGUFunc:
 
 
 def _element(kind: Any) -> np.dtype[Any]:
-    dtype: np.dtype[Any] = kind.dtype.dtype if isinstance(kind, types.Array) else kind.dtype
+    number: Any = kind.dtype if isinstance(kind, types.Array) else kind
+    dtype: np.dtype[Any] = number.dtype
     return dtype
 
 
