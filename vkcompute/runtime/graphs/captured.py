@@ -94,10 +94,10 @@ def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Co
             known.add(id(value))
             (later if _is_installed(package := _package(value)) and package != own else pending).extend(_items(value))
     if pending:
+        name = getattr(function, "__qualname__", repr(function))
         raise ValueError(
-            f"{getattr(function, '__qualname__', function)} reaches more than {_MOST_OBJECTS:,} objects by its closure, "
-            "its globals and attributes, too many to see when another array takes the place of one; pass the arrays as "
-            "arguments"
+            f"{name} reaches more than {_MOST_OBJECTS:,} objects by its closure, globals and attributes, too many to "
+            "see when another array takes the place of one; pass arrays as arguments"
         )
     return arrays
 
