@@ -13,7 +13,7 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,8 +276,19 @@ def can_cast(one: Any, other: Any, casting: Any = "safe") -> bool:
     given, wanted = (_HALF if isinstance(dtype, SmallFloat) else dtype for dtype in (one, other))
     if casting != "safe":
         return bool(np.can_cast(given, wanted, casting))
-    is_narrower = isinstance(other, SmallFloat) or as_dtype(other) == _HALF
-    return not is_narrower and bool(np.can_cast(given, wanted))
+    if isinstance(other, SmallFloat):
+        return _keeps_all_values(as_dtype(one), other)
+    return not (one == BFLOAT16 and wanted == _HALF) and bool(np.can_cast(given, wanted))
+
+
+@cache
+def _keeps_all_values(one: Any, other: SmallFloat) -> bool:
+    """Returns True if a small float has all values of a dtype, which then has one byte."""
+    if one.itemsize > 1:
+        return False
+    codes = np.arange(2 if one == np.bool_ else 256, dtype=np.uint8)
+    values = one.format.decoded(codes) if isinstance(one, SmallFloat) else codes.view(one).astype(np.float32)
+    return np.array_equal(other.format.decoded(other.format.encoded(values)), values, equal_nan=True)
 
 
 def numbers_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
