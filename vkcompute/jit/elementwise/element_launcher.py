@@ -204,7 +204,7 @@ def element_program(
         results = (computed,) if single else computed
         dtypes = wanted or tuple([body.number(c, value).name for value in results])
         for dtype, value, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
-            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
+            c.arrays.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
     return Program(c, dtypes, single, strided=tuple(body.strided))
 
 
@@ -250,7 +250,7 @@ def _block_program(
             whole = (True,) * (1 + len(body.lengths))
             for inside, offset, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
                 with b.if_(inside).then:
-                    c.store(out_singly, offset, value)
+                    c.arrays.store(out_singly, offset, value)
     return Program(c, dtypes, single, block.size, tuple(body.strided))
 
 
