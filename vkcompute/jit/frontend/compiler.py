@@ -1,7 +1,7 @@
 """The language of kernels: numbers, vectors, arrays and lists, and the functions that kernels call.
 
 Functions are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/ fill that table, and
-add syntax to `KERNEL_EXPRESSIONS` and `SPECIAL_FORMS`.
+add syntax to `KERNEL_EXPRESSIONS`, `KERNEL_STATEMENTS` and `SPECIAL_FORMS`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **EXPRESSIONS,
     ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
 }
+KERNEL_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], None]] = {**STATEMENTS}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
@@ -70,7 +71,7 @@ class Compiler(PrivateArrays):
     programs = "kernels"
     most_recursions = 0
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
-    statements: Mapping[type[ast.AST], Handler] = STATEMENTS
+    statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
     def __init__(

@@ -258,20 +258,21 @@ class MemoryAccess(Arithmetic):
             self.builder.yield_(*[] if kind is None else [self.builder.const(0, kind)])
         return branch.results[0] if kind is not None else None
 
-    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
         """Reports to the host from the current place in the kernel.
 
         Args:
             text: format string for `str.format` with the values, at most 100.
             fails: True if the launch fails, with an error that adds the source location and the invocation.
+            error: Python's name of the error's class; KernelError by default.
         """
         if self.reports is None:
             raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to an array")
         kinds = [self.kind(value).type for value in values]
         if fails:
-            message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"
+            message = f"{text}{', ' * bool(text)}in {{invocation}} of {self.function.name}{{more}}"
             text = escaped(str(self.error("\0"))).replace("\0", message)
-        site = Site(text, tuple([kind.name for kind in kinds]), fails)
+        site = Site(text, tuple([kind.name for kind in kinds]), fails, error)
         self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
 
 
