@@ -23,7 +23,7 @@ from vkcompute.compiled.launches import (
     runtime_among,
 )
 from vkcompute.compiled.specialization import CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
+from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of, together_of
 from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
@@ -171,6 +171,9 @@ class Launcher:
             options = options._replace(local_size=ONE_INVOCATION)
             loaded = self._compiled.on(runtime, signature, options)
         demand_tiles(loaded.specialization.misfits, config.groups)
+        if together := together_of(runtime, loaded.specialization.array_bindings, args):
+            options = options._replace(together=together)
+            loaded = self._compiled.on(runtime, signature, options)
         if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)

@@ -121,7 +121,7 @@ def optimized(
     if options.target.max_invocations is not None:
         ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
-    ir.bind_arrays(function, options.target, options.splits)
+    ir.bind_arrays(function, options.target, options.splits, options.together)
     ir.expand_small_atomics(function)
     if options.aliased:
         function.aliased = frozenset(function.buffers)

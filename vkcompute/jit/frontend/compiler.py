@@ -1,7 +1,7 @@
 """The language of kernels: numbers, vectors, arrays and lists, and the functions that kernels call.
 
 Functions are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/ fill that table, and
-add syntax to `KERNEL_EXPRESSIONS` and `SPECIAL_FORMS`.
+add syntax to `KERNEL_EXPRESSIONS`, `KERNEL_STATEMENTS` and `SPECIAL_FORMS`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **EXPRESSIONS,
     ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
 }
+KERNEL_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], None]] = {**STATEMENTS}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
@@ -83,7 +84,7 @@ class Compiler(Arithmetic):
     programs = "kernels"
     most_recursions = 0
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
-    statements: Mapping[type[ast.AST], Handler] = STATEMENTS
+    statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
     def __init__(
@@ -202,20 +203,21 @@ class Compiler(Arithmetic):
             self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]
 
-    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
         """Reports to the host from the current place in the kernel.
 
         Args:
             text: format string for `str.format` with the values, at most 100.
             fails: True if the launch fails, with an error that adds the source location and the invocation.
+            error: Python's name of the error's class; KernelError by default.
         """
         if self.reports is None:
             raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to an array")
         kinds = [self.kind(value).type for value in values]
         if fails:
-            message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"
+            message = f"{text}{', ' * bool(text)}in {{invocation}} of {self.function.name}{{more}}"
             text = escaped(str(self.error("\0"))).replace("\0", message)
-        site = Site(text, tuple([kind.name for kind in kinds]), fails)
+        site = Site(text, tuple([kind.name for kind in kinds]), fails, error)
         self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
 
     # -- functions and loops ------------------------------------------------------------------------------------------
