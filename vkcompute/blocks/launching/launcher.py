@@ -27,7 +27,7 @@ from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.code_version import code_version
-from vkcompute.compiled.arguments import group_of, kind_of_array, refuse_complex, refuse_storage
+from vkcompute.compiled.arguments import group_of, kind_of_array, refuse_complex
 from vkcompute.compiled.host_arrays import is_host_array
 from vkcompute.compiled.launches import (
     Compiled,
@@ -275,7 +275,6 @@ def _type_of(arg: Any) -> Any:
     if type(arg) is not Array:
         return None
     refuse_complex(arg)
-    refuse_storage(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 
