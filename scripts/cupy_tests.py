@@ -103,7 +103,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 KNOWN: dict[str, dict[str, Any]] = {
     "driver": {"get_build_version": lambda: 12000},
     "internal": {"prod": math.prod},
-    "_generator": {"_random_states": {}},
+    "_core": {"get_size": lambda size: (size,) if isinstance(size, int) else tuple(size)},
     "_accelerator": {"get_routine_accelerators": list, "get_reduction_accelerators": list},
     "_util": {"ENABLE_SLICE_COPY": True},
 }
@@ -120,7 +120,11 @@ def replace(checkout: Path) -> None:
         vars(getattr(cupy, name)).setdefault("__path__", [])
     cupy.testing = importlib.import_module("cupy.testing")
     cupy._core = importlib.import_module("cupy._core")
-    cupy.random._generator = importlib.import_module("cupy.random._generator")
+    states = importlib.import_module("vkcompute.compat.cupy.random_states")
+    for name, module in (("generator", states), ("distributions", cupy.random), ("bit_generator", cupy.random)):
+        setattr(cupy.random, f"_{name}", module)
+        sys.modules[f"cupy.random._{name}"] = module
+    sys.modules["cupy.cuda.device"] = cupy.cuda.device
     for name in ("cub", "nccl", "nvtx", "cutensor", "cusolver"):
         setattr(cupy.cuda, name, types.SimpleNamespace(available=False, get_version=lambda: 0))
     cupy.cuda.driver = importlib.import_module("cupy.cuda.driver")
@@ -231,6 +235,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--summary", action="store_true", help="run nothing")
     parser.add_argument("--reasons", action="store_true", help="print the causes of failures")
     parser.add_argument("--pytest", default="", help="further options of pytest")
+    parser.add_argument("--kexpr", default="", help="names of tests, as pytest's -k")
     return parser.parse_args(arguments)
 
 
@@ -247,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         replace(Path.cwd())
         known = {name for name, _, _ in lines_of(options.out)}
         paths = [f"tests/{name}" for name in options.only]
-        further = options.pytest.split()
+        further = [*options.pytest.split(), "-k", options.kexpr]
         pytest.main(
             ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "--continue-on-collection-errors", *further,
              "-m", "not slow and not multi_gpu", *paths], plugins=[Counting(options, known)]

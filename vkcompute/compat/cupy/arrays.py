@@ -5,11 +5,12 @@ Operators and methods are set by `vkcompute.compat.cupy.methods`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkcompute.compat.cupy.pointers import MemoryPointer, interface, memory_at
+from vkcompute.compat.cupy.devices import Device
+from vkcompute.compat.cupy.pointers import MemoryPointer, interface
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
@@ -32,6 +33,9 @@ class ndarray:  # noqa: N801
     __hash__ = None  # type: ignore[assignment]  # arrays are compared by element
     _array: Array
     _base: ndarray | None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(
         self, shape: Any, dtype: Any = float, memptr: MemoryPointer | None = None, strides: Any = None,
@@ -127,7 +131,7 @@ class ndarray:  # noqa: N801
         return MemoryPointer.to(self._array)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device, as `cupy.cuda.Device`."""
         from vkcompute.compat.cupy.cuda import (
             Device,  # not at import: a device has memory pools, whose arrays are these
@@ -165,6 +169,3 @@ class ndarray:  # noqa: N801
 def _restored(array: Array) -> ndarray:
     """Returns an array that was unpickled."""
     return ndarray._holding(array)
-
-
-__all__ = ["memory_at", "ndarray"]

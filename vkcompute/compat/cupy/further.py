@@ -29,9 +29,9 @@ fromfile, fromstring, genfromtxt = map(_of_host, ("fromfile", "fromstring", "gen
 
 def msort(a: ndarray) -> ndarray:
     """Returns the elements sorted along the first axis."""
-    result = a.copy()  # type: ignore[attr-defined]
+    result: ndarray = a.copy()
     result.sort(axis=0)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def asfarray(a: Any, dtype: Any = float) -> ndarray:
@@ -63,7 +63,8 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
     if {"C", "F"} <= orders:
         raise ValueError('Cannot specify both "C" and "F" order')
     result = asarray(a, dtype, next((name for name in ("C", "F") if name in orders), None))
-    return result.copy() if "O" in orders and result.base is not None else result  # type: ignore[attr-defined,no-any-return]
+    owned: ndarray = result.copy() if "O" in orders and result.base is not None else result
+    return owned
 
 
 def byte_bounds(a: ndarray) -> tuple[int, int]:

@@ -9,11 +9,16 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-import vkcompute as vc
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.c_expressions import TYPES, Parser, Term, statements
+from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.dtypes import as_dtype
-from vkcompute.runtime.memory.array import Array
+from vkcompute.jit.elementwise.elementwise import elementwise
+from vkcompute.jit.elementwise.elementwise import vectorize as vectorized
+from vkcompute.jit.elementwise.reduction import reduce
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
 
 _LOCAL = 64
@@ -144,7 +149,7 @@ class ElementwiseKernel:
             dtype = types.of(parameter.type)
             if dtype is None:
                 raise TypeError(f"the type {parameter.type} of {parameter.name} is bound by no argument")
-            results.append(ndarray._holding(runtime.empty(shape, dtype)))  # type: ignore[attr-defined]
+            results.append(ndarray._holding(empty(runtime, shape, dtype)))
         n = int(np.prod(shape))
         if n:
             inputs = [
@@ -209,9 +214,9 @@ def _compiled(
 ) -> Any:  # fmt: skip
     """Returns the kernel of a text."""
     text = kernel_text(operation, ins, outs, is_array, dtypes, dict(types))
-    made: dict[str, Any] = {"vc": vc, "np": np, "math": __import__("math")}
+    made: dict[str, Any] = {"_global_id": global_id, "np": np, "math": __import__("math")}
     exec(compile(text, "<kernel>", "exec"), made)  # the text is translated by c_expressions.py, token by token
-    return vc.kernel(made["kernel_of_text"], source=text)
+    return kernel(made["kernel_of_text"], source=text)
 
 
 def kernel_text(
@@ -232,7 +237,7 @@ def kernel_text(
             arrays[parameter.name] = kind
         else:
             names[parameter.name] = Term(f"{parameter.name}[i]" if array else parameter.name, kind)
-    stores, of_output = [], {}
+    of_output: dict[str, str] = {}
     for parameter, dtype in zip(outs, dtypes[len(ins) :], strict=True):
         if parameter.raw:
             arrays[parameter.name] = np.dtype(dtype).kind
@@ -243,17 +248,17 @@ def kernel_text(
         name = target.partition("[")[0]
         value = f"{target} {sign} ({expression})" if sign else expression
         term = Parser(value, names, arrays, types).parsed()
-        dtype = {**TYPES, **types}.get(declared) if declared else of_output.get(name)
-        cast = _conversion(dtype, term.text)
+        wanted = {**TYPES, **types}.get(declared) if declared else of_output.get(name)
+        cast = _conversion(wanted, term.text)
         if name in of_output:
             index = Parser(target[len(name) :], names, arrays, types).index() if "[" in target else "i"
             lines.append(f"{name}[{index}] = {cast}")
         else:
             lines.append(f"_{name} = {cast}")
-            names[name] = Term(f"_{name}", np.dtype(dtype).kind if dtype else term.kind)
+            names[name] = Term(f"_{name}", np.dtype(wanted).kind if wanted else term.kind)
     arguments = ", ".join([p.name for p in (*outs, *ins)] + ["_n"])
-    body = "\n".join(f"        {line}" for line in [*lines, *stores] or ["pass"])
-    return f"def kernel_of_text({arguments}):\n    i = vc.global_id(0)\n    if i < _n:\n{body}\n"
+    body = "\n".join(f"        {line}" for line in lines or ["pass"])
+    return f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
 
 
 def _conversion(dtype: str | None, text: str) -> str:
@@ -340,17 +345,17 @@ class ReductionKernel:
         return int(limits.max if text.startswith("min") else limits.min)
 
     def _finished(self, reduced: Array, inputs: Sequence[Any], wanted: Any, out: Any) -> ndarray:
-        result = out if out is not None else ndarray._holding(reduced.runtime.empty(reduced.shape, wanted))  # type: ignore[attr-defined]
+        result: ndarray = out if out is not None else ndarray._holding(empty(reduced.runtime, reduced.shape, wanted))
         size = np.prod(np.broadcast_shapes(*[value.shape for value in inputs if isinstance(value, Array)]), dtype=int)
         n = int(size) // max(reduced.size, 1)
         self._post(ndarray._holding(reduced), n, wanted.type(0), result)
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 @functools.lru_cache(maxsize=512)
 def _reduction(combined: str, initial: Any, mapped: str, arguments: str) -> Any:
     """Returns the reduction of these texts."""
-    return vc.reduce(combined, initial, map=vc.elementwise(mapped, arguments))
+    return reduce(combined, initial, map=elementwise(mapped, arguments))
 
 
 def RawKernel(code: str, name: str, *args: Any, **options: Any) -> NoReturn:  # noqa: N802
@@ -367,6 +372,26 @@ def RawModule(*args: Any, **options: Any) -> NoReturn:  # noqa: N802
         "RawModule is code in C, which vkcompute does not compile; write kernels in Python, as vc.kernel or "
         "cupyx.jit.rawkernel"
     )
+
+
+class vectorize:  # noqa: N801
+    """A Python function of numbers, applied to each element, as `cupy.vectorize`."""
+
+    def __init__(
+        self, pyfunc: Callable[..., Any], otypes: Any = None, doc: str | None = None, excluded: Any = None,
+        cache: bool = False, signature: Any = None,
+    ) -> None:  # fmt: skip
+        if excluded is not None:
+            raise NotImplementedError("cupy.vectorize does not support `excluded` option currently.")
+        if signature is not None:
+            raise NotImplementedError("cupy.vectorize does not support `signature` option currently.")
+        self.pyfunc, self.otypes, self.__doc__ = pyfunc, otypes, doc or pyfunc.__doc__
+        self._call = lifted(vectorized(pyfunc))
+
+    def __call__(self, *args: Any) -> Any:
+        """Applies the function."""
+        result = self._call(*args)
+        return result if self.otypes is None else result.astype(self.otypes)
 
 
 def fuse(*args: Any, **options: Any) -> Any:

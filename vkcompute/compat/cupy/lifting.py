@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.compat.cupy.pointers import array_of_interface
 from vkcompute.dtypes import scoped_float
 from vkcompute.errors import hides_calls
 from vkcompute.runtime.memory.array import Array
@@ -41,6 +42,9 @@ def lifted(function: Callable[..., Any], *, host: bool = False) -> Callable[...,
     return call
 
 
+_PLAIN = frozenset([int, float, complex, bool, str, type(None), slice, type, np.dtype, type(Ellipsis)])
+
+
 def opened(value: Any) -> Any:
     """Returns the array of one of CuPy's, also in sequences; anything else unchanged."""
     return _opened(value, [], True)
@@ -55,11 +59,15 @@ def _opened(value: Any, taken: list[ndarray], host: bool) -> Any:
     if isinstance(value, ndarray):
         taken.append(value)
         return value._array
+    if type(value) in _PLAIN:
+        return value
     if type(value) in (list, tuple):
         inner = [_opened(item, taken, True) for item in value]
         return inner if type(value) is list else tuple(inner)
     if not host and isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: CuPy's functions take arrays of the device; use cupy.asarray")
+    if hasattr(value, "__cuda_array_interface__"):
+        return array_of_interface(value.__cuda_array_interface__)
     return value
 
 

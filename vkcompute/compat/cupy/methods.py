@@ -163,7 +163,9 @@ def _counterpart(path: Sequence[str]) -> Any:
 
 def scatter(name: str, array: ndarray, slices: Any, value: Any) -> None:
     """Combines elements at indices with values, by a function of elements."""
-    getattr(vnp, name).at(array._array, opened(slices), opened(value))
+    given = vnp.asarray(opened(value), device=array._array.runtime)
+    at = opened(slices)
+    getattr(vnp, name).at(array._array, at, given.astype(array._array.dtype))
 
 
 class flatiter:  # noqa: N801

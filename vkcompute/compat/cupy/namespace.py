@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+from functools import wraps
 from types import FunctionType
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 
 import vkcompute.numpy as vnp
 from vkcompute.arrays.functions.ufunc_methods import Ufunc
-from vkcompute.compat.cupy import conversion, exceptions, further, kernels, methods, pools, scalars
+from vkcompute.compat.cupy import conversion, exceptions, further, kernels, methods, polynomials, pools, scalars
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.compat.cupy.ufuncs import ufunc
-from vkcompute.runtime.memory.array import Array
 
 _HOST = (
     "array2string", "array_repr", "array_str", "asarray_chkfinite", "broadcast_shapes", "frombuffer", "fromfunction",
@@ -37,8 +36,29 @@ _OF_NUMPY = {
 }  # fmt: skip
 
 
+_DUCKS = frozenset(
+    "all amax amin any argmax argmin argsort clip cumprod cumsum diagonal max mean min prod ravel repeat reshape round "
+    "sort squeeze std sum swapaxes take trace transpose var".split()
+)
+"""Functions that call the method of their name, also of an array of NumPy."""
+
+
+def _duck(name: str, function: Any) -> Any:
+    """Returns a function that gives an array of NumPy to NumPy's."""
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if args and isinstance(args[0], np.ndarray):
+            return getattr(np, name)(*args, **named)
+        return function(*args, **named)
+
+    return call
+
+
 def _lifted(name: str, value: Any) -> Any:
     """Returns a name of `vkcompute.numpy` as one of CuPy."""
+    if name in _DUCKS:
+        return _duck(name, lifted(value))
     if isinstance(value, Ufunc):
         return ufunc(value, name)
     if isinstance(value, FunctionType) or type(value).__name__ in ("Planned", "function"):
@@ -59,7 +79,7 @@ def _names() -> dict[str, Any]:
         ufunc=ufunc,
         flatiter=methods.flatiter,
     )
-    for module in (conversion, exceptions, further, kernels, pools, scalars):
+    for module in (conversion, exceptions, further, kernels, polynomials, pools, scalars):
         names.update({
             name: value for name, value in vars(module).items()
             if not name.startswith("_") and getattr(value, "__module__", "") in (module.__name__, "numpy.exceptions")
@@ -69,4 +89,3 @@ def _names() -> dict[str, Any]:
 
 NAMES: dict[str, Any] = _names()
 """The names of the package, by name."""
-_ = builtins, Array

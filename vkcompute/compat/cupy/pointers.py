@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from vkcompute.compat.cupy.devices import Device
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
@@ -46,10 +47,8 @@ class Memory:
         return 0
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device, as `cupy.cuda.Device`."""
-        from vkcompute.compat.cupy.cuda import Device  # not at import: a device has pools, which allocate these
-
         return Device(self.runtime)
 
 
@@ -75,7 +74,7 @@ class MemoryPointer:
         return self.ptr - self.mem.ptr
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device, as `cupy.cuda.Device`."""
         return self.mem.device
 
@@ -161,7 +160,7 @@ def memory_at(ptr: int) -> MemoryPointer | None:
 
 
 class Interface(dict[str, Any]):
-    """What `__cuda_array_interface__` of an array is. It has no "data" for libraries of CUDA.
+    """The value of `__cuda_array_interface__` of an array. It has no "data" for libraries of CUDA.
 
     Attributes:
         array: the array, which packages of vkcompute take.

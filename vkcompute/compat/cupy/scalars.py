@@ -51,7 +51,7 @@ def sctype2char(sctype: Any) -> str:
     kind = obj2sctype(sctype)
     if kind is None:
         raise ValueError("unrecognized type")
-    return np.dtype(kind).char
+    return str(np.dtype(kind).char)
 
 
 def issctype(rep: Any) -> bool:
@@ -62,7 +62,8 @@ def issctype(rep: Any) -> bool:
 
 def make_aligned_dtype(dtype: Any) -> np.dtype[Any]:
     """Returns the dtype with aligned fields."""
-    return np.dtype(dtype, align=True)
+    aligned: np.dtype[Any] = np.dtype(dtype, align=True)
+    return aligned
 
 
 def show_config(*, _full: bool = False) -> None:

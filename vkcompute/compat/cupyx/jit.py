@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NoReturn
 
-import vkcompute as vc
 from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library import atomic, ids, warp, workgroup
 
 _AXES = "xyz"
 _IDS = {"threadIdx": "local_id", "blockIdx": "group_id", "blockDim": "local_size", "gridDim": "num_groups"}
 _CALLS = {
-    "syncthreads": "barrier", "syncwarp": "warp.barrier", "laneid": "warp.local_id", "atomic_add": "atomic.add",
-    "atomic_min": "atomic.min", "atomic_max": "atomic.max", "atomic_and": "atomic.and_", "atomic_or": "atomic.or_",
+    "syncthreads": "workgroup.barrier", "syncwarp": "warp.barrier", "laneid": "warp.local_id",
+    "atomic_add": "atomic.add", "atomic_min": "atomic.min", "atomic_max": "atomic.max",
+    "atomic_and": "atomic.and_", "atomic_or": "atomic.or_",
     "atomic_xor": "atomic.xor", "atomic_exch": "atomic.exchange", "atomic_cas": "atomic.compare_exchange",
 }  # fmt: skip
 _SHUFFLES = {
@@ -67,9 +69,9 @@ class _Replacement(ast.NodeTransformer):
         """Replaces ids, as `threadIdx.x`."""
         name = self._name_of(node.value)
         if name in _IDS and node.attr in _AXES:
-            return _parsed(f"vc.{_IDS[name]}({_AXES.index(node.attr)})")
+            return _parsed(f"_ids.{_IDS[name]}({_AXES.index(node.attr)})")
         if self._name_of(node) == "warpsize":
-            return _parsed("vc.warp.size()")
+            return _parsed("_warp.size()")
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -79,13 +81,13 @@ class _Replacement(ast.NodeTransformer):
         args = [ast.unparse(arg) for arg in node.args]
         text = ", ".join(args)
         if name in _CALLS:
-            return _parsed(f"vc.{_CALLS[name]}({text})")
+            return _parsed(f"_{_CALLS[name]}({text})")
         if name == "atomic_sub":
-            return _parsed(f"vc.atomic.add({args[0]}, {args[1]}, -({args[2]}))")
+            return _parsed(f"_atomic.add({args[0]}, {args[1]}, -({args[2]}))")
         if name in _SHUFFLES:
-            return _parsed(f"vc.warp.{_SHUFFLES[name]}({args[1]}, {args[2]})")
+            return _parsed(f"_warp.{_SHUFFLES[name]}({args[1]}, {args[2]})")
         if name == "shared_memory":
-            return _parsed(f"vc.shared({args[1]}, {args[0]})")
+            return _parsed(f"_workgroup.shared({args[1]}, {args[0]})")
         if name == "range":
             return _parsed(f"range({text})")
         if name in ("grid", "gridsize"):
@@ -100,7 +102,7 @@ def _parsed(text: str) -> ast.expr:
 def _grid(ndim: int, name: str) -> ast.expr:
     if ndim not in (1, 2, 3):
         raise ValueError("Only ndim=1,2,3 are supported")
-    of_axis = "vc.global_id({0})" if name == "grid" else "(vc.num_groups({0}) * vc.local_size({0}))"
+    of_axis = "_ids.global_id({0})" if name == "grid" else "(_ids.num_groups({0}) * _ids.local_size({0}))"
     parts = [of_axis.format(axis) for axis in range(ndim)]
     return _parsed(parts[0] if ndim == 1 else f"({', '.join(parts)})")
 
@@ -133,9 +135,9 @@ def _text(function: Any) -> tuple[str, dict[str, Any]]:
 def _kernel(function: Any) -> Any:
     """Returns the `vc.kernel` of a function."""
     text, scope = _text(function)
-    made = {**scope, "vc": vc}
+    made = {**scope, "_atomic": atomic, "_ids": ids, "_warp": warp, "_workgroup": workgroup}
     exec(compile(text, "<rawkernel>", "exec"), made)  # the user's own function, with other names
-    return vc.kernel(made[function.__name__], source=text)
+    return kernel(made[function.__name__], source=text)
 
 
 class _DeviceFunction:

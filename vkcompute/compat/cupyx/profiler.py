@@ -67,7 +67,7 @@ def benchmark(
         of_device.append(time.perf_counter() - start)
         if time.perf_counter() > until:
             break
-    return _PerfCaseResult(name or getattr(func, "__name__", "function"), of_host, of_device)
+    return _PerfCaseResult(name or str(getattr(func, "__name__", "function")), of_host, of_device)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
+from vkcompute.compat.cupy import devices as _devices
 from vkcompute.compat.cupy.cuda import runtime as runtime
-from vkcompute.compat.cupy.cuda.device import Device as Device
-from vkcompute.compat.cupy.cuda.device import get_device_id as get_device_id
 from vkcompute.compat.cupy.cuda.stream import Event as Event
 from vkcompute.compat.cupy.cuda.stream import Stream as Stream
 from vkcompute.compat.cupy.cuda.stream import get_current_stream as get_current_stream
 from vkcompute.compat.cupy.cuda.stream import get_elapsed_time as get_elapsed_time
+from vkcompute.compat.cupy.devices import Device as Device
+from vkcompute.compat.cupy.devices import get_device_id as get_device_id
 from vkcompute.compat.cupy.pointers import Memory as Memory
 from vkcompute.compat.cupy.pointers import MemoryPointer as MemoryPointer
 from vkcompute.compat.cupy.pointers import alloc as alloc
@@ -26,6 +30,16 @@ def get_local_runtime_version() -> int:
 
 def set_allocator(allocator: object = None) -> None:
     """Has no effect: arrays are allocated from the device's pool."""
+
+
+device = _devices
+"""The module of devices, by CuPy's name."""
+
+
+@contextlib.contextmanager
+def using_allocator(allocator: object = None) -> Iterator[None]:
+    """Has no effect: arrays are allocated from the device's pool."""
+    yield
 
 
 def set_pinned_memory_allocator(allocator: object = None) -> None:

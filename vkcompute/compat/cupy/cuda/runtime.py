@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkcompute.errors import VkComputeError
+from vkcompute.compat.cupy.devices import CUDARuntimeError as CUDARuntimeError
+from vkcompute.compat.cupy.devices import Device
 from vkcompute.runtime.runtime import current_runtime
 
 is_hip = False
 streamLegacy, streamPerThread = 1, 2  # noqa: N816
 memcpyHostToHost, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, memcpyDefault = range(5)  # noqa: N816
-
-
-class CUDARuntimeError(VkComputeError):
-    """An error of a function of this module."""
 
 
 def getDeviceCount() -> int:  # noqa: N802
@@ -28,8 +25,6 @@ def getDevice() -> int:  # noqa: N802
 
 def setDevice(device: int) -> None:  # noqa: N802
     """Does nothing for device 0."""
-    from vkcompute.compat.cupy.cuda.device import Device  # imports this module
-
     Device(device)
 
 
@@ -55,9 +50,9 @@ driverGetVersion = runtimeGetVersion  # noqa: N816
 def getDeviceProperties(device: int) -> dict[str, Any]:  # noqa: N802
     """Returns properties by CUDA's names."""
     runtime = current_runtime()
-    limits = runtime.device.physical.properties.limits
+    limits = runtime.device.physical.limits
     return {
         "name": str(runtime.device.name).encode(), "totalGlobalMem": memGetInfo()[1], "major": 0, "minor": 0,
-        "maxThreadsPerBlock": int(limits.maxComputeWorkGroupInvocations),
-        "sharedMemPerBlock": int(limits.maxComputeSharedMemorySize), "warpSize": 32,
+        "maxThreadsPerBlock": int(limits["maxComputeWorkGroupInvocations"]),
+        "sharedMemPerBlock": int(limits["maxComputeSharedMemorySize"]), "warpSize": 32,
     }  # fmt: skip

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from vkcompute.errors import VkComputeError
 from vkcompute.runtime.runtime import Runtime, current_runtime
+
+
+class CUDARuntimeError(VkComputeError):
+    """An error of a function of `cupy.cuda.runtime`."""
 
 
 class Device:
@@ -22,8 +27,6 @@ class Device:
         self._runtime: Runtime | None = given if isinstance(given, Runtime) else None
         self.id = 0 if given is None or isinstance(given, Runtime) else int(given)
         if self.id != 0:
-            from vkcompute.compat.cupy.cuda.runtime import CUDARuntimeError  # imports this module
-
             raise CUDARuntimeError(
                 f"cudaErrorInvalidDevice: there is one device, 0; got {self.id}; another is a runtime: vc.Runtime(1)"
             )
@@ -66,11 +69,11 @@ class Device:
     @property
     def attributes(self) -> dict[str, Any]:
         """Limits of the device, by CUDA's names."""
-        limits = self.runtime.device.physical.properties.limits
+        limits = self.runtime.device.physical.limits
         return {
-            "MaxThreadsPerBlock": int(limits.maxComputeWorkGroupInvocations),
-            "MaxBlockDimX": int(limits.maxComputeWorkGroupSize[0]),
-            "MaxSharedMemoryPerBlock": int(limits.maxComputeSharedMemorySize),
+            "MaxThreadsPerBlock": int(limits["maxComputeWorkGroupInvocations"]),
+            "MaxBlockDimX": int(limits["maxComputeWorkGroupSize"][0]),
+            "MaxSharedMemoryPerBlock": int(limits["maxComputeSharedMemorySize"]),
         }
 
     @property
@@ -89,8 +92,17 @@ class Device:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, (int, Device)) and int(other) == self.id
 
-    def __lt__(self, other: Any) -> bool:
-        return self.id < int(other)
+    def __lt__(self, other: object) -> bool:
+        return self.id < int(other) if isinstance(other, (int, Device)) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.id <= int(other) if isinstance(other, (int, Device)) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self.id > int(other) if isinstance(other, (int, Device)) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self.id >= int(other) if isinstance(other, (int, Device)) else NotImplemented
 
     def __repr__(self) -> str:
         return f"<CUDA Device {self.id}>"
