@@ -125,6 +125,8 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("Kompute from 0.7", "vkcompute.compat.kp"),
             Section("Kompute to 0.6", "vkcompute.compat.kp05"),
             Section("PyShader", "vkcompute.compat.pyshader"),
+            Section("CuPy's extras", "vkcompute.compat.cupyx"),
+            Section("Measurements as CuPy's", "vkcompute.compat.cupyx.profiler"),
             Section("Triton", "vkcompute.compat.triton"),
             Section("Triton's language", "vkcompute.compat.triton.language"),
             Section(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -457,13 +458,16 @@ def conversion(dtype: np.dtype[np.generic], name: str) -> str:
 
 
 _default_float: list[np.dtype[np.generic]] = [np.dtype(np.float32)]
+scoped_float: ContextVar[np.dtype[np.generic] | None] = ContextVar("scoped_float", default=None)
+"""The default float of the calls of a namespace that has its own; None for that of the process."""
 
 
 def set_default_float(dtype: np.dtype[np.generic]) -> None:
-    """Sets the dtype that `default_float` returns."""
+    """Sets the dtype that `default_float` returns outside of namespaces with their own."""
     _default_float[0] = dtype
 
 
 def default_float() -> np.dtype[np.generic]:
     """Returns the dtype of Python floats and of functions that make floats of integers."""
-    return _default_float[0]
+    scoped = scoped_float.get()
+    return _default_float[0] if scoped is None else scoped

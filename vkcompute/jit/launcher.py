@@ -48,6 +48,7 @@ from vkcompute.runtime.launching.launch_config import (
     grid_over,
 )
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
@@ -127,6 +128,8 @@ class Launcher:
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
+        if any(map(is_holder, args)):
+            return self(config, all_held(args), {})
         if (group := group_of(args)) is not None:
             if any(map(is_host_array, args)):
                 raise TypeError(f"{self._name} takes no NumPy array beside arrays of a group; pass group.array(data)")

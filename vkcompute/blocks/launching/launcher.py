@@ -56,6 +56,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -144,6 +145,8 @@ class BlockLauncher:
             raise
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future
+        if any(map(is_holder, args)):
+            return self(grid, all_held(args), {})
         sizes = self._parameters.grid(grid, args)
         chosen.check(sizes)
         if 0 in sizes:
