@@ -54,7 +54,7 @@ def kernel_types(signature: Signature) -> KernelTypes:
 
 
 def build(
-    using: Callable[[ir.Function, TypeRules], _Compiler],
+    using: type[_Compiler],
     definition: Definition,
     signature: Signature,
     options: CompileOptions = DEFAULTS,
@@ -63,21 +63,23 @@ def build(
     """Builds a kernel, and returns its compiler.
 
     Args:
-        using: makes the compiler.
+        using: the class of the compiler.
         rules: those of its language.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
-    name, names = definition.function.__name__, definition.function.__code__.co_varnames
+    name, code = definition.function.__name__, definition.function.__code__
+    names = using.parameters(code.co_varnames[: code.co_argcount])
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
     compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    args = {names[n]: argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)}
-    for value in args.values():
+    values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
+    for value in values:
         if isinstance(value, ArrayValue) and value.strided:
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+    args = compiler.arguments(code.co_varnames[: code.co_argcount], values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.arrays.first_assigned
@@ -182,7 +184,11 @@ def has_parts(kind: Any) -> bool:
 
 
 def specialize(
-    definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS, rules: Rules = kernel_types
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
+    language: type[Compiler] = Compiler,
 ) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
@@ -191,7 +197,7 @@ def specialize(
             size.
     """
     try:
-        compiler = build(Compiler, definition, signature, options, rules)
+        compiler = build(language, definition, signature, options, rules)
         ids = compiler.id_axes
         whole = compiler.function.local_size
         demand_fit(compiler.function)

@@ -60,7 +60,8 @@ _OPERATORS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.ar
 _BITS = "&", "|", "^"
 _OF_BOOLS = {"+": "|", "*": "&"}
 """Operators that are logical for two bools, as in numpy, which has no others for them."""
-_COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+"""Sign of a comparison -> operation."""
 _DIVISIONS = {"//": division.quotient, "%": division.remainder}
 _MEANT = {
     "^": "write x ** y for a power, or ",
@@ -415,7 +416,7 @@ class Arithmetic(Context, ABC):
                     f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}"
                 )
             return (one is other) == (sign == "is")
-        if sign not in _COMPARISONS:
+        if sign not in COMPARISONS:
             return contains(self.host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.host.compare, sign), one, other)
@@ -449,7 +450,7 @@ class Arithmetic(Context, ABC):
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        result = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
+        result = self.builder.compute(COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
         if signed is None:
             return result
         number = self.host.cast(signed, self.kind(signed).type)

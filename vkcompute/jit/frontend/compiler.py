@@ -108,6 +108,15 @@ class Compiler(Arithmetic):
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
 
+    @classmethod
+    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
+        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
+        return names
+
+    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the values of the parameters, for those of the arguments."""
+        return dict(zip(names, values, strict=True))
+
     # -- errors -------------------------------------------------------------------------------------------------------
 
     def unsupported(self, node: ast.AST) -> str:
