@@ -27,7 +27,7 @@ def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Mana
     if request.param == "as it is":
         yield mgr
         return
-    from vkcompute.core.emulation import emulated
+    from vkcompute.core.device_profile import emulated
 
     with emulated(timelines=(3, 1), staging=True):
         manager = kp.Manager()

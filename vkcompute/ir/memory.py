@@ -65,10 +65,12 @@ class Pack(NamedTuple):
     Attributes:
         nbytes: of what an index selects.
         members: (index of the array, True if the kernel writes it).
+        in_place: True if they are in one buffer, so that none is copied.
     """
 
     nbytes: int
     members: tuple[tuple[int, bool], ...]
+    in_place: bool = False
 
 
 class ArrayBindings(NamedTuple):

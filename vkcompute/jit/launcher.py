@@ -23,7 +23,7 @@ from vkcompute.compiled.launches import (
     runtime_among,
 )
 from vkcompute.compiled.specialization import CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
+from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of, together_of
 from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
@@ -48,6 +48,7 @@ from vkcompute.runtime.launching.launch_config import (
     grid_over,
 )
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
@@ -133,6 +134,8 @@ class Launcher:
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
+        if any(map(is_holder, args)):
+            return self(config, all_held(args), {})
         if (group := group_of(args)) is not None:
             if any(map(is_host_array, args)):
                 raise TypeError(f"{self._name} takes no NumPy array beside arrays of a group; pass group.array(data)")
@@ -177,6 +180,9 @@ class Launcher:
             options = options._replace(local_size=ONE_INVOCATION)
             loaded = self._compiled.on(runtime, signature, options)
         demand_tiles(loaded.specialization.misfits, config.groups)
+        if together := together_of(runtime, loaded.specialization.array_bindings, args):
+            options = options._replace(together=together)
+            loaded = self._compiled.on(runtime, signature, options)
         if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.expressions.promotion import BOOL, common, complex_of, default_int, floating, part_of
+from vkcompute.arrays.expressions.promotion import BOOL, common, complex_of, floating, part_of
 from vkcompute.dtypes import is_dtype
 from vkcompute.runtime.memory.context import Context
 
@@ -40,9 +40,9 @@ def _numbers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _counted(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    """The common dtype; bools count as ints."""
+    """The common dtype; bools count as int8, as in NumPy."""
     dtype = common(context, kinds)
-    dtype = default_int(context) if dtype.kind == "b" else dtype
+    dtype = np.dtype(np.int8) if dtype.kind == "b" else dtype
     return Types(name, dtype, dtype)
 
 

@@ -17,6 +17,7 @@ from vkcompute.arrays.expressions.ufunc import astype as _astype
 from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, host_cast, promote, small_float
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import held
 from vkcompute.runtime.memory.host_data import imported
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
@@ -112,6 +113,7 @@ def asarray(
         if copy is False and in_order(result, order) is not result:
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
         return in_order(result, order)
+    a = held(a)
     if type(a) is Array:
         runtime = runtime_of(a) if device is None else on(device)
         same = runtime is a.runtime and (dtype is None or as_dtype(dtype) == a.dtype)

@@ -298,6 +298,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = No
     Args:
         mode: what becomes of an index that is out of range: "raise" an error, "wrap" around, or "clip" to the range.
     """
+    a = a if a.ndim else a.reshape(1)
     elements = gather.take(a, _indices(a, indices), axis, mode)
     return written(elements, out)
 

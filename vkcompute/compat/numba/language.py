@@ -26,10 +26,11 @@ from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.arithmetic import COMPARISONS
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
+from vkcompute.jit.frontend.offsets import DeviceOffsets, along
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, fits
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
 
 NAMES: dict[Any, Callable[..., Any]] = {}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -61,8 +62,9 @@ class NumbaRange(Range):
         step = b.compute("mul", b.cast(counter.value, kind), self._step.value)
         value = b.compute("add", self._start.value, step)
         first, by = self._start.value, self._step.value
-        if isinstance(self._c, NumbaKernels) and all(map(self._c.is_natural, (first, by))):
-            self._c.natural.add(value)
+        offsets = getattr(self._c, "offsets", None)
+        if isinstance(offsets, NumbaOffsets) and all(map(offsets.is_natural, (first, by))):
+            offsets.natural.add(value)
         return Number(value, Kind(kind))
 
     def next(self, counter: Any) -> Any:
@@ -89,19 +91,18 @@ def _assert(e: Evaluator, node: ast.Assert) -> None:
 
 
 def _fail(e: Evaluator, exception: ast.expr | None) -> None:
-    """Reports an exception, and ends the thread, unless it is in a function that a kernel calls."""
+    """Reports an exception, and ends the thread."""
     call = exception if isinstance(exception, ast.Call) else ast.Call(exception or ast.Name("RuntimeError"), [], [])
     texts = [str(arg.value) if isinstance(arg, ast.Constant) else ast.unparse(arg) for arg in call.args]
-    if e.language.check_bounds:  # type: ignore[attr-defined]
+    if e.language.offsets.check_bounds:  # type: ignore[attr-defined]
         name = ast.unparse(call.func).rpartition(".")[2]
         e.language.report(f"{name}{RAISED}{escaped(', '.join(texts))}", [], fails=True)  # type: ignore[attr-defined]
-    if not e.flow.scopes[-1].inlined:
-        e.flow.return_(None)
+    e.flow.end()
 
 
 ARRAY_ATTRIBUTES: dict[str, Callable[..., Any]] = {
-    "shape": lambda c, x: tuple([c.as_int64(c.extent(x, axis)) for axis in range(x.ndim)]),
-    "size": lambda c, x: c.as_int64(c.extent(x, -1)),
+    "shape": lambda c, x: tuple([c.as_int64(c.arrays.extent(x, axis)) for axis in range(x.ndim)]),
+    "size": lambda c, x: c.as_int64(c.arrays.extent(x, -1)),
     "T": views.transposed,
     "real": lambda c, x: views.component(c, x, 0),
     "imag": lambda c, x: views.component(c, x, 1),
@@ -109,7 +110,7 @@ ARRAY_ATTRIBUTES: dict[str, Callable[..., Any]] = {
         [c.binary("*", Number(step, Kind(INT64)), x.element.bits // 8) for step in c.steps_of(x)]
     ),
     "itemsize": lambda c, x: x.element.bits // 8,
-    "nbytes": lambda c, x: c.binary("*", c.as_int64(c.extent(x, -1)), x.element.bits // 8),
+    "nbytes": lambda c, x: c.binary("*", c.as_int64(c.arrays.extent(x, -1)), x.element.bits // 8),
 }
 """Attributes of arrays in kernels -> what builds them."""
 ARRAY_METHODS: dict[str, Callable[..., Any]] = {
@@ -160,6 +161,69 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
+class NumbaOffsets(DeviceOffsets):
+    """Offsets of elements in int32, of views, too; negative indices count from the end.
+
+    Attributes:
+        natural: values that are known not to be negative.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.natural: set[Value] = set()
+
+    def extent(self, array: ArrayValue, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1."""
+        if isinstance(array, views.View):
+            return views.size(self._c, array) if axis < 0 else array.extents[axis]
+        return super().extent(array, axis)
+
+    def offset(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element in memory."""
+        if isinstance(array, views.View):
+            return views.offset(self._c, array, along(index))
+        return super().offset(array, index)
+
+    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
+        """Returns an index that counts from the start."""
+        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
+
+    def from_start(self, index: Any, length: Any) -> Value:
+        """Returns an index along an axis of this length; a negative one counts from the end."""
+        b, at = self._c.builder, self._c.index(index)
+        if isinstance(index, (int, np.integer)):
+            return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
+        if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
+            return at
+        negative = b.compute("lt", at, b.const(0, INT32))
+        return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
+
+    def is_natural(self, value: Value) -> bool:
+        """True if a value is known not to be negative, unless it wraps."""
+        if isinstance(value, Constant):
+            return not value.value < 0  # type: ignore[operator]
+        if value in self.natural or not isinstance(value, Op):
+            return value in self.natural
+        if value.code == "builtin":
+            return True
+        if value.code in ("cast", "bitcast"):
+            return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
+        return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))
+
+    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element in int32, for indices that count from the start."""
+        b, offset = self._c.builder, None
+        for axis, index in enumerate(indices):
+            at = self._c.index(index)
+            if len(indices) == 1:
+                return at
+            at = b.cast(at, INT32)
+            if offset is not None:
+                at = b.compute("add", b.compute("mul", offset, self._c.cast(self.extent(array, axis), INT32)), at)
+            offset = at
+        return self._c.index(0) if offset is None else offset
+
+
 _STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
 _EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
 
@@ -168,7 +232,6 @@ class NumbaKernels(Compiler):
     """Numba's language, for one kernel.
 
     Attributes:
-        natural: values that are known not to be negative.
         structure: the parameters whose arguments are tuples; see `arguments`.
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
@@ -189,8 +252,7 @@ class NumbaKernels(Compiler):
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
     ) -> None:
-        super().__init__(function, rules, evaluator, host)
-        self.natural: set[Value] = set()
+        super().__init__(function, rules, evaluator, host, offsets=NumbaOffsets)
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -240,7 +302,7 @@ class NumbaKernels(Compiler):
         """Returns an element, or a view."""
         if isinstance(base, EnumMeta) and isinstance(index, str):
             return base[index]
-        indices = self._indices(index)
+        indices = along(index)
         if isinstance(base, ArrayValue) and views.is_part(base, indices):
             return views.part(self, base, indices)
         if isinstance(base, tuple) and isinstance(index, np.integer):
@@ -249,7 +311,7 @@ class NumbaKernels(Compiler):
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or the elements of a view."""
-        indices = self._indices(index)
+        indices = along(index)
         if not isinstance(base, ArrayValue) or not views.is_part(base, indices):
             super().assign(base, index, value)
             return
@@ -263,24 +325,9 @@ class NumbaKernels(Compiler):
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
-        if isinstance(base, ArrayValue) and views.is_part(base, self._indices(index)):
+        if isinstance(base, ArrayValue) and views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
-
-    def _indices(self, index: Any) -> tuple[Any, ...]:
-        return index if isinstance(index, tuple) and not isinstance(index, Complex) else (index,)
-
-    def extent(self, array: ArrayValue, axis: int) -> Any:
-        """Returns the length of an axis, or the size for axis -1."""
-        if isinstance(array, views.View):
-            return views.size(self, array) if axis < 0 else array.lengths[axis]
-        return super().extent(array, axis)
-
-    def offset(self, array: Any, index: Any) -> Value:
-        """Returns the offset of an element in memory."""
-        if isinstance(array, views.View):
-            return views.offset(self, array, self._indices(index))
-        return super().offset(array, index)
 
     def index(self, value: Any) -> Value:
         """Converts a number to an index: an int32, as arrays have fewer than 2**31 elements."""
@@ -288,45 +335,6 @@ class NumbaKernels(Compiler):
             value = self.converted(value, INT32)
         at = super().index(value)
         return self.builder.cast(at, INT32)
-
-    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
-        """Returns an index that counts from the start."""
-        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
-
-    def from_start(self, index: Any, length: Any) -> Value:
-        """Returns an index along an axis of this length; a negative one counts from the end."""
-        b, at = self.builder, self.index(index)
-        if isinstance(index, (int, np.integer)):
-            return at if index >= 0 else b.compute("add", self.cast(length, INT32), at)
-        if self.kind(index).type.kind != "i" or self.is_natural(index.value):
-            return at
-        negative = b.compute("lt", at, b.const(0, INT32))
-        return b.select(negative, b.compute("add", at, self.cast(length, INT32)), at)
-
-    def is_natural(self, value: Value) -> bool:
-        """True if a value is known not to be negative, unless it wraps."""
-        if isinstance(value, Constant):
-            return not value.value < 0  # type: ignore[operator]
-        if value in self.natural or not isinstance(value, Op):
-            return value in self.natural
-        if value.code == "builtin":
-            return True
-        if value.code in ("cast", "bitcast"):
-            return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
-        return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))
-
-    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element in int32, for indices that count from the start."""
-        b, offset = self.builder, None
-        for axis, index in enumerate(indices):
-            at = self.index(index)
-            if len(indices) == 1:
-                return at
-            at = b.cast(at, INT32)
-            if offset is not None:
-                at = b.compute("add", b.compute("mul", offset, self.cast(self.extent(array, axis), INT32)), at)
-            offset = at
-        return self.index(0) if offset is None else offset
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ A view is its first element, a length and a step per axis, all in elements of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,13 @@ class View(ArrayValue):
 
     Attributes:
         first: the place of the first element in memory.
-        lengths: of the axes: ints, or numbers of int32.
+        extents: lengths of the axes: ints, or numbers of int32.
         steps: between neighbours along the axes.
         uniform: True if all elements, in row-major order, are one step apart.
     """
 
     first: Any = None
-    lengths: tuple[Any, ...] = ()
+    extents: tuple[Any, ...] = ()
     steps: tuple[Any, ...] = ()
     uniform: bool = False
 
@@ -45,10 +45,10 @@ def whole(c: Any, array: ArrayValue) -> View:
     if isinstance(array, View):
         return array
     b = c.builder
-    lengths = tuple([c.extent(array, axis) for axis in range(array.ndim)])
+    lengths = tuple([c.arrays.extent(array, axis) for axis in range(array.ndim)])
     if array.strided:
-        first = b.cast(c.parameter(array, OFFSET), INT32)
-        steps = [b.cast(c.parameter(array, STRIDE + axis), INT32) for axis in range(array.ndim)]
+        first = b.cast(c.offsets.parameter(array, OFFSET), INT32)
+        steps = [b.cast(c.offsets.parameter(array, STRIDE + axis), INT32) for axis in range(array.ndim)]
     else:
         first, steps = b.const(0, INT32), row_major(c, lengths)
     return _made(array, first, lengths, steps, uniform=not array.strided)
@@ -65,10 +65,9 @@ def row_major(c: Any, lengths: Sequence[Any]) -> list[Value]:
 def _made(
     array: ArrayValue, first: Value, lengths: Sequence[Any], steps: Sequence[Value], *, uniform: bool = False
 ) -> View:
-    return View(
-        array.name, array.position, array.element, len(lengths), array.memory, array.shape, array.strided,
-        array.constant, array.item, array.origin, first, tuple(lengths), tuple(steps), uniform or len(lengths) < 2,
-    )  # fmt: skip
+    kept = {field.name: getattr(array, field.name) for field in fields(ArrayValue)}
+    kept |= {"ndim": len(lengths), "first": first, "extents": tuple(lengths), "steps": tuple(steps)}
+    return View(**kept, uniform=uniform or len(lengths) < 2)
 
 
 def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
@@ -86,14 +85,14 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
             lengths.append(1)
             steps.append(b.const(0, INT32))
             continue
-        length, step = base.lengths[axis], base.steps[axis]
+        length, step = base.extents[axis], base.steps[axis]
         axis += 1
         if isinstance(index, slice):
             start, count, by = bounds(c, index, length)
             lengths.append(count)
             steps.append(b.compute("mul", step, b.const(by, INT32)))
         else:
-            start = c.from_start(index, length)
+            start = c.offsets.from_start(index, length)
         first = b.compute("add", first, b.compute("mul", start, step))
     return _made(base, first, lengths, steps, uniform=uniform)
 
@@ -142,7 +141,7 @@ def _clamped(c: Any, bound: Any, n: Value, low: Value, high: Value, default: Val
 def transposed(c: Any, array: ArrayValue) -> View:
     """Returns the view with the axes in reverse order."""
     base = whole(c, array)
-    return _made(base, base.first, base.lengths[::-1], base.steps[::-1])
+    return _made(base, base.first, base.extents[::-1], base.steps[::-1])
 
 
 def component(c: Any, array: ArrayValue, at: int) -> View:
@@ -155,7 +154,7 @@ def component(c: Any, array: ArrayValue, at: int) -> View:
     two = b.const(2, INT32)
     first = b.compute("add", b.compute("mul", base.first, two), b.const(at, INT32))
     steps = [b.compute("mul", step, two) for step in base.steps]
-    return replace(_made(base, first, base.lengths, steps), element=PARTS[base.element])
+    return replace(_made(base, first, base.extents, steps), element=PARTS[base.element])
 
 
 def reshaped(c: Any, array: ArrayValue, shape: Sequence[Any]) -> View:
@@ -190,7 +189,7 @@ def _given(c: Any, length: Any, rest: Any) -> Any:
 def size(c: Any, view: View) -> Any:
     """Returns the number of elements."""
     result: Any = 1
-    for length in view.lengths:
+    for length in view.extents:
         result = c.binary("*", result, length)
     return result if isinstance(result, int) else c.converted(result, INT32)
 
@@ -200,8 +199,8 @@ def offset(c: Any, view: View, indices: Sequence[Any]) -> Value:
     if len(indices) != view.ndim:
         raise UnsupportedError(f"{view.name} takes {view.ndim} indices, one per axis; got {len(indices)}")
     b, at = c.builder, view.first
-    for index, length, step in zip(indices, view.lengths, view.steps, strict=True):
-        at = b.compute("add", at, b.compute("mul", c.from_start(index, length), step))
+    for index, length, step in zip(indices, view.extents, view.steps, strict=True):
+        at = b.compute("add", at, b.compute("mul", c.offsets.from_start(index, length), step))
     if view.memory.private:
         n_elements = (view.memory.length or 1) // (2 if view.element.kind == "c" else 1)
         at = b.compute("min", b.bitcast(at, UINT32), b.const(n_elements - 1, UINT32))

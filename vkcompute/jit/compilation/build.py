@@ -72,17 +72,17 @@ def build(
     name, code = definition.function.__name__, definition.function.__code__
     names = using.parameters(code.co_varnames[: code.co_argcount])
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
-    compiler.check_bounds = options.check_bounds
+    compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
     values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
     for value in values:
         if isinstance(value, ArrayValue) and value.strided:
-            compiler.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+            compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
     args = compiler.arguments(code.co_varnames[: code.co_argcount], values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
-    first = compiler.first_assigned
+    first = compiler.arrays.first_assigned
     if options.local_size is None and first is not None:
         default = _default_local_size(signature[first][1], compiler.id_axes.in_group)
         if default != compiler.function.local_size:
@@ -123,7 +123,7 @@ def optimized(
     if options.target.max_invocations is not None:
         ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
-    ir.bind_arrays(function, options.target, options.splits)
+    ir.bind_arrays(function, options.target, options.splits, options.together)
     ir.expand_small_atomics(function)
     if options.aliased:
         function.aliased = frozenset(function.buffers)
@@ -202,7 +202,7 @@ def specialize(
         whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
+        built, first = optimized(compiler.function, options, compiler.reports), compiler.arrays.first_assigned
         scalars = [
             (n, what)
             for n, kind in enumerate(signature)
@@ -210,8 +210,9 @@ def specialize(
             for what in sources(kind)
         ]
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
-        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
-        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
+        pushes, in_words = (*scalars, *compiler.offsets.pushed), ir.in_words(built, options.target)
+        is_first = first is not None and first == min(compiler.arrays.written)
+        linear = first if first is not None and is_first and signature[first][1] < 2 else None
         if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole):
             linear = None
         return Specialization(

@@ -158,7 +158,7 @@ class BlockArgument:
         if mask is None:
             return [self._source] * self._size
         if self.run is not None and not isinstance(self._source, BlockAccess):
-            return [self._c.load(self._source, offset) for offset in self.run.offsets(mask, self.layout)]
+            return [self._c.arrays.load(self._source, offset) for offset in self.run.offsets(mask, self.layout)]
         if all(mask):
             return self._block(number)
         offset = b.compute("mul", number, b.const(self._size, UINT32))
@@ -182,7 +182,7 @@ class BlockArgument:
         if isinstance(self._source, BlockAccess):
             b = self._c.builder
             return self._block(b.compute("div", offset, b.const(self._size, UINT32)))
-        return [self._c.load(self._source, offset)] * self._size
+        return [self._c.arrays.load(self._source, offset)] * self._size
 
     def _block(self, number: Value) -> Sequence[Any]:
         loaded = self._source.load(self._c.builder, number)
@@ -265,7 +265,8 @@ class Body:
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
         indices = iter(offsets(c.builder, offset, self.lengths, self._masks, self._layouts))
-        return self.call(c, *[c.load(arg, next(indices)) if isinstance(arg, ArrayValue) else arg for arg in arguments])
+        load = c.arrays.load
+        return self.call(c, *[load(arg, next(indices)) if isinstance(arg, ArrayValue) else arg for arg in arguments])
 
     def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""

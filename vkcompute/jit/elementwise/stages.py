@@ -456,7 +456,7 @@ def stage_program(
         if columns:
             out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, number, stored).value for number in values])
         else:
-            c.store(out, c.index(offset), values[0])
+            c.arrays.store(out, c.index(offset), values[0])
 
     def store_columns(c: Compiler, offset: Any, column: Any, n_columns: Any, values: Any) -> None:
         for which in range(spread):

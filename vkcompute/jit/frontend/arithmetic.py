@@ -93,6 +93,10 @@ class Arithmetic(Context, ABC):
         self.limits: set[tuple[int, str]] = set()
 
     @abstractmethod
+    def loaded(self, row: Row, n: int) -> Vector:
+        """Loads a row of `n` elements."""
+
+    @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call, and returns its value."""
 
@@ -212,13 +216,15 @@ class Arithmetic(Context, ABC):
         return truth if isinstance(truth, bool) else Number(truth, Kind(BOOL))
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
-        """Applies a function of numbers to each element of vectors; other values are repeated."""
+        """Applies a function of numbers to each element of vectors and rows; other values are repeated."""
         vectors = [value for value in values if isinstance(value, Vector)]
+        n = len(vectors[0])
+        given = [self.loaded(value, n) if isinstance(value, Row) else value for value in values]
+        vectors = [value for value in given if isinstance(value, Vector)]
         if len({len(vector) for vector in vectors}) > 1:
             got = " and ".join(map(describe, vectors))
             raise UnsupportedError(f"operands are vectors of one length; got {got}; take parts, as v.xy")
-        n = len(vectors[0])
-        rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
+        rows = [value if isinstance(value, Vector) else (value,) * n for value in given]
         return Vector([work(*row) for row in zip(*rows, strict=True)])
 
     def computed(self, value: Any) -> Any:
@@ -431,9 +437,9 @@ class Arithmetic(Context, ABC):
             return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
+    @abstractmethod
     def items(self, value: Any) -> Any:
         """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
-        return value
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""

@@ -66,6 +66,7 @@ class ArrayValue:
         constant: True for a table from outside of the kernel.
         item: the type of a list's items, which may be weak; None for other arrays.
         origin: of a private array, the syntax nodes of its expression and of the calls that led there.
+        lengths: why the lengths of an argument are unknown; None if they are not.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ArrayValue:
     constant: bool = False
     item: Kind | None = None
     origin: tuple[Any, ...] = ()
+    lengths: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

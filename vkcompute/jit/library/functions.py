@@ -152,9 +152,9 @@ def _tens(c: Compiler, x: Any, factor: int) -> Any:
 
 def _len(c: Compiler, x: Any) -> Any:
     if isinstance(x, ArrayValue) and x.ndim:
-        return c.extent(x, 0)
+        return c.arrays.extent(x, 0)
     if isinstance(x, Row):
-        return c.extent(x.array, x.array.ndim - 1)
+        return c.arrays.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
         remedy = "; make it a tuple" if isinstance(x, list) else ""
         raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, arrays and their rows have{remedy}")

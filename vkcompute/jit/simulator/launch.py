@@ -131,7 +131,7 @@ def _simulated(
     if not is_declared:
         demand_tiles(tile_misfits(recorder.function, definition), config.groups)
     _check_limits(recorder.function, next((arg for arg in given if isinstance(arg, array_class)), None))
-    groups, first = config.groups, recorder.first_assigned
+    groups, first = config.groups, recorder.arrays.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
@@ -139,7 +139,7 @@ def _simulated(
     marked = [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given]
     with _decoded(recorder.function.name, arrays) as numbers:
         _run(recorder, numbers, groups, marked)
-    for position in recorder.written:
+    for position in recorder.arrays.written:
         if isinstance(given[position], array_class):
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
@@ -305,7 +305,7 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
                 if index == parameter.kind.argument:
                     demand_fit(recorder.function.name, recorder.function.pushes[index].name, arg, dtype)
             values.append(machine.as_type(parameter.kind, arg))
-        elif position in recorder.written and not arg.flags.writeable:
+        elif position in recorder.arrays.written and not arg.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:
             values.append(machine.array(parameter, arg, written[position]))

@@ -7,7 +7,6 @@ It is the compiler, with a builder that evaluates operations immediately. Values
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
@@ -15,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from vkcompute.frontend.evaluator import Frame
-from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
+from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
+from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
 from vkcompute.jit.frontend.type_rules import kind_of
@@ -36,6 +36,7 @@ from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
+from vkcompute.jit.simulator.offsets import SimulatedOffsets
 from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 
@@ -52,20 +53,22 @@ class Machine(Compiler):
         stack: the call stack of the kernel.
         grid: the invocations.
         memory: the elements of array arguments and shared arrays.
+        offsets_in_memory: offsets of elements there.
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
     def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
         self.notes = notes = recorder.notes
         name = recorder.function.name
-        super().__init__(Function(name, recorder.function.local_size), recorder.rules)
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
+        self.offsets_in_memory = offsets = SimulatedOffsets(self.grid)
+        function = Function(name, recorder.function.local_size)
+        super().__init__(function, recorder.rules, arrays=lambda c: ArrayAccess(c, offsets))
         self.memory = DeviceMemory(self.grid)
         self.builder = ImmediateBuilder(self.function, State(self.grid, self.memory))
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
-        self._shapes: dict[int, tuple[int, ...]] = {}
         self._kept_kinds: dict[tuple[str, str], bool] = {}
         self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
@@ -74,7 +77,7 @@ class Machine(Compiler):
     ) -> SimulatedArray:
         """Adds an array argument with these elements; `written` as in `Cells`."""
         self.memory.add_array(value.memory, data, written)
-        self._shapes[value.position] = data.shape
+        self.offsets_in_memory.shapes[value.position] = data.shape
         return SimulatedArray(value, self)
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -142,11 +145,8 @@ class Machine(Compiler):
     def created(self, array: ArrayValue, *items: Any) -> SimulatedArray:
         """Makes a private array with these items, which are repeated."""
         self.builder.fill(array.memory, self.builder.const(0, array.memory.element))
-        self.write_items(array, list(map(plain, items)))
+        self.private_arrays.write_items(array, list(map(plain, items)))
         return SimulatedArray(array, self)
-
-    def demand_item(self, array: ArrayValue, value: Any) -> None:
-        """Accepts all values: the recorder has found the type of a list's items."""
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
@@ -204,36 +204,9 @@ class Machine(Compiler):
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
-    def shape(self, array: ArrayValue) -> tuple[int, ...]:
-        """Returns the shape of an array argument or shared array."""
-        return self._shapes[array.position] if array.shape is None else array.shape
-
     def contents(self, memory: Memory) -> np.ndarray[Any, Any]:
         """Returns all elements of a memory."""
         return self.memory.cells(memory).data
-
-    def extent(self, array: ArrayValue, axis: int) -> Any:
-        """Returns the length of an axis, or the size for axis -1."""
-        if array.shape is not None or array.ndim == 0:
-            return super().extent(array, axis)
-        extent = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
-        return Number(Constant(INT32, np.int32(extent)), Kind(INT32))
-
-    def offset(self, array: Any, index: Any) -> Value:
-        """Returns the offset of an element; an index out of bounds is an error."""
-        along, flat, shape = [], 0, self.shape(array)
-        for position, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):
-            known = not isinstance(position, Number)
-            n = int(position if known else position.value.value)
-            along.append(n)
-            n += length if known and n < 0 else 0
-            flat = flat * length + n if 0 <= n < length else -1 << 99
-        if flat < 0:
-            raise self.grid.fault(
-                f"{array.name}[{', '.join(map(str, along))}] is out of bounds: {array.name} has the shape {shape}; "
-                "compare the index before"
-            )
-        return Constant(INT64, np.int64(flat))
 
 
 def _lengths(shape: Any) -> Any:
@@ -419,7 +392,7 @@ class SimulatedRow(Operators, Row):
         self.rules.assign(self, plain(index), value)
 
     def __len__(self) -> int:
-        return self.rules.shape(self.array)[-1]
+        return self.rules.offsets_in_memory.shape(self.array)[-1]
 
     def __repr__(self) -> str:
         return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
@@ -444,12 +417,13 @@ class SimulatedArray:
     @property
     def shape(self) -> tuple[Any, ...]:
         """Lengths of the axes: int32 for an argument, constants for a shared array."""
-        return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
+        lengths = [self._rules.arrays.extent(self.array, axis) for axis in range(self.array.ndim)]
+        return tuple(map(self._rules.simulated, lengths))
 
     @property
     def size(self) -> Any:
         """Number of elements."""
-        return self._rules.simulated(self._rules.extent(self.array, -1))
+        return self._rules.simulated(self._rules.arrays.extent(self.array, -1))
 
     @property
     def ndim(self) -> int:
@@ -462,14 +436,15 @@ class SimulatedArray:
         return self.array.element.numpy
 
     def __len__(self) -> int:
-        return self._rules.shape(self.array)[0]
+        return self._rules.offsets_in_memory.shape(self.array)[0]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         array = self.array
-        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(self._rules.shape(array))
+        shape = self._rules.offsets_in_memory.shape(array)
+        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(shape)
         return f"{array.name}: {data!r}"
 
 

@@ -160,7 +160,7 @@ def _is_instance(c: NumbaKernels, value: Any, kinds: Any) -> bool:
 def _part_of(c: NumbaKernels, x: Any, i: Any) -> Any:
     if not isinstance(x, ArrayValue):
         return x
-    length = c.extent(x, 0)
+    length = c.arrays.extent(x, 0)
     if isinstance(length, int):
         return c.item(x, 0 if length == 1 else i)
     return c.item(x, c.where(c.compare("!=", length, 1), i, 0))

@@ -1,0 +1,118 @@
+"""Functions of CuPy that `vkcompute.numpy` has not: of files and texts, and NumPy's of earlier versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.compat.cupy.conversion import array, asarray
+from vkcompute.compat.cupy.lifting import closed, opened
+from vkcompute.runtime.memory import layout
+
+
+def _of_host(name: str) -> Callable[..., ndarray]:
+    """Returns a function that uploads the result of NumPy's function."""
+    function = getattr(np, name)
+
+    def call(*args: Any, **named: Any) -> ndarray:
+        return array(function(*args, **named))
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`, on the device."
+    return call
+
+
+fromfile, fromstring, genfromtxt = map(_of_host, ("fromfile", "fromstring", "genfromtxt"))
+
+
+def msort(a: ndarray) -> ndarray:
+    """Returns the elements sorted along the first axis."""
+    result: ndarray = a.copy()
+    result.sort(axis=0)
+    return result
+
+
+def asfarray(a: Any, dtype: Any = float) -> ndarray:
+    """Returns data as an array of floats."""
+    kind = np.dtype(dtype)
+    return asarray(a, kind if kind.kind in "fc" else float)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> ndarray:
+    """Returns data as an array.
+
+    Raises:
+        ValueError: it has NaN or infinities.
+    """
+    result = asarray(a, dtype, order)
+    host: Any = result.get()
+    if host.dtype.kind in "fc" and not np.isfinite(host).all():
+        raise ValueError("array must not contain Infs or NaNs")
+    return result
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+    """Returns data as an array with properties: "C", "F", "O" and their longer names."""
+    wanted = {str(name).upper().removesuffix("_CONTIGUOUS").removesuffix("CONTIGUOUS") for name in requirements or ()}
+    names = {"C": "C", "F": "F", "FORTRAN": "F", "O": "O", "OWNDATA": "O"}
+    if unknown := wanted - names.keys():
+        raise ValueError(f"unknown requirement: {sorted(unknown)}")
+    orders = {names[name] for name in wanted}
+    if {"C", "F"} <= orders:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    result = asarray(a, dtype, next((name for name in ("C", "F") if name in orders), None))
+    owned: ndarray = result.copy() if "O" in orders and result.base is not None else result
+    return owned
+
+
+def byte_bounds(a: ndarray) -> tuple[int, int]:
+    """Returns the numbers of the first byte and of the one after the last."""
+    low, high = layout.extent(a._array.shape, a._array.strides, a.itemsize)
+    return a.data.ptr + low, a.data.ptr + high
+
+
+class broadcast:  # noqa: N801
+    """Arrays broadcast to one shape, as `cupy.broadcast`.
+
+    Attributes:
+        values: the views.
+        shape, nd, size: of them.
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        given = [opened(value) for value in arrays]
+        self.shape = np.broadcast_shapes(
+            *[np.shape(value) if not hasattr(value, "shape") else value.shape for value in given]
+        )
+        self.values = tuple([closed(x.broadcast_to(self.shape)) if hasattr(x, "broadcast_to") else x for x in given])
+        self.nd, self.size = len(self.shape), int(np.prod(self.shape))
+
+
+def who(vardict: Any = None) -> None:
+    """Prints the arrays of a dictionary."""
+    rows = [(name, value) for name, value in (vardict or {}).items() if isinstance(value, ndarray)]
+    for name, value in rows:
+        print(name, value.shape, value._array.nbytes, value._array.dtype)
+
+
+def get_array_wrap(*args: Any) -> None:
+    """Returns None: arrays wrap nothing."""
+
+
+def disp(mesg: Any, device: Any = None, linefeed: bool = True) -> None:
+    """Prints a message."""
+    print(mesg, end="\n" if linefeed else "", file=device)
+
+
+def find_common_type(array_types: Any, scalar_types: Any) -> np.dtype[Any]:
+    """Returns the common dtype of arrays and scalars."""
+    return np.result_type(*array_types, *scalar_types)
+
+
+def safe_eval(source: str) -> Any:
+    """Returns the value of a literal."""
+    import ast
+
+    return ast.literal_eval(source)
