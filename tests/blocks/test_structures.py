@@ -130,6 +130,41 @@ def test_packs_of_elements(machine: vkcompute.Runtime | None) -> None:
     assert np.array_equal(products, a * b.reshape(8, 2)[:, ::-1].reshape(-1))
 
 
+@triton.aggregate
+class Base:
+    x: tl.tensor
+    scale: tl.constexpr = 3
+
+    @triton.jit
+    def scaled(self):
+        return self.x * self.scale
+
+
+@triton.aggregate
+class Derived(Base):
+    y: tl.tensor = 0
+
+
+@triton.jit
+def inherits(x_ptr, out_ptr):
+    one = Derived(tl.load(x_ptr), y=tl.load(x_ptr + 1))
+    other = tl.aggregate_replace(one, scale=5)
+    tl.store(out_ptr, one.scaled() + one.y)
+    tl.store(out_ptr + 1, other.scaled())
+
+
+@pytest.mark.pure
+def test_structures_inherit() -> None:
+    *_, found = run(None, inherits, (1,), (np.array([7, 2], np.int32), np.zeros(2, np.int32)))
+    assert found.tolist() == [23, 35]
+    with pytest.raises(TypeError, match="can only inherit from other aggregates; got list"):
+        triton.aggregate(type("Odd", (list,), {}))
+    with pytest.raises(TypeError, match="Base has no field 'z'; it has the fields x, scale"):
+        tl.aggregate_replace(Base(1), z=2)
+    with pytest.raises(TypeError, match="expects an aggregate instance; got 42"):
+        tl.aggregate_replace(42, x=1)
+
+
 @triton.jit
 def order(x, y):
     if x < y:

@@ -142,7 +142,7 @@ class Dtype(_Name):
         raise AttributeError(name)
 
     def __repr__(self) -> str:
-        return f"triton.language.{self}"
+        return f"triton.language.{self.name}"
 
     def __str__(self) -> str:
         if self.name in FLOAT8:
