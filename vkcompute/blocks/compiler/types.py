@@ -36,16 +36,31 @@ FLOAT8 = {
 }
 """Floats of 8 bits, which are loaded, stored, converted and multiplied as matrices, and not computed with."""
 _SHORT = {"i": "int", "u": "uint", "f": "fp"}
+_LONG = {name.replace("float", "fp"): name for name in (*_NAMES, *FLOAT8)} | {"bf16": "bfloat16"}
 
 
-class Dtype(NamedTuple):
+class _Name(NamedTuple):
+    """The name of a dtype."""
+
+    name: str
+
+
+class Dtype(_Name):
     """The type of the elements of a block or array.
 
     Attributes:
-        name: as in Triton: "float32", "int1".
+        name: "float32", "int1"; a short one, as "fp32", is replaced by it.
     """
 
-    name: str
+    __slots__ = ()
+    SINT_TYPES = "int8", "int16", "int32", "int64"
+    UINT_TYPES = "int1", "uint8", "uint16", "uint32", "uint64"
+    STANDARD_FP_TYPES = "fp16", "bf16", "fp32", "fp64"
+    FP_TYPES = *(name.replace("float", "fp") for name in FLOAT8), *STANDARD_FP_TYPES
+
+    def __new__(cls, name: str) -> Dtype:
+        """Returns the dtype of a name, which may be short."""
+        return super().__new__(cls, _LONG.get(name, name))
 
     @property
     def scalar_type(self) -> Scalar:
@@ -125,6 +140,9 @@ class Dtype(NamedTuple):
         if name.startswith("is_") and name[3:] in _TESTED:
             return MethodType(lambda dtype: dtype.is_(name[3:]), self)
         raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return f"triton.language.{self.name}"
 
     def __str__(self) -> str:
         if self.name in FLOAT8:
