@@ -17,8 +17,8 @@ from vkcompute.runtime.memory.array import Array
 
 _PROPERTIES = "T", "dtype", "flags", "nbytes", "ndim", "size", "strides"
 _OF_ARRAY = (
-    "__bool__", "__complex__", "__copy__", "__divmod__", "__float__", "__getitem__", "__index__", "__int__", "__len__",
-    "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "fill", "item", "tobytes", "tolist", "transpose", "view",
+    "__bool__", "__complex__", "__copy__", "__divmod__", "__float__", "__index__", "__int__", "__len__",
+    "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "item", "tobytes", "tolist", "transpose", "view",
     "__deepcopy__", "reshape",
 )  # fmt: skip
 _SCATTERS = {"scatter_add": "add", "scatter_max": "maximum", "scatter_min": "minimum"}
@@ -70,6 +70,7 @@ def _install() -> None:
         setattr(ndarray, name, _property(name))
     for name in ("real", "imag"):
         setattr(ndarray, name, _part(name))
+    setattr(ndarray, "__getitem__", lifted(Array.__getitem__, host=True))  # noqa: B010
     for name in _OF_ARRAY:
         setattr(ndarray, name, lifted(getattr(Array, name)))
     for name, value in methods().items():
@@ -81,9 +82,8 @@ def _install() -> None:
             continue
         elif name.startswith("__"):
             setattr(ndarray, name, _operator(value))
-    setattr(ndarray, "__setitem__", lifted(getattr(Array, "__setitem__"), host=True))  # noqa: B009, B010
     for name, value in vars(_Methods).items():
-        if not name.startswith("__") or name.startswith("__array"):
+        if not name.startswith("__") or name.startswith("__array") or name in ("__bytes__", "__setitem__"):
             setattr(ndarray, name, value)
 
 
@@ -107,6 +107,32 @@ class _Methods(ndarray):
     def toDlpack(self) -> Any:  # noqa: N802
         """Returns the capsule of DLPack."""
         return self._array.__dlpack__()
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: Any = None, subok: bool | None = None, copy: bool = True
+    ) -> ndarray:
+        """Returns the elements in another dtype, by default in the order of this array."""
+        return _astype(self, dtype, order, casting or "unsafe", copy=copy)  # type: ignore[no-any-return]
+
+    def __bytes__(self) -> bytes:
+        return self.get().tobytes()
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.ndim and not self.flags.c_contiguous:
+            view = self[at]
+            if not view.flags.c_contiguous and not view.flags.f_contiguous:
+                raise ValueError("an array of NumPy is assigned to contiguous elements; assign cupy.asarray(value)")
+        _set(self, at, cast(value, self._array.dtype))
+
+    def fill(self, value: Any) -> None:
+        """Sets every element."""
+        given = opened(value)
+        if isinstance(given, Array):
+            if given.ndim:
+                raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+            self._array[...] = given.astype(self._array.dtype)
+            return
+        self._array.fill(cast(given, self._array.dtype))
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
         """Writes the elements to a file, as NumPy does."""
@@ -153,6 +179,25 @@ class _Methods(ndarray):
         return ours(*args, **options)
 
 
+_astype, _set = lifted(vnp.astype), lifted(Array.__setitem__, host=True)
+
+
+def cast(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns a value of a higher kind than a dtype in this dtype, as assignments of NumPy convert it."""
+    if isinstance(value, ndarray):
+        return value if np.can_cast(value._array.dtype, dtype, "same_kind") else _astype(value, dtype)
+    if isinstance(value, (float, complex, np.generic, np.ndarray, list, tuple)):
+        host = np.asarray(opened(value)) if not _has_arrays(value) else None
+        if host is not None and host.dtype != object and not np.can_cast(host.dtype, dtype, "same_kind"):
+            return host.astype(dtype)[()]
+    return value
+
+
+def _has_arrays(value: Any) -> bool:
+    """True for a sequence with arrays of the device."""
+    return isinstance(value, (list, tuple)) and any(isinstance(x, ndarray) or _has_arrays(x) for x in value)
+
+
 def _counterpart(path: Sequence[str]) -> Any:
     """Returns the name of CuPy at a path; None if there is none."""
     value: Any = sys.modules[__name__.rpartition(".")[0]]
@@ -189,7 +234,7 @@ class flatiter:  # noqa: N801
     def __setitem__(self, at: Any, value: Any) -> None:
         if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis:
             raise IndexError("unsupported iterator index")
-        self.base._array.flat[opened(at)] = opened(value)
+        self.base._array.flat[opened(at)] = opened(cast(value, self.base._array.dtype))
 
     def __iter__(self) -> Any:
         return (closed(element) for element in self.base._array.flat)
