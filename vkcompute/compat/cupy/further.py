@@ -74,6 +74,24 @@ def _quantiles(name: str) -> Callable[..., Any]:
 percentile, quantile = map(_quantiles, ("percentile", "quantile"))
 
 
+def _histograms(name: str) -> Callable[..., Any]:
+    """Returns a histogram of coordinates, whose counts are float64, and edges in a given range, too."""
+    function = lifted(getattr(vnp, name), host=True)
+
+    def call(*args: Any, **named: Any) -> Any:
+        counts, *edges = function(*args, **named)
+        if named.get("range") is not None:
+            edges = [[edge.astype(float) for edge in given] if isinstance(given, list) else given.astype(float)
+                     for given in edges]  # fmt: skip
+        return counts.astype(float), *edges
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+histogram2d, histogramdd = map(_histograms, ("histogram2d", "histogramdd"))
+
+
 def _text(name: str) -> Callable[..., str]:
     """Returns a function that gives the text of an array on the host."""
     function = getattr(np, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -21,7 +22,7 @@ _OF_ARRAY = (
     "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "item", "tobytes", "tolist", "transpose", "view",
     "__deepcopy__", "reshape",
 )  # fmt: skip
-_SCATTERS = {"scatter_add": "add", "scatter_max": "maximum", "scatter_min": "minimum"}
+_COMPLEX = "Casting complex values to real discards the imaginary part"
 
 
 def _property(name: str) -> property:
@@ -111,7 +112,10 @@ class _Methods(ndarray):
     def astype(
         self, dtype: Any, order: str = "K", casting: Any = None, subok: bool | None = None, copy: bool = True
     ) -> ndarray:
-        """Returns the elements in another dtype, by default in the order of this array."""
+        """Returns the elements in another dtype, by default in the order of this array; the real parts as others."""
+        if self._array.dtype.kind == "c" and np.dtype(dtype).kind in "iuf" and casting in (None, "unsafe"):
+            warnings.warn(_COMPLEX, np.exceptions.ComplexWarning, stacklevel=2)
+            return self.real.astype(dtype, order)  # type: ignore[no-any-return]
         return _astype(self, dtype, order, casting or "unsafe", copy=copy)  # type: ignore[no-any-return]
 
     def __bytes__(self) -> bytes:
