@@ -37,7 +37,8 @@ LEFT_OUT = {
     r"|test_unownedmemory)|test_syncdetect",
     "CuPy's private modules": r"core_tests/test_(internal|flags|core|reduction)|testing_tests"
     r"|fusion_tests/test_(kernel_cache|optimization)|TestFusionKernelName|test_polyutils|test_init\.py|test_typing|import_tests|install_tests|example_tests",
-    "addresses of CUDA": r"TestCUDAArrayInterfaceCompliance|TestCUDAArrayInterfaceStream|TestCUDAStreamProtocol",
+    "addresses of CUDA": r"TestCUDAArrayInterfaceCompliance|TestCUDAArrayInterfaceStream|TestCUDAStreamProtocol"
+    r"|[Pp]inned|blocking",
     "records": r"core_tests/test_structured",
 }
 """Patterns of the names of tests that are left out, by the reason."""

@@ -149,7 +149,7 @@ def asarray(
             result = in_layout(a, order, lambda x: asarray(x, dtype, device=device, copy=copy, like=like))
         else:
             result = asarray(a, dtype, device=device, copy=copy, like=like)
-        if copy is False and in_order(result, order) is not result:
+        if copy is False and (result is not a if type(a) is Array else in_order(result, order) is not result):
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
         return in_order(result, order)
     a = held(a)

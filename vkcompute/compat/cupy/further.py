@@ -28,6 +28,22 @@ def _of_host(name: str) -> Callable[..., ndarray]:
 fromfile, fromstring, genfromtxt = map(_of_host, ("fromfile", "fromstring", "genfromtxt"))
 
 
+_copy = lifted(vnp.copy)
+
+
+def copy(a: ndarray, order: str = "K") -> ndarray:
+    """Returns a new array with the same elements, by default in the same order in memory."""
+    return _copy(a, order)  # type: ignore[no-any-return]
+
+
+_load = lifted(vnp.load, host=True)
+
+
+def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
+    """Returns the array, or the arrays, of a file of NumPy."""
+    return array(np.load(file, mmap_mode, allow_pickle=True)) if allow_pickle else _load(file)
+
+
 def msort(a: ndarray) -> ndarray:
     """Returns the elements sorted along the first axis."""
     result: ndarray = a.copy()

@@ -84,7 +84,7 @@ def _install() -> None:
         elif name.startswith("__"):
             setattr(ndarray, name, _operator(value))
     for name, value in vars(_Methods).items():
-        if not name.startswith("__") or name.startswith("__array") or name in ("__bytes__", "__setitem__"):
+        if not name.startswith("__") or name.startswith("__array") or name in ("__bytes__", "__iter__", "__setitem__"):
             setattr(ndarray, name, value)
 
 
@@ -117,6 +117,15 @@ class _Methods(ndarray):
             warnings.warn(_COMPLEX, np.exceptions.ComplexWarning, stacklevel=2)
             return self.real.astype(dtype, order)  # type: ignore[no-any-return]
         return _astype(self, dtype, order, casting or "unsafe", copy=copy)  # type: ignore[no-any-return]
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Returns the distance from the minimum to the maximum along axes."""
+        return _ptp(self, axis, out, keepdims)
+
+    def __iter__(self) -> Any:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[at] for at in range(len(self)))
 
     def __bytes__(self) -> bytes:
         return self.get().tobytes()
@@ -183,7 +192,7 @@ class _Methods(ndarray):
         return ours(*args, **options)
 
 
-_astype, _set = lifted(vnp.astype), lifted(Array.__setitem__, host=True)
+_astype, _ptp, _set = lifted(vnp.astype), lifted(vnp.ptp), lifted(Array.__setitem__, host=True)
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -238,7 +247,11 @@ class flatiter:  # noqa: N801
     def __setitem__(self, at: Any, value: Any) -> None:
         if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis:
             raise IndexError("unsupported iterator index")
-        self.base._array.flat[opened(at)] = opened(cast(value, self.base._array.dtype))
+        given = opened(cast(value, self.base._array.dtype))
+        if isinstance(given, Array) and not isinstance(at, (int, np.integer)):  # repeated as often as it takes
+            n = len(range(*at.indices(len(self)))) if isinstance(at, slice) else len(self)
+            given = vnp.resize(given, n)
+        self.base._array.flat[opened(at)] = given
 
     def __iter__(self) -> Any:
         return (closed(element) for element in self.base._array.flat)

@@ -12,6 +12,8 @@ import vkcompute.compat.cupy as cp
 import vkcompute.compat.cupyx as cupyx
 from vkcompute.compat.cupyx import jit
 
+pytestmark = pytest.mark.usefixtures("cupy_device")
+
 
 def test_saxpy() -> None:
     @cp.fuse(kernel_name="saxpy_fused")

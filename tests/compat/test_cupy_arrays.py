@@ -12,6 +12,8 @@ import vkcompute as vc
 import vkcompute.compat.cupy as cp
 import vkcompute.numpy as vnp
 
+pytestmark = pytest.mark.usefixtures("cupy_device")
+
 
 def test_dtypes_are_cupys_and_those_of_vkcompute_stay() -> None:
     assert cp.zeros(3).dtype == (cp.array([1, 2]) / 2).dtype == cp.array([1.5]).dtype == np.float64
