@@ -116,7 +116,7 @@ def replace(checkout: Path) -> None:
     """Makes the imports of the tests take our modules, and gives `cupy.testing` the private parts that it uses."""
     sys.meta_path.insert(0, Replacement(checkout))
     sys.meta_path.append(StandIns())
-    import cupy
+    cupy: Any = importlib.import_module("cupy")
 
     for name in ("fft", "linalg", "polynomial", "random"):
         vars(getattr(cupy, name)).setdefault("__path__", [])

@@ -37,6 +37,7 @@ class ndarray:  # noqa: N801
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, at: Any) -> Any: ...
 
     def __init__(
         self, shape: Any, dtype: Any = float, memptr: MemoryPointer | None = None, strides: Any = None,
@@ -58,7 +59,7 @@ class ndarray:  # noqa: N801
         else:
             self._array = current_runtime().empty(lengths, kind)
 
-    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[assignment]
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     @classmethod
     def _holding(cls, array: Array, base: ndarray | None = None) -> ndarray:
@@ -137,10 +138,6 @@ class ndarray:  # noqa: N801
     @property
     def device(self) -> Device:
         """The device, as `cupy.cuda.Device`."""
-        from vkcompute.compat.cupy.cuda import (
-            Device,  # not at import: a device has memory pools, whose arrays are these
-        )
-
         return Device(self._array.runtime)
 
     @property

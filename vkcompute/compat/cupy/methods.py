@@ -234,18 +234,20 @@ class flatiter:  # noqa: N801
     """
 
     def __init__(self, a: ndarray) -> None:
-        self.base = a
+        self.base, self._at = a, 0
 
     def __len__(self) -> int:
         return int(self.base._array.size)
 
     def __getitem__(self, at: Any) -> Any:
-        if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis and at != ():
+        if isinstance(at, bool) or not (
+            isinstance(at, (int, slice, np.integer)) or at is Ellipsis or (isinstance(at, tuple) and not at)
+        ):
             raise IndexError("unsupported iterator index")
         return closed(self.base._array.flat[opened(at)])
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis:
+        if isinstance(at, bool) or not (isinstance(at, (int, slice, np.integer)) or at is Ellipsis):
             raise IndexError("unsupported iterator index")
         given = opened(cast(value, self.base._array.dtype))
         if isinstance(given, Array) and not isinstance(at, (int, np.integer)):  # repeated as often as it takes
@@ -253,8 +255,14 @@ class flatiter:  # noqa: N801
             given = vnp.resize(given, n)
         self.base._array.flat[opened(at)] = given
 
-    def __iter__(self) -> Any:
-        return (closed(element) for element in self.base._array.flat)
+    def __iter__(self) -> flatiter:
+        return self
+
+    def __next__(self) -> Any:
+        if self._at >= len(self):
+            raise StopIteration
+        self._at += 1
+        return self[self._at - 1]
 
     def copy(self) -> ndarray:
         """Returns the elements as a new array of one axis."""
