@@ -467,6 +467,12 @@ def set_default_float(dtype: np.dtype[np.generic]) -> None:
     _default_float[0] = dtype
 
 
+def float_rule() -> str:
+    """Returns a name of the rule by which floats are made of integers: equal names give equal dtypes."""
+    scoped = scoped_float.get()
+    return _default_float[0].char if scoped is None else f"{scoped.char} scoped"
+
+
 def default_float() -> np.dtype[np.generic]:
     """Returns the dtype of Python floats and of functions that make floats of integers."""
     scoped = scoped_float.get()

@@ -36,6 +36,16 @@ def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Mana
     manager.destroy()
 
 
+@pytest.fixture
+def cupy_device(gpu: vc.Runtime) -> Iterator[None]:
+    """Makes the device under test the one that programs for CuPy find; skips on one without float64."""
+    if "shaderFloat64" not in gpu.device.features:
+        pytest.skip("CuPy's floats are float64")
+    vc.set_default_runtime(gpu)
+    yield
+    vc.set_default_runtime(None)
+
+
 @cache
 def _compiled(source: str) -> bytes:
     return vc.glsl(source)

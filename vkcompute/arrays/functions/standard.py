@@ -321,6 +321,8 @@ def _indices(x: Array, indices: Any) -> Array:
 
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     """Returns each element repeated along an axis, or of the flattened array."""
+    if getattr(repeats, "dtype", None) == np.uint64:
+        raise TypeError("repeat: counts are integers that int64 holds; got uint64; convert with .astype('int64')")
     return selection.repeat(a, repeats if isinstance(repeats, int) else _indices(a, repeats), axis)
 
 

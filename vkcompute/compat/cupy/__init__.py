@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __version__ = "14.0.0"
 """The version of CuPy whose interface this is, for libraries that compare it."""
-_MODULES = ("cuda", "exceptions", "fft", "lib", "linalg", "polynomial", "random")
+_MODULES = ("cuda", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ Operators and methods are set by `vkcompute.compat.cupy.methods`.
 
 from __future__ import annotations
 
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class ndarray:  # noqa: N801
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, at: Any) -> Any: ...
 
     def __init__(
         self, shape: Any, dtype: Any = float, memptr: MemoryPointer | None = None, strides: Any = None,
@@ -56,6 +58,8 @@ class ndarray:  # noqa: N801
             self._array = current_runtime().empty(lengths[::-1], kind).T
         else:
             self._array = current_runtime().empty(lengths, kind)
+
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     @classmethod
     def _holding(cls, array: Array, base: ndarray | None = None) -> ndarray:
@@ -116,7 +120,8 @@ class ndarray:  # noqa: N801
         return interface(self._array)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._array,)
+        is_turned = self.flags.f_contiguous and not self.flags.c_contiguous
+        return _restored, (self._array.T if is_turned else self._array, is_turned)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -133,10 +138,6 @@ class ndarray:  # noqa: N801
     @property
     def device(self) -> Device:
         """The device, as `cupy.cuda.Device`."""
-        from vkcompute.compat.cupy.cuda import (
-            Device,  # not at import: a device has memory pools, whose arrays are these
-        )
-
         return Device(self._array.runtime)
 
     @property
@@ -166,6 +167,6 @@ class ndarray:  # noqa: N801
         return format(self._array.numpy(), spec)
 
 
-def _restored(array: Array) -> ndarray:
-    """Returns an array that was unpickled."""
-    return ndarray._holding(array)
+def _restored(array: Array, is_turned: bool) -> ndarray:
+    """Returns an array that was unpickled, in Fortran's order if it was turned."""
+    return ndarray._holding(array.T if is_turned else array)

@@ -14,7 +14,7 @@ from vkcompute.compat.cupy.pointers import array_of_interface
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import held
 
-_array, _asarray = lifted(vnp.array, host=True), lifted(vnp.asarray, host=True)
+_array = lifted(vnp.array, host=True)
 
 
 def _imported(a: Any) -> Any:
@@ -30,11 +30,18 @@ def _imported(a: Any) -> Any:
     return a
 
 
+def _is_column_major(host: np.ndarray[Any, Any]) -> bool:
+    """True for a matrix of the host in Fortran's order."""
+    return host.ndim > 1 and host.flags.f_contiguous and not host.flags.c_contiguous
+
+
 def array(
     obj: Any, dtype: Any = None, copy: bool | None = True, order: str | None = "K", subok: bool = False,
     ndmin: int = 0, *, blocking: bool = False,
 ) -> ndarray:  # fmt: skip
     """Returns a new array of data of the host or of the device; `subok` and `blocking` have no effect."""
+    if isinstance(obj, np.ndarray) and order in (None, "K", "A", "k", "a") and _is_column_major(obj):
+        return ndarray._holding(_array(obj.T, dtype, copy=copy)._array.T)
     result: ndarray = _array(_imported(obj), dtype, copy=copy, order=order, ndmin=ndmin)
     return result
 
@@ -43,8 +50,7 @@ def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, blocking: bool = False
 ) -> ndarray:
     """Returns data as an array: `a` itself if it is one with this dtype and order."""
-    result: ndarray = _array(_imported(a), dtype, copy=copy, order=order or "K")
-    return result
+    return array(a, dtype, copy, order or "K")
 
 
 asanyarray = asarray

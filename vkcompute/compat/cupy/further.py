@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import vkcompute.numpy as vnp
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.conversion import array, asarray
-from vkcompute.compat.cupy.lifting import closed, opened
+from vkcompute.compat.cupy.lifting import closed, lifted, opened
 from vkcompute.runtime.memory import layout
 
 
@@ -27,11 +28,108 @@ def _of_host(name: str) -> Callable[..., ndarray]:
 fromfile, fromstring, genfromtxt = map(_of_host, ("fromfile", "fromstring", "genfromtxt"))
 
 
+_copy = lifted(vnp.copy)
+
+
+def copy(a: ndarray, order: str = "K") -> ndarray:
+    """Returns a new array with the same elements, by default in the same order in memory."""
+    return _copy(a, order)  # type: ignore[no-any-return]
+
+
+_load = lifted(vnp.load, host=True)
+
+
+def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
+    """Returns the array, or the arrays, of a file of NumPy."""
+    return array(np.load(file, mmap_mode, allow_pickle=True)) if allow_pickle else _load(file)
+
+
 def msort(a: ndarray) -> ndarray:
     """Returns the elements sorted along the first axis."""
     result: ndarray = a.copy()
     result.sort(axis=0)
     return result
+
+
+def einsum(*operands: Any, dtype: Any = None, **options: Any) -> Any:
+    """Returns sums of products, as `numpy.einsum`, whose views of one array have its dtype, whatever `dtype` is."""
+    if dtype is not None and sum(isinstance(operand, ndarray) for operand in operands) == 1 and not options:
+        result = _einsum(*operands)
+        if isinstance(result, ndarray) and result.base is not None:
+            return result
+    return _einsum(*operands, dtype=dtype, **options)
+
+
+def float_power(x1: Any, x2: Any, out: Any = None, dtype: Any = None, **options: Any) -> Any:
+    """Returns x1 to the power x2, in float64 or complex128."""
+    result = _float_power(x1, x2, out)
+    return result if dtype is None or out is not None else result.astype(dtype)
+
+
+_einsum, _float_power = lifted(vnp.einsum), lifted(vnp.float_power)
+
+
+def _quantiles(name: str) -> Callable[..., Any]:
+    """Returns a function of quantiles, in NumPy's dtype: that of numbers beside the elements, or of arrays."""
+    function = lifted(getattr(vnp, name), host=True)
+
+    def call(a: Any, q: Any, *args: Any, **named: Any) -> Any:
+        values = q.get() if isinstance(q, ndarray) else q
+        if np.ndim(values) > 1:
+            raise ValueError(f"Expected q to have a dimension of 1.\nActual: {np.ndim(values)} not in (0, 1)")
+        result = function(a, values, *args, **named)
+        kind = getattr(a, "dtype", np.dtype(float))
+        floats = kind if kind.kind in "fc" else np.dtype(float)
+        wanted = floats if type(values) in (int, float) else np.result_type(floats, np.asarray(values), np.float16)
+        return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+percentile, quantile = map(_quantiles, ("percentile", "quantile"))
+
+
+def _histograms(name: str) -> Callable[..., Any]:
+    """Returns a histogram of coordinates, whose counts are float64, and edges in a given range, too."""
+    function = lifted(getattr(vnp, name), host=True)
+
+    def call(*args: Any, **named: Any) -> Any:
+        counts, *edges = function(*args, **named)
+        if named.get("range") is not None:
+            edges = [[edge.astype(float) for edge in given] if isinstance(given, list) else given.astype(float)
+                     for given in edges]  # fmt: skip
+        return counts.astype(float), *edges
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+histogram2d, histogramdd = map(_histograms, ("histogram2d", "histogramdd"))
+
+
+def _text(name: str) -> Callable[..., str]:
+    """Returns a function that gives the text of an array on the host."""
+    function = getattr(np, name)
+
+    def call(a: Any, *args: Any, **named: Any) -> str:
+        return function(a.get() if isinstance(a, ndarray) else a, *args, **named)  # type: ignore[no-any-return]
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}` of an array."
+    return call
+
+
+array2string, array_repr, array_str = map(_text, ("array2string", "array_repr", "array_str"))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:  # noqa: N803
+    """Returns the powers of numbers, in NumPy's dtype, which holds int64, too."""
+    given = asarray(x)
+    kind = np.promote_types(given._array.dtype, np.int64)
+    return _vander(given.astype(kind), N, increasing)  # type: ignore[no-any-return]
+
+
+_vander = lifted(vnp.vander)
 
 
 def asfarray(a: Any, dtype: Any = float) -> ndarray:

@@ -11,8 +11,9 @@ import numpy as np
 
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.c_expressions import TYPES, Parser, Term, statements
-from vkcompute.compat.cupy.lifting import lifted
+from vkcompute.compat.cupy.lifting import lifted, opened
 from vkcompute.dtypes import as_dtype
+from vkcompute.errors import KernelError
 from vkcompute.jit.elementwise.elementwise import elementwise
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorized
 from vkcompute.jit.elementwise.reduction import reduce
@@ -105,7 +106,7 @@ class ElementwiseKernel:
             raise ValueError("block_size must be greater than zero")
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"Wrong number of arguments for {self.name!r}; got {len(args)}")
-        given = [arg._array if isinstance(arg, ndarray) else arg for arg in args]
+        given = [opened(arg) for arg in args]
         types = self._bound(given)
         shape = self._shape(given, size)
         return self._launched(args, given, types, shape)
@@ -390,7 +391,10 @@ class vectorize:  # noqa: N801
 
     def __call__(self, *args: Any) -> Any:
         """Applies the function."""
-        result = self._call(*args)
+        try:
+            result = self._call(*args)
+        except KernelError as error:
+            raise TypeError(str(error)) from error
         return result if self.otypes is None else result.astype(self.otypes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -17,11 +18,11 @@ from vkcompute.runtime.memory.array import Array
 
 _PROPERTIES = "T", "dtype", "flags", "nbytes", "ndim", "size", "strides"
 _OF_ARRAY = (
-    "__bool__", "__complex__", "__copy__", "__divmod__", "__float__", "__getitem__", "__index__", "__int__", "__len__",
-    "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "fill", "item", "tobytes", "tolist", "transpose", "view",
+    "__bool__", "__complex__", "__copy__", "__divmod__", "__float__", "__index__", "__int__", "__len__",
+    "__rdivmod__", "__dlpack__", "__dlpack_device__", "copy", "item", "tobytes", "tolist", "transpose", "view",
     "__deepcopy__", "reshape",
 )  # fmt: skip
-_SCATTERS = {"scatter_add": "add", "scatter_max": "maximum", "scatter_min": "minimum"}
+_COMPLEX = "Casting complex values to real discards the imaginary part"
 
 
 def _property(name: str) -> property:
@@ -70,6 +71,7 @@ def _install() -> None:
         setattr(ndarray, name, _property(name))
     for name in ("real", "imag"):
         setattr(ndarray, name, _part(name))
+    setattr(ndarray, "__getitem__", lifted(Array.__getitem__, host=True))  # noqa: B010
     for name in _OF_ARRAY:
         setattr(ndarray, name, lifted(getattr(Array, name)))
     for name, value in methods().items():
@@ -81,9 +83,8 @@ def _install() -> None:
             continue
         elif name.startswith("__"):
             setattr(ndarray, name, _operator(value))
-    setattr(ndarray, "__setitem__", lifted(getattr(Array, "__setitem__"), host=True))  # noqa: B009, B010
     for name, value in vars(_Methods).items():
-        if not name.startswith("__") or name.startswith("__array"):
+        if not name.startswith("__") or name.startswith("__array") or name in ("__bytes__", "__iter__", "__setitem__"):
             setattr(ndarray, name, value)
 
 
@@ -107,6 +108,44 @@ class _Methods(ndarray):
     def toDlpack(self) -> Any:  # noqa: N802
         """Returns the capsule of DLPack."""
         return self._array.__dlpack__()
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: Any = None, subok: bool | None = None, copy: bool = True
+    ) -> ndarray:
+        """Returns the elements in another dtype, by default in the order of this array; the real parts as others."""
+        if self._array.dtype.kind == "c" and np.dtype(dtype).kind in "iuf" and casting in (None, "unsafe"):
+            warnings.warn(_COMPLEX, np.exceptions.ComplexWarning, stacklevel=2)
+            return self.real.astype(dtype, order)  # type: ignore[no-any-return]
+        return _astype(self, dtype, order, casting or "unsafe", copy=copy)  # type: ignore[no-any-return]
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Returns the distance from the minimum to the maximum along axes."""
+        return _ptp(self, axis, out, keepdims)
+
+    def __iter__(self) -> Any:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[at] for at in range(len(self)))
+
+    def __bytes__(self) -> bytes:
+        return self.get().tobytes()
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.ndim and not self.flags.c_contiguous:
+            view = self[at]
+            if not view.flags.c_contiguous and not view.flags.f_contiguous:
+                raise ValueError("an array of NumPy is assigned to contiguous elements; assign cupy.asarray(value)")
+        _set(self, at, cast(value, self._array.dtype))
+
+    def fill(self, value: Any) -> None:
+        """Sets every element."""
+        given = opened(value)
+        if isinstance(given, Array):
+            if given.ndim:
+                raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+            self._array[...] = given.astype(self._array.dtype)
+            return
+        self._array.fill(cast(given, self._array.dtype))
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
         """Writes the elements to a file, as NumPy does."""
@@ -153,6 +192,25 @@ class _Methods(ndarray):
         return ours(*args, **options)
 
 
+_astype, _ptp, _set = lifted(vnp.astype), lifted(vnp.ptp), lifted(Array.__setitem__, host=True)
+
+
+def cast(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns a value of a higher kind than a dtype in this dtype, as assignments of NumPy convert it."""
+    if isinstance(value, ndarray):
+        return value if np.can_cast(value._array.dtype, dtype, "same_kind") else _astype(value, dtype)
+    if isinstance(value, (float, complex, np.generic, np.ndarray, list, tuple)):
+        host = np.asarray(opened(value)) if not _has_arrays(value) else None
+        if host is not None and host.dtype != object and not np.can_cast(host.dtype, dtype, "same_kind"):
+            return host.astype(dtype)[()]
+    return value
+
+
+def _has_arrays(value: Any) -> bool:
+    """True for a sequence with arrays of the device."""
+    return isinstance(value, (list, tuple)) and any(isinstance(x, ndarray) or _has_arrays(x) for x in value)
+
+
 def _counterpart(path: Sequence[str]) -> Any:
     """Returns the name of CuPy at a path; None if there is none."""
     value: Any = sys.modules[__name__.rpartition(".")[0]]
@@ -176,23 +234,35 @@ class flatiter:  # noqa: N801
     """
 
     def __init__(self, a: ndarray) -> None:
-        self.base = a
+        self.base, self._at = a, 0
 
     def __len__(self) -> int:
         return int(self.base._array.size)
 
     def __getitem__(self, at: Any) -> Any:
-        if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis and at != ():
+        if isinstance(at, bool) or not (
+            isinstance(at, (int, slice, np.integer)) or at is Ellipsis or (isinstance(at, tuple) and not at)
+        ):
             raise IndexError("unsupported iterator index")
         return closed(self.base._array.flat[opened(at)])
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        if not isinstance(at, (int, slice, np.integer)) and at is not Ellipsis:
+        if isinstance(at, bool) or not (isinstance(at, (int, slice, np.integer)) or at is Ellipsis):
             raise IndexError("unsupported iterator index")
-        self.base._array.flat[opened(at)] = opened(value)
+        given = opened(cast(value, self.base._array.dtype))
+        if isinstance(given, Array) and not isinstance(at, (int, np.integer)):  # repeated as often as it takes
+            n = len(range(*at.indices(len(self)))) if isinstance(at, slice) else len(self)
+            given = vnp.resize(given, n)
+        self.base._array.flat[opened(at)] = given
 
-    def __iter__(self) -> Any:
-        return (closed(element) for element in self.base._array.flat)
+    def __iter__(self) -> flatiter:
+        return self
+
+    def __next__(self) -> Any:
+        if self._at >= len(self):
+            raise StopIteration
+        self._at += 1
+        return self[self._at - 1]
 
     def copy(self) -> ndarray:
         """Returns the elements as a new array of one axis."""

@@ -32,7 +32,7 @@ _OF_NUMPY = {
     "Inf": np.inf, "Infinity": np.inf, "infty": np.inf, "PINF": np.inf, "NINF": -np.inf, "NAN": np.nan, "NaN": np.nan,
     "PZERO": 0.0, "NZERO": -0.0, "cfloat": np.complex128, "complex_": np.complex128, "float_": np.float64,
     "singlecomplex": np.complex64, "long": np.long, "ulong": np.ulong, "format_parser": np.rec.format_parser,
-    "DataSource": np.lib.npyio.DataSource, "bool": np.bool_,
+    "disable_experimental_feature_warning": False, "DataSource": np.lib.npyio.DataSource, "bool": np.bool_,
 }  # fmt: skip
 
 

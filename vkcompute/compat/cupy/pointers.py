@@ -193,6 +193,8 @@ def array_of_interface(described: dict[str, Any]) -> Array:
     if described.get("mask") is not None:
         raise ValueError("CuPy currently does not support masked arrays.")
     shape, dtype = tuple(described["shape"]), np.dtype(described["typestr"])
+    if not dtype.isnative:
+        raise ValueError("CuPy currently does not support big-endian arrays.")
     if 0 in shape:
         return current_runtime().empty(shape, dtype)
     pointer = memory_at(int(described["data"][0]))

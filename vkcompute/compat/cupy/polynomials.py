@@ -51,6 +51,11 @@ class poly1d:  # noqa: N801
             return asarray(self._poly.roots)
         raise AttributeError(f"'poly1d' object has no attribute {name!r}", name=name, obj=self)
 
+    @property
+    def __vkcompute_array__(self) -> Any:
+        """The coefficients, for functions of arrays."""
+        return self.coeffs._array
+
     def get(self, stream: Any = None, order: str = "C", out: Any = None) -> Any:
         """Returns the polynomial as `numpy.poly1d`; with `out`, its coefficients become these."""
         if out is None:

@@ -8,8 +8,10 @@ import numpy as np
 
 import vkcompute.numpy.random as _random
 from vkcompute.compat.cupy import methods  # noqa: F401  # the methods of results
+from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.compat.cupy.random_states import RandomState as RandomState
+from vkcompute.compat.cupy.random_states import checked_seed
 from vkcompute.compat.cupy.random_states import get_random_state as get_random_state
 from vkcompute.compat.cupy.random_states import reset_states as reset_states
 from vkcompute.compat.cupy.random_states import set_random_state as set_random_state
@@ -19,7 +21,7 @@ class BitGenerator:
     """A source of bits for a generator: a seed, as all generators are Philox 4x32."""
 
     def __init__(self, seed: Any = None) -> None:
-        given = seed.get() if hasattr(seed, "get") else seed
+        given = checked_seed(seed.get() if isinstance(seed, ndarray) else seed)
         self.seed_seq = given if isinstance(given, np.random.SeedSequence) else np.random.SeedSequence(given)
 
     def random_raw(self, size: Any = None, output: bool = True) -> Any:
@@ -43,13 +45,32 @@ class Generator:
     """Makes arrays of random numbers, by the methods of `cupy.random.Generator`."""
 
     def __init__(self, bit_generator: Any) -> None:
-        self.bit_generator = self._bit_generator = bit_generator
-        self._inner = _random.Generator(bit_generator.seed_seq)
+        self.bit_generator = bit_generator
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "bit_generator":
+            self._inner = _random.Generator(value.seed_seq)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return lifted(getattr(self._inner, name), host=True)
+        method = lifted(getattr(_random.Generator, name), host=True)
+
+        def draw(*args: Any, **named: Any) -> Any:
+            return method(self._inner, *args, **named)  # that of the seed at the call
+
+        return draw
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """Draws integers from `low` up to `high`, which is among them for `endpoint`; floats are truncated."""
+        ends = [int(end) if isinstance(end, float) else end for end in (low, high)]
+        return _integers(self._inner, *ends, size, dtype, endpoint)
+
+
+_integers = lifted(_random.Generator.integers, host=True)
 
 
 def default_rng(seed: Any = None) -> Generator:

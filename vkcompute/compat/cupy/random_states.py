@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ class RandomState:
     """A generator with the names of `cupy.random.RandomState`, whose methods take a dtype."""
 
     def __init__(self, seed: Any = None, method: Any = None) -> None:
-        self._inner = _random.RandomState(_checked_seed(seed))
+        self._inner = _random.RandomState(checked_seed(seed))
 
 
 _FLOATS = (
@@ -32,7 +33,7 @@ _SINGLE_OR_DOUBLE = (
 _PLAIN = "choice", "permutation", "shuffle"
 
 
-def _checked_seed(seed: Any) -> Any:
+def checked_seed(seed: Any) -> Any:
     """Returns a seed as integers.
 
     Raises:
@@ -53,15 +54,18 @@ def _checked_seed(seed: Any) -> Any:
 
 def _seed(self: RandomState, seed: Any = None) -> None:
     """Begins the numbers of a seed; None for others each time."""
-    self._inner.seed(_checked_seed(seed))
+    self._inner.seed(checked_seed(seed))
 
 
 def _with_dtype(name: str, default: Any) -> Any:
     """Returns the method of a distribution, with a dtype of its results."""
     method = lifted(getattr(_random.RandomState, name), host=True)
+    n_parameters = len(inspect.signature(method).parameters) - 1  # the dtype follows them
 
     def draw(self: RandomState, *args: Any, dtype: Any = default, **named: Any) -> Any:
-        kind = np.dtype(dtype)
+        if len(args) > n_parameters and name not in ("rand", "randn"):
+            *args, dtype = args  # type: ignore[assignment]
+        kind = np.dtype(default if dtype is None else dtype)
         if name in _SINGLE_OR_DOUBLE and kind not in (np.float32, np.float64):
             raise TypeError("cupy.random only supports float32 and float64")
         result = method(self._inner, *args, **named)
@@ -79,7 +83,8 @@ def _integers(self: RandomState, low: Any, high: Any = None, size: Any = None) -
 
 def _randint(self: RandomState, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
     """Draws integers from `low` up to `high`, which is not among them."""
-    return _draw_integers(self._inner, low, high, size, np.dtype(dtype))
+    ends = [int(end) if isinstance(end, float) else end for end in (low, high)]
+    return _draw_integers(self._inner, *ends, size, np.dtype(dtype))
 
 
 _draw_integers = lifted(_random.RandomState.randint, host=True)
@@ -128,4 +133,5 @@ def set_random_state(rs: RandomState) -> None:
 
 def reset_states() -> None:
     """Forgets the state of the functions of the module; the next one is new."""
-    _random_states.clear()
+    global _random_states
+    _random_states = {}  # a new one: holders of the old one keep its states

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.errors import VkComputeError
 
 
@@ -19,6 +20,34 @@ def is_available() -> bool:
     except (VkComputeError, OSError):
         return False
     return True
+
+
+def isscalar(element: Any) -> bool:
+    """Returns `numpy.isscalar(element)`."""
+    return bool(np.isscalar(element))
+
+
+def _dtype_or(value: Any) -> Any:
+    """Returns the dtype of an array of the device; anything else unchanged."""
+    return value._array.dtype if isinstance(value, ndarray) else value
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """Returns the dtype to which NumPy promotes arrays, numbers and dtypes."""
+    return np.result_type(*[_dtype_or(value) for value in arrays_and_dtypes])
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Returns True if NumPy casts between dtypes by a rule."""
+    return bool(np.can_cast(_dtype_or(from_), to, casting))
+
+
+def common_type(*arrays: Any) -> Any:
+    """Returns the type of floats, or complex numbers, that arrays have in common."""
+    if any(value._array.dtype.kind == "b" for value in arrays):
+        raise TypeError("can't get common type for non-numeric array")
+    kinds = [value._array.dtype if value._array.dtype.kind in "fc" else np.dtype(float) for value in arrays]
+    return np.result_type(np.float16, *kinds).type
 
 
 def issubclass_(arg1: Any, arg2: Any) -> bool:

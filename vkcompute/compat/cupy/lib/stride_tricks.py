@@ -10,7 +10,16 @@ from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import lifted
 from vkcompute.numpy.lib.stride_tricks import sliding_window_view as _windows
 
-sliding_window_view = lifted(_windows)
+_lifted = lifted(_windows)
+
+
+def sliding_window_view(
+    x: ndarray, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> ndarray:
+    """Returns the view of all windows of a shape, which cannot be written."""
+    if writeable:
+        raise NotImplementedError("Writeable views are not supported.")
+    return _lifted(x, window_shape, axis)  # type: ignore[no-any-return]
 
 
 def as_strided(x: ndarray, shape: Any = None, strides: Any = None) -> ndarray:

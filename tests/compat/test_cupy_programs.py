@@ -12,6 +12,8 @@ import vkcompute.compat.cupy as cp
 import vkcompute.compat.cupyx as cupyx
 from vkcompute.compat.cupyx import jit
 
+pytestmark = pytest.mark.usefixtures("cupy_device")
+
 
 def test_saxpy() -> None:
     @cp.fuse(kernel_name="saxpy_fused")
@@ -116,10 +118,12 @@ def test_monte_carlo() -> None:
     cp.random.seed(7)
     x, y = cp.random.uniform(-1, 1, 40_000), cp.random.uniform(-1, 1, 40_000)
     share = cp.mean(x**2 + y**2 < 1)
-    assert x.dtype == cp.float64 and abs(4 * float(share) - math.pi) < 0.05
+    assert x.dtype == cp.float64
+    assert abs(4 * float(share) - math.pi) < 0.05
     rng = cp.random.default_rng(3)
     walk = rng.standard_normal((100, 20)).cumsum(axis=1)
-    assert walk.shape == (100, 20) and walk.dtype == cp.float64
+    assert walk.shape == (100, 20)
+    assert walk.dtype == cp.float64
 
 
 def test_kernels_of_a_reduction() -> None:
