@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import radix
+from vkcompute.arrays.algorithms import leading, radix
 from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
@@ -112,6 +112,27 @@ def test_topk(gpu: vc.Runtime, data: Any, seed: int) -> None:
     found, indices = topk(array, k, axis, largest=largest)
     np.testing.assert_array_equal(indices.numpy(), order)
     np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, order, axis)))
+
+
+@pytest.mark.parametrize("dtype", _ALL.split())
+@pytest.mark.parametrize("most_held", [2, 16])
+def test_first_elements_without_sorting(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, most_held: int
+) -> None:
+    """Few elements are held by invocations; others are in chunks. The rest of a row is not sorted."""
+    if not dtypes_of(gpu, dtype):
+        return
+    monkeypatch.setattr(leading, "MOST_HELD", most_held)
+    monkeypatch.setattr(leading, "_SORTED", 4)
+    x = values(np.random.default_rng(0), (6, 333), dtype)
+    x[1], x[2], x[3] = x[1, 0], np.sort(x[2]), np.sort(x[3])[::-1]
+    x[4] = x[4, np.arange(333) % 3]
+    for largest in (False, True):
+        order = descending(x, 1) if largest else np.argsort(x, 1, kind="stable")
+        for k in (1, 3, 7, 16):
+            result, indices = topk(gpu.array(x), k, largest=largest)
+            np.testing.assert_array_equal(indices.numpy(), order[:, :k])
+            np.testing.assert_array_equal(bits(result.numpy()), bits(np.take_along_axis(x, order[:, :k], 1)))
 
 
 @given(data=st.data(), seed=seeds())

@@ -41,17 +41,20 @@ class Word(NamedTuple):
     Attributes:
         keys: uint32, along one axis.
         n_bits: number of bits from the lowest on that differ.
+        form, flip: arguments of `key_of`, if the keys are still the bits of numbers.
     """
 
     keys: Array
     n_bits: int
+    form: int = _UNSIGNED
+    flip: int = 0
 
 
 def _flipped(key: Any, flip: Any) -> Any:
     return ~key if flip == 1 else key
 
 
-def _key(bits: Any, form: int, flip: int) -> Any:
+def key_of(bits: Any, form: int, flip: int) -> Any:
     """Makes a key in the order of numbers of 32 bits; zeros are equal, and so are NaN, the largest."""
     key, sign = bits, np.uint32(_SIGN)
     if form == _SIGNED:
@@ -67,17 +70,12 @@ def _key(bits: Any, form: int, flip: int) -> Any:
     return _flipped(key, flip)
 
 
-@kernel
-def _encode(x: Any, keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys of numbers of 32 bits."""
-    i = global_id(0)
-    if i < n_items:
-        keys[i] = _key(x[i], form, flip)
+_encode = Elementwise(key_of)
 
 
 @kernel
 def _encode_wide(x: Any, low_keys: Any, high_keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys of numbers of 64 bits, given as words, as `_key`."""
+    """Makes keys of numbers of 64 bits, given as words, as `key_of`."""
     i = global_id(0)
     if i < n_items:
         low, high, sign = x[2 * i], x[2 * i + 1], np.uint32(_SIGN)
@@ -100,7 +98,23 @@ _nan_parts = Elementwise("np.uint32((2 if isnan(real) else 0) + (1 if isnan(imag
 
 
 def words_of(x: Array, *, descending: bool = False) -> list[Word]:
+    """Returns the words of keys that sort as the elements do; see `number_words`."""
+    return [encoded(word) for word in number_words(x, descending=descending)]
+
+
+def encoded(word: Word) -> Word:
+    """Returns the word with its keys, if it has numbers."""
+    if not (word.form or word.flip):
+        return word
+    keys = temporary(word.keys.runtime, word.keys.size, np.uint32)
+    _encode(word.keys, word.form, word.flip, out=keys)
+    return Word(keys, word.n_bits)
+
+
+def number_words(x: Array, *, descending: bool = False) -> list[Word]:
     """Returns the words of keys that sort as the elements do, in row-major order, the lowest first.
+
+    Keys of one word are still numbers, of which most algorithms make keys where they read them.
 
     The order is NumPy's: NaN is the largest number, zeros of both signs are equal. Complex numbers are ordered by their
     real parts, then by the imaginary ones; those with NaN in one part, in the real part and in both are last.
@@ -108,7 +122,7 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     if x.dtype.kind == "c":
         real, imag = flat(x.real), flat(x.imag)
         kinds = _nan_parts(real, imag)
-        return [word for part in (imag, real, kinds) for word in words_of(part, descending=descending)]
+        return [word for part in (imag, real, kinds) for word in number_words(part, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
     form = _FORMS.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:
@@ -117,10 +131,11 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
         x = converted(x, {_SIGNED: np.int32, _FLOAT: np.float32, _UNSIGNED: np.uint32}[form])
         n_bits = 32 if form == _FLOAT else n_bits
     given = flat(x).view(np.uint32)
-    keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(x.dtype.itemsize // 4)]
-    encode = _encode if len(keys) == 1 else _encode_wide
-    launch(encode, x.size, given, *keys, x.size, form, int(descending))
-    return [Word(key, min(n_bits, 32)) for key in keys]
+    if x.dtype.itemsize == 4:
+        return [Word(given, n_bits, form, int(descending))]
+    keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(2)]
+    launch(_encode_wide, x.size, given, *keys, x.size, form, int(descending))
+    return [Word(key, 32) for key in keys]
 
 
 def _part(i: int, n: int, n_parts: int, length: int, n_digits: int) -> tuple[int, int, int]:
@@ -143,7 +158,7 @@ def _count(
     if i < n_items:
         first, base, count = _part(i, n, n_parts, length, n_digits)
         for k in range(count):
-            at = base + _digit(_key(x[first + k], form, flip), n_digits, shift) * n_parts
+            at = base + _digit(key_of(x[first + k], form, flip), n_digits, shift) * n_parts
             counts[at] += 1
 
 
@@ -181,7 +196,7 @@ def _move(
         first, base, count = _part(i, n, n_parts, length, n_digits)
         for k in range(count):
             bits = x[first + k]
-            at = base + _digit(_key(bits, form, flip), n_digits, shift) * n_parts
+            at = base + _digit(key_of(bits, form, flip), n_digits, shift) * n_parts
             place = places[at]
             places[at] = place + 1
             out[place] = bits
@@ -239,7 +254,7 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
         words: of n_rows * n elements, the lowest first.
         order: of the elements before, to sort by further words.
     """
-    for word in words:
+    for word in map(encoded, words):
         keys = word.keys if order is None else _gathered(word.keys, order)
         sort = _merged if _is_merged(n_rows, n, _LONGEST_MERGED) else _by_digits
         order = sort(keys, word.n_bits, n_rows, n, order)
