@@ -32,7 +32,7 @@ _LONGEST_MERGED, _MOST_MERGED = 1024, 1 << 14
 _SIGN, _INFINITY = 0x80000000, 0x7F800000
 _INFINITY_HIGH = 0x7FF00000
 _UNSIGNED, _SIGNED, _FLOAT = 0, 1, 2
-_FORMS = {"i": _SIGNED, "f": _FLOAT}
+FORMS = {"i": _SIGNED, "f": _FLOAT}
 
 
 class Word(NamedTuple):
@@ -124,7 +124,7 @@ def number_words(x: Array, *, descending: bool = False) -> list[Word]:
         kinds = _nan_parts(real, imag)
         return [word for part in (imag, real, kinds) for word in number_words(part, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
-    form = _FORMS.get(x.dtype.kind, _UNSIGNED)
+    form = FORMS.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:
         if form == _SIGNED:
             n_bits = 32
@@ -221,28 +221,44 @@ def _rank(keys: Any, order: Any, new_keys: Any, new_order: Any, n_items: int, n:
 
 @kernel
 def _merge(
-    keys: Any, order: Any, new_keys: Any, new_order: Any, n_items: int, n: int, width: int, n_steps: int, form: int
-) -> None:
-    """Merges pairs of sorted blocks of `width` elements: each element counts those of the other that precede it."""
+    keys: Any, order: Any, new_keys: Any, new_order: Any,
+    n_items: int, n: int, width: int, n_sections: int, length: int, n_steps: int, form: int,
+) -> None:  # fmt: skip
+    """Merges pairs of sorted blocks of `width` elements: an invocation stores `length` elements of the result.
+
+    A binary search tells how many elements of each block precede them (O. Green, R. McColl, D. A. Bader, GPU Merge
+    Path, 2012).
+
+    Args:
+        length: of a section, which divides 2 * width.
+        n_steps: of the search.
+        form: as of `_distribute`.
+    """
     i = global_id(0)
     if i < n_items:
-        mine, place_in_row = keys[i], i % n
-        row, start = i - place_in_row, place_in_row // (2 * width) * 2 * width
-        is_left = place_in_row < start + width
-        first = row + (start + width if is_left else start)
-        low, high = 0, (max(min(width, n - start - width), 0) if is_left else width)
+        row, first = i // n_sections * n, i % n_sections * length
+        start = first // (2 * width) * 2 * width
+        middle, end = min(start + width, n), min(start + 2 * width, n)
+        left, right = row + start, row + middle
+        n_left, n_right, n_before = middle - start, end - middle, first - start
+        low, high = max(n_before - n_right, 0), min(n_before, n_left)
         for _ in range(n_steps):
             if low < high:
-                middle = (low + high) // 2
-                other = keys[first + middle]
-                if other < mine or (other == mine and not is_left):
-                    low = middle + 1
+                at = (low + high) // 2
+                if keys[left + at] <= keys[right + n_before - 1 - at]:
+                    low = at + 1
                 else:
-                    high = middle
-        place = i + low if is_left else i - width + low
-        new_order[place] = order[i]
-        if form & 2 == 0:
-            new_keys[place] = mine
+                    high = at
+        a, b = low, n_before - low
+        key, other = keys[left + min(a, n_left - 1)], keys[right + min(b, n_right - 1)]
+        for k in range(min(length, end - first)):
+            is_left = b >= n_right or (a < n_left and key <= other)
+            new_order[row + first + k] = order[left + a if is_left else right + b]
+            if form & 2 == 0:
+                new_keys[row + first + k] = key if is_left else other
+            a, b = (a + 1, b) if is_left else (a, b + 1)
+            following = keys[left + min(a, n_left - 1) if is_left else right + min(b, n_right - 1)]
+            key, other = (following, other) if is_left else (key, following)
 
 
 def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None) -> Array:
@@ -288,11 +304,14 @@ def _merged(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) 
         old = sorted_order if order is None else order
         launch(_rank, keys.size, keys, old, sorted_keys, sorted_order, keys.size, n, form)
     width = BLOCK
+    longest = min(tuning_of(keys.runtime.device.physical).radix_part, 2 * BLOCK)
+    length = 1 << part_length(keys.size, longest).bit_length() - 1
+    n_sections = -(-n // length)
     while width < n:
         new_order, new_keys = (temporary(keys.runtime, keys.size, dtype) for dtype in (np.int32, np.uint32))
         form = 2 * (2 * width >= n)
-        sizes = keys.size, n, width, width.bit_length(), form
-        launch(_merge, keys.size, sorted_keys, sorted_order, new_keys, new_order, *sizes)
+        sizes = n_rows * n_sections, n, width, n_sections, length, width.bit_length(), form
+        launch(_merge, sizes[0], sorted_keys, sorted_order, new_keys, new_order, *sizes)
         sorted_order, sorted_keys, width = new_order, new_keys, 2 * width
     return sorted_order
 
@@ -305,7 +324,7 @@ def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) 
     if x.dtype.itemsize != 4 or x.dtype.kind not in "iuf" or _is_merged(n_rows, n, _LONGEST_MERGED // 2):
         return False
     layout, digit_bits = _digits(x.runtime, n_rows, n)
-    form = _FORMS.get(x.dtype.kind, _UNSIGNED), int(descending)
+    form = FORMS.get(x.dtype.kind, _UNSIGNED), int(descending)
     bits, sorted_bits = x.reshape(-1).view(np.uint32), out.reshape(-1).view(np.uint32)
     for shift in range(0, 32, digit_bits):
         places = _places(bits, layout, shift, *form)
