@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import leading, radix
+from vkcompute.arrays.algorithms import leading, order_statistics, radix
 from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
@@ -133,6 +133,25 @@ def test_first_elements_without_sorting(
             result, indices = topk(gpu.array(x), k, largest=largest)
             np.testing.assert_array_equal(indices.numpy(), order[:, :k])
             np.testing.assert_array_equal(bits(result.numpy()), bits(np.take_along_axis(x, order[:, :k], 1)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int64", "float16"])
+@pytest.mark.parametrize("tuning", [ON_CPU, ON_GPU], ids=["CPU", "GPU"])
+def test_elements_at_places(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, tuning: Any) -> None:
+    """Elements are selected by their digits where these are enough elements, and few places."""
+    if not dtypes_of(gpu, dtype):
+        return
+    for name, value in (("_FEWEST", 1), ("_SHORTEST_ROW", 1), ("tuning_of", lambda device: tuning)):
+        monkeypatch.setattr(order_statistics, name, value)
+    x = values(np.random.default_rng(0), (6, 300), dtype)
+    x[1], x[2], x[3] = x[1, 0], np.sort(x[2]), np.sort(x[3])[::-1]
+    x[4] = x[4, np.arange(300) % 3]
+    ordered = np.sort(x)
+    for places in ([0], [149, 150], [3, 299], [298, 299], [1, 100], [7, 30, 31, 200]):
+        elements = order_statistics.elements_at(gpu.array(x), places)
+        assert sorted(elements) == places
+        for place, element in elements.items():
+            np.testing.assert_array_equal(element.numpy(), ordered[:, place])
 
 
 @given(data=st.data(), seed=seeds())
