@@ -47,7 +47,7 @@ def plot(points, queries, indices, path):
     """Draws some queries and their neighbours in the first two dimensions."""
     from matplotlib import pyplot
 
-    shown = points[:: max(len(points) // 5_000, 1)]
+    shown = points[:: len(points) // 5_000 | 1]  # an odd step reaches all clouds
     pyplot.figure(figsize=(6, 6))
     pyplot.scatter(*shown[:, :2].T, s=1, color="lightgray", label="points")
     near = points[indices[:8].reshape(-1)]
@@ -61,7 +61,7 @@ def distances(points, queries, indices):
     return np.linalg.norm(points[indices].astype(np.float64) - queries[:, None], axis=2)
 
 
-def main(points=5_000, queries=200, dimensions=8, k=5, rows=256, plot_path=None):
+def main(points=5_000, queries=200, dimensions=8, k=5, rows=128, plot_path=None):
     data = clouds(points + queries, dimensions)
     data, asked = data[:points], data[points:]
     x, q = vnp.array(data), vnp.array(asked)
@@ -85,6 +85,6 @@ if __name__ == "__main__":
     parser.add_argument("--queries", type=int, default=200, help="number of points to find neighbours of")
     parser.add_argument("--dimensions", type=int, default=8, help="coordinates of a point")
     parser.add_argument("--k", type=int, default=5, help="number of neighbours")
-    parser.add_argument("--rows", type=int, default=256, help="queries whose distances are in memory at a time")
+    parser.add_argument("--rows", type=int, default=128, help="queries whose distances are in memory at a time")
     parser.add_argument("--plot", dest="plot_path", help="file of a plot of a few queries")
     main(**vars(parser.parse_args()))
