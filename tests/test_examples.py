@@ -53,6 +53,7 @@ FACTS = {
     "image_filter": ["1. multiply, add, add, multiply, add, sqrt: reads 1,016,064 bytes", "equal to numpy: True", "##"],
     "game_of_life": ["equal to numpy: True", "the glider has moved: True", "..........###..."],
     "kmeans": ["labels equal numpy's: True", "centres equal numpy's: True"],
+    "nearest_neighbours": ["5 of 5000 points for 200 queries: ", "distances equal the host's: True"],
     "kompute_multiply": ["[2.0, 2.0, 2.0] * [1.0, 2.0, 3.0] = [2.0, 4.0, 6.0]", "1 more: [3.0, 5.0, 7.0]"],
     "kompute_logistic_regression": ["weights: 0.000", "predicted: [0, 0, 0, 1, 1] from [0.0, 0.0, 0.0, 1.0, 1.0]"],
     "logreg_five_rows": [],
