@@ -19,6 +19,7 @@ from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.intrinsics import in_order
 from vkcompute.jit.frontend.values import (
     PARTS,
     ArrayValue,
@@ -142,9 +143,10 @@ class Machine(Compiler):
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
-    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:
+    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any, **named: Any) -> Any:
         """Calls an intrinsic at this node, and converts its result to a type."""
         self.evaluator.node = node
+        args = (*in_order(function, [*args], named),) if named else args
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         shape = _lengths(args[0])
