@@ -63,7 +63,7 @@ POOR: dict[str, Any] = {
     },
     "timelines": [1, 0],
     "extensions": [],
-    "staging": True,
+    "staging": False,  # so that tests of memory that the host shares run
 }  # fmt: skip
 
 

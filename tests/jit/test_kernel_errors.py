@@ -86,7 +86,7 @@ REFUSED = [
     ("y = 1 << -1", "<< takes a non-negative number of bits; got -1", "1 << -1"),
     ("for j in several: pass", "a list has no length; tuples, vectors, arrays and their rows have; make it a", "sev"),
     ("y = math.log(x[i], 2, 3)", "log takes 1 to 2 arguments; got 3", "math"),
-    ("y = vc.shared(8)", "shared takes 2 arguments; got 1: shape and dtype, as vc", "vc"),
+    ("y = vc.shared(8)", "shared takes 2 to 3 arguments; got 1: shape and dtype, as vc", "vc"),
     ("y = np.sum(x)", "np.sum cannot be called in a kernel; write sum(v) of a vector or a tuple; for", "np.sum"),
     ("y = vc.subgroup.sum(i)", "subgroup has no attribute sum; did you mean add?", "vc.subgroup.sum"),
     ("y = vc.subgroup_add(i)", "vc has no attribute subgroup_add; did you mean subgroup.add?", "vc.sub"),

@@ -10,6 +10,8 @@ import pytest
 from runtimes import open_runtime
 
 import vkcompute as vc
+import vkcompute.compat.triton as triton
+import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
 from vkcompute import nn
 
@@ -76,3 +78,24 @@ def block_sum(x: Any, n: int, out: Any) -> None:
     vc.barrier()
     if here == 0:
         out[vc.group_id(0)] = sums[0] + sums[1] + sums[2] + sums[3]
+
+
+@triton.jit
+def optimizer_step(weights: Any, momenta: Any, slopes: Any, n: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for k in tl.static_range(len(weights)):
+        momentum = 0.5 * tl.load(momenta[k] + i, mask=i < n) + tl.load(slopes[k] + i, mask=i < n)
+        tl.store(momenta[k] + i, momentum, mask=i < n)
+        tl.store(weights[k] + i, tl.load(weights[k] + i, mask=i < n) - 0.25 * momentum, mask=i < n)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_fused_step_of_an_optimizer_has_more_arrays_than_the_device_binds(vendor: vc.Runtime, parts: bool) -> None:
+    """Arrays of their own, and parts of one array, which are not copied."""
+    n, host = 200, RNG.integers(-8, 8, (3, 6, 200)).astype(np.float32)
+    whole = vendor.array(host)
+    arrays = [[whole[k, at] if parts else vendor.array(host[k, at]) for at in range(6)] for k in range(3)]
+    optimizer_step[(2,)](*map(tuple, arrays), n, BLOCK=128)
+    momenta = host[1] / 2 + host[2]
+    np.testing.assert_array_equal([array.numpy() for array in arrays[1]], momenta)
+    np.testing.assert_array_equal([array.numpy() for array in arrays[0]], host[0] - momenta / 4)

@@ -263,7 +263,9 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
-        return lowered(definition, built._replace(wide=[]), options)
+        # Elements are accessed singly, so that code for many of them takes drivers for CPUs minutes to compile.
+        few = options.target._replace(own_elements=tile.Target().own_elements)
+        return lowered(definition, built._replace(wide=[]), options._replace(target=few))
     if made.array_bindings is not None and built.windows:
         most = options.compilation.target.max_storage_buffers
         raise definition.source.error(

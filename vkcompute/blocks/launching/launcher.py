@@ -39,7 +39,7 @@ from vkcompute.compiled.launches import (
 )
 from vkcompute.compiled.plan import Plan
 from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
+from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of, together_of
 from vkcompute.compiled.target import target_of
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
@@ -217,6 +217,8 @@ class BlockLauncher:
         if not specialization.windows and (splits := _splits(runtime, specialization, args)):
             few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
             options = options._replace(target=few).compiled_with(splits=splits)
+        elif together := together_of(runtime, specialization.array_bindings, args):
+            options = options.compiled_with(together=together)
         return program.on(runtime, types, options)
 
     def _program(self, constants: Mapping[int, Any]) -> Compiled:

@@ -117,6 +117,7 @@ def optimized(
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     if not is_uniform:
+        ir.order_volatile(function)
         function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)

@@ -31,7 +31,7 @@ from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
-from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, in_order, remedy_for
 from vkcompute.jit.frontend.item_types import ItemTypes
 from vkcompute.jit.frontend.offsets import DeviceOffsets
 from vkcompute.jit.frontend.other_words import in_kernels
@@ -239,9 +239,7 @@ class Compiler(Arithmetic):
             definition = INTRINSICS[function].keywords
             if named and definition is not None:
                 return self.inline(definition, args, named, node)
-            if named:
-                raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
-            return self.call_intrinsic(function, args)
+            return self.call_intrinsic(function, in_order(function, args, named) if named else args)
         if isinstance(function, Intrinsic):  # an argument of an internal function
             return function.emit(self, *args)
         if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):

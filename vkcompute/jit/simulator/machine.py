@@ -19,6 +19,7 @@ from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.intrinsics import in_order
 from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
     PARTS,
@@ -150,9 +151,10 @@ class Machine(Compiler):
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
-    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:
+    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any, **named: Any) -> Any:
         """Calls an intrinsic at this node, and converts its result to a type."""
         self.evaluator.node = node
+        args = (*in_order(function, [*args], named),) if named else args
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         shape = _lengths(args[0])
