@@ -17,7 +17,7 @@ from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, des
 
 
 class Offsets(Protocol):
-    """Where the elements of arrays are."""
+    """The offsets of the elements of arrays."""
 
     def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1."""
