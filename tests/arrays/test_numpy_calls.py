@@ -303,6 +303,4 @@ def test_squares_of_integers_wrap_as_numpys(gpu: vc.Runtime) -> None:
 
 
 def test_the_devices_of_the_namespace_are_a_tuple(gpu: vc.Runtime) -> None:
-    with gpu:
-        devices = vnp.__array_namespace_info__().devices()
-    assert devices == (gpu,)
+    assert vnp.__array_namespace_info__().devices() == (vnp.zeros(1).runtime,)
