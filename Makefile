@@ -12,7 +12,7 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 TORCH = torch==2.13.0 filelock fsspec jinja2 markupsafe mpmath networkx sympy typing-extensions expecttest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd soak interrupts switches mutations damage arguments values programs clusters blocks torch shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments values programs clusters blocks torch shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -64,6 +64,10 @@ gpu:  ## a report of your GPU, in eight minutes: results and times
 amd:  ## AMD's compiler on all kernels: figures that changed
 	@$(SETUP) bench
 	@$(RUN) benchmarks/amd.py $(ARGS)
+
+compilers:  ## what other vendors' compilers make of all kernels
+	@$(SETUP) bench
+	@$(RUN) benchmarks/compilers.py $(ARGS)
 
 soak:  ## random programs for 10 minutes: results, resource growth
 	@$(SETUP) bench

@@ -45,7 +45,8 @@ from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
 from vkcompute.operations.recording import recorded  # noqa: E402
-from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for  # noqa: E402
+from vkcompute.runtime.launching.imitated_gpu import Compilation, Shader  # noqa: E402
+from vkcompute.runtime.launching.radv import compile_for  # noqa: E402
 from vkcompute.runtime.tuning import ON_GPU  # noqa: E402
 
 _TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)

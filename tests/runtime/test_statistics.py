@@ -11,7 +11,8 @@ import pytest
 import vkcompute as vc
 from vkcompute.errors import VkComputeError
 from vkcompute.runtime.launching.compiled_program import CompiledProgram
-from vkcompute.runtime.launching.radv import Compilation, Shader, compile_for, outcomes_for
+from vkcompute.runtime.launching.imitated_gpu import Compilation, Shader
+from vkcompute.runtime.launching.radv import compile_for, outcomes_for
 from vkcompute.runtime.launching.statistics import KernelStatistics
 
 FAMILY = "navi21"

@@ -16,7 +16,7 @@ from vkcompute.blocks.launching.launched import Launched
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.blocks.launching.tuning import Autotuner
 from vkcompute.compiled.specialization import DEFAULTS as COMPILATION
-from vkcompute.runtime.launching.radv import Shader
+from vkcompute.runtime.launching.imitated_gpu import Shader
 from vkcompute.tile.target import Target
 
 # The workgroups of AMD's GPUs; radv has subgroups of 64.

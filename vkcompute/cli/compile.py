@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if reflects:
         terminal.write(_json(interface) if args.json else _text(interface))
     if asks_driver:
-        from vkcompute.runtime.launching.radv import Shader
+        from vkcompute.runtime.launching.imitated_gpu import Shader
 
         statistics.write(args, [Shader(Path(args.source).stem, spirv)])
     return 0

@@ -17,7 +17,7 @@ from vkcompute.errors import VkComputeError
 if TYPE_CHECKING:
     from vkcompute.blocks.launching.launched import Launched
     from vkcompute.jit.kernel import PythonKernel
-    from vkcompute.runtime.launching.radv import Outcome, Shader
+    from vkcompute.runtime.launching.imitated_gpu import Outcome, Shader
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
 _logger = logging.getLogger("vkcompute")
@@ -118,7 +118,7 @@ def _shader(args: argparse.Namespace, kernel: PythonKernel | Launched) -> Shader
     from vkcompute.jit.kernel import PythonKernel
 
     if isinstance(kernel, PythonKernel):
-        from vkcompute.runtime.launching.radv import Shader
+        from vkcompute.runtime.launching.imitated_gpu import Shader
 
         try:
             features, spirv, emulated = kernel.variants()
@@ -171,7 +171,8 @@ def _outcomes(args: argparse.Namespace, shaders: Sequence[Shader]) -> list[Outco
     from vkcompute.core.compiler_device import CompilerDevice
     from vkcompute.core.instance import Instance
     from vkcompute.core.physical import choose, enumerate_devices
-    from vkcompute.runtime.launching.radv import compile_on, outcomes_for
+    from vkcompute.runtime.launching.imitated_gpu import compile_on
+    from vkcompute.runtime.launching.radv import outcomes_for
 
     if args.on is not None:
         return outcomes_for(args.on, shaders)

@@ -1,0 +1,138 @@
+"""Kernels as the compilers of many vendors compile them, without their GPUs: what is refused, and what spills.
+
+Mesa's drivers imitate GPUs: radv by itself, Intel's anv and Qualcomm's turnip by shims of a build of Mesa from its
+source (--mesa BUILD; docs/drivers.md says how to build it). spirv-cross translates for Apple's. Compilers that are not
+here are named. Prints a table per compiler; --write records it, and scripts/compilers_table.py makes the page of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import amd
+
+from vkcompute import VkComputeError
+from vkcompute.runtime.launching.imitated_gpu import ImitatedGPU, Outcome, Shader, outcomes_on
+
+RECORD = Path(__file__).resolve().parent / "results" / "compilers.json"
+_TIMEOUT_S = 3600
+_METAL = "30000"
+"""The version of Metal's language: 3.0."""
+# A driver -> its shim, part of the names of its devices, the variable that the shim reads, and its values.
+_SHIMS = {
+    "intel": (
+        "intel/tools/libintel_noop_drm_shim.so", "Intel", "INTEL_STUB_GPU_PLATFORM", ("skl", "icl", "tgl", "dg2"),
+    ),
+    "freedreno": ("freedreno/drm-shim/libfreedreno_noop_drm_shim.so", "Adreno", "FD_GPU_ID", ("618", "630", "660")),
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+def gpus(mesa: Path | None, folder: Path) -> Iterator[ImitatedGPU]:
+    """Yields the GPUs whose compilers can be asked; `folder` takes manifests of drivers."""
+    for family in amd.FAMILIES:
+        yield ImitatedGPU(f"radv {family}", f"RADV {family}", {"RADV_FORCE_FAMILY": family}, _TIMEOUT_S)
+    for driver, (shim, device, variable, values) in _SHIMS.items() if mesa else ():
+        manifest, library = folder / f"{driver}.json", mesa / f"src/{driver}/vulkan/libvulkan_{driver}.so"
+        icd = {"library_path": str(library.resolve()), "api_version": "1.3.0"}
+        manifest.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}))
+        for value in values:
+            environ = {"LD_PRELOAD": str((mesa / "src" / shim).resolve()), variable: value}
+            environ["VK_DRIVER_FILES"] = environ["VK_ICD_FILENAMES"] = str(manifest)
+            yield ImitatedGPU(f"{driver} {value}", device, environ, _TIMEOUT_S)
+
+
+def row(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> Row:
+    """Returns what the compiler for a GPU makes of shaders."""
+    try:
+        outcomes = outcomes_on(gpu, shaders, with_assembly=False)
+    except VkComputeError as error:  # no such driver, or one that ends at once
+        return {"absent": str(error)}
+    return summary(gpu.name, shaders, outcomes)
+
+
+def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -> Row:
+    """Returns the device, the driver, the number of kernels, those that spill, and those refused by their reasons."""
+    refused: dict[str, list[str]] = {}
+    spilled: dict[str, Any] = {}
+    device = driver = ""
+    for shader, outcome in zip(shaders, outcomes, strict=True):
+        if isinstance(outcome, VkComputeError):
+            refused.setdefault(reason(str(outcome), shader.name), []).append(shader.name)
+            continue
+        statistics = outcome.statistics
+        device, driver = statistics.device, statistics.driver
+        if statistics.spills or statistics.scratch_nbytes:
+            spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"
+    return {"device": device or name, "driver": driver, "kernels": len(shaders), "spills": spilled, "refused": refused}
+
+
+def reason(message: str, name: str) -> str:
+    """Returns an error without the names of the shader and of the device."""
+    return message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0][:200]
+
+
+def metal(shaders: Sequence[Shader]) -> Row:
+    """Returns what spirv-cross refuses to translate to Metal's language."""
+    if which("spirv-cross") is None:
+        return {"absent": "spirv-cross is not installed"}
+    version = subprocess.run(["spirv-cross", "--revision"], capture_output=True, text=True, check=False)
+    refused: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        module = Path(folder, "shader.spv")
+        for shader in shaders:
+            module.write_bytes(shader.spirv)
+            command = ["spirv-cross", "--msl", "--msl-version", _METAL, "--output", "/dev/null", str(module)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                refused.setdefault(done.stderr.strip().splitlines()[-1], []).append(shader.name)
+    driver = f"spirv-cross, Metal 3.0 ({(version.stdout + version.stderr).strip()})"
+    return {"device": "Apple", "driver": driver, "kernels": len(shaders), "spills": {}, "refused": refused}
+
+
+def text(name: str, row: Row) -> str:
+    """Returns the row as lines."""
+    if "absent" in row:
+        return f"{name}: not here: {row['absent']}"
+    n_refused = sum(map(len, row["refused"].values()))
+    lines = [
+        f"{name}: {row['device']}, {row['driver']}: {row['kernels'] - n_refused} of {row['kernels']} kernels compiled",
+        *[f"  spills: {kernel} ({number})" for kernel, number in row["spills"].items()],
+        *[f"  refused: {len(kernels)} x {why}: {', '.join(kernels)}" for why, kernels in row["refused"].items()],
+    ]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compiles, prints and records; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").replace("\n", " "))
+    parser.add_argument("--mesa", type=Path, metavar="BUILD", help="the folder of a build of Mesa with shims")
+    parser.add_argument("--only", default="", metavar="TEXT", help="compilers whose names contain this")
+    parser.add_argument("--kernels", default="", metavar="TEXT", help="kernels whose names contain this")
+    parser.add_argument("--write", action="store_true", help=f"record the rows in {RECORD.name}, beside those there")
+    arguments = parser.parse_args(argv)
+    shaders = [shader for shader in amd.shaders() if arguments.kernels in shader.name]
+    rows: dict[str, Row] = json.loads(RECORD.read_text()) if arguments.write and RECORD.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        asked = {gpu.name: gpu for gpu in gpus(arguments.mesa, Path(folder))}
+        for name in [name for name in (*asked, "Metal") if arguments.only in name]:
+            rows[name] = row(asked[name], shaders) if name in asked else metal(shaders)
+            print(text(name, rows[name]), flush=True)
+            if arguments.write:
+                RECORD.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except VkComputeError as error:
+        sys.exit(str(error))

@@ -1,0 +1,94 @@
+"""The table of compilers without their GPUs: what is counted, how reasons are told, and that the page has it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import vkcompute as vc
+from vkcompute.errors import MissingFeature, VkComputeError
+from vkcompute.runtime.launching.imitated_gpu import Compilation, ImitatedGPU, Shader, outcomes_on
+from vkcompute.runtime.launching.statistics import KernelStatistics
+
+pytestmark = pytest.mark.pure
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts")]
+
+import compilers_table  # noqa: E402
+
+DOUBLED = """
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer A { float a[]; };
+void main() { a[gl_GlobalInvocationID.x] *= 2; }
+"""
+
+
+@pytest.fixture(scope="module")
+def compilers() -> ModuleType:
+    """The module of the table, which finds its neighbours in its folder."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return __import__("compilers")
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def compilation(**figures: Any) -> Compilation:
+    names = "subgroup_size registers spills occupancy shared_nbytes scratch_nbytes instructions latency busy_cycles"
+    common = dict.fromkeys(names.split()) | figures
+    return Compilation(KernelStatistics("Arc", "anv", figures={}, descriptions={}, **common), "")
+
+
+def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType) -> None:
+    outcomes = {
+        "lean": compilation(spills=0, scratch_nbytes=0),
+        "spilled": compilation(spills=3),
+        "scratch": compilation(scratch_nbytes=64),
+        "wide": MissingFeature("[0] Arc cannot run wide: capability Float64 needs the feature shaderFloat64"),
+        "wider": MissingFeature("[0] Arc cannot run wider: capability Float64 needs the feature shaderFloat64"),
+        "ended": VkComputeError("ended: the compiler for dg2 was ended by SIGSEGV\nand more"),
+    }
+    row = compilers.summary("dg2", [Shader(name, b"") for name in outcomes], [*outcomes.values()])
+    assert row == {
+        "device": "Arc",
+        "driver": "anv",
+        "kernels": 6,
+        "spills": {"spilled": 3, "scratch": "64 bytes"},
+        "refused": {
+            "capability Float64 needs the feature shaderFloat64": ["wide", "wider"],
+            "the compiler for dg2 was ended by SIGSEGV": ["ended"],
+        },
+    }
+    assert "3 of 6 kernels compiled" in compilers.text("dg2", row)
+    assert "| anv | Arc | 3 of 6 | spilled, scratch | 2: capability Float64" in compilers_table.table({"dg2": row})
+
+
+def test_a_driver_that_is_not_here_is_named(compilers: ModuleType, tmp_path: Path) -> None:
+    """A manifest of a library that does not exist, and a variable that ends no other driver."""
+    imitated = [gpu for gpu in compilers.gpus(tmp_path, tmp_path) if gpu.name.startswith("intel")]
+    assert [gpu.name for gpu in imitated] == ["intel skl", "intel icl", "intel tgl", "intel dg2"]
+    environ = {name: value for name, value in imitated[0].environ.items() if name != "LD_PRELOAD"}
+    assert "absent" in compilers.row(imitated[0]._replace(environ=environ), [Shader("doubled", b"")])
+
+
+def test_an_imitated_gpu_compiles_without_assembly() -> None:
+    gpu = ImitatedGPU("navi21", "RADV navi21", {"RADV_FORCE_FAMILY": "navi21"})
+    shaders = [Shader("doubled", vc.glsl(DOUBLED)), Shader("broken", b"\x03\x02\x23\x07")]
+    try:
+        outcomes = outcomes_on(gpu, shaders, with_assembly=False)
+    except vc.NoDevice as error:
+        pytest.skip(str(error))
+    assert outcomes[0].assembly == ""
+    assert outcomes[0].statistics.spills == 0
+    assert isinstance(outcomes[1], VkComputeError)
+
+
+def test_the_page_has_the_record() -> None:
+    page = compilers_table.PAGE.read_text(encoding="utf-8")
+    rows = {name: row for name, row in json.loads(compilers_table.RECORD.read_text()).items() if "absent" not in row}
+    assert compilers_table.written(page, rows) == page, "run python scripts/compilers_table.py"
