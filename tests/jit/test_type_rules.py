@@ -77,9 +77,9 @@ def program(x: Any, y: Any, flags: Any, whole: Any, real: Any, narrow: Any) -> N
         total += i + 0.1
     real[1] = total
     real[2] = x[2] ** 0.5
-    kept = x[2] * 0.5
-    kept = x[2]
-    real[3] = kept / 1
+    kept = x[0] * 0.5
+    kept = x[0]
+    real[3] = kept * kept * kept
     narrow[0] = 300
     narrow[1] = x[0] + 1
 
@@ -96,7 +96,7 @@ def arguments() -> list[np.ndarray[Any, Any]]:
 def check(whole: Any, real: Any, narrow: Any) -> None:
     top = 2**31 - 1
     np.testing.assert_array_equal(whole, [2 * top, 3 * top, 2**31, -2, 2, top // 2 + top, top + 1])
-    np.testing.assert_allclose(real, [2 / 3, 3.3, 2**0.5, 2], rtol=1e-15)
+    np.testing.assert_allclose(real, [2 / 3, 3.3, 2**0.5, float(top) ** 3], rtol=1e-15)
     np.testing.assert_array_equal(narrow, [300 & 255, 0])
 
 
@@ -109,7 +109,7 @@ def test_a_kernel_is_simulated_by_the_rules_of_its_language() -> None:
 
 def test_a_kernel_is_compiled_by_the_rules_of_its_language(gpu: vc.Runtime) -> None:
     """Beside the same function with the rules of kernels, which refuse the constant that does not fit."""
-    given = [gpu.array(each) for each in arguments()]
+    given = [gpu.array(argument) for argument in arguments()]
     KERNEL[1, 1](*given)
     check(*[array.numpy() for array in given[3:]])
     with pytest.raises(vc.KernelError, match="300 does not fit uint8"):

@@ -219,7 +219,7 @@ def specialize(
             whole,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
-            tuple(sorted(compiler.limits)),
+            tuple(sorted(compiler.numbers.limits)),
             tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             in_words,
             tuple(compiler.tables),

@@ -124,6 +124,8 @@ def number_kind(value: Any, rules: TypeRules) -> Kind:
     Raises:
         UnsupportedError: the value is something else.
     """
+    if isinstance(value, Number):
+        return value.kind
     kind = kind_of(value, rules)
     if not isinstance(kind, Kind):
         raise UnsupportedError(f"this takes numbers; got {describe(value)}{_remedy(value)}")

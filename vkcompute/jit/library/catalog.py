@@ -3,8 +3,8 @@
 from vkcompute.jit.library import (  # noqa: F401
     atomic,
     bit_operations,
+    element_functions,
     elementary,
-    fma,
     functions,
     ids,
     printing,
