@@ -110,7 +110,10 @@ def test_a_kernel_is_simulated_by_the_rules_of_its_language() -> None:
 def test_a_kernel_is_compiled_by_the_rules_of_its_language(gpu: vc.Runtime) -> None:
     """Beside the same function with the rules of kernels, which refuse the constant that does not fit."""
     given = [gpu.array(argument) for argument in arguments()]
-    KERNEL[1, 1](*given)
-    check(*[array.numpy() for array in given[3:]])
     with pytest.raises(vc.KernelError, match="300 does not fit uint8"):
         PythonKernel(program)[1, 1](*given)
+    try:
+        KERNEL[1, 1](*given)
+    except vc.MissingFeature as missing:
+        pytest.skip(str(missing))
+    check(*[array.numpy() for array in given[3:]])
