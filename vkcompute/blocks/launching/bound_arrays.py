@@ -10,7 +10,8 @@ from vkcompute.blocks.launching.build import ArrayType, IntType
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import unwrapped
 from vkcompute.blocks.launching.table_memory import memory_of
-from vkcompute.compiled.arguments import kind_of_array, refuse_complex, refuse_storage
+from vkcompute.blocks.launching.tensors import on_host
+from vkcompute.compiled.arguments import kind_of_array, refuse_complex
 from vkcompute.compiled.specialization import Specialization
 from vkcompute.compiled.spilling_kernel import splits_of
 from vkcompute.ir import Split
@@ -22,6 +23,11 @@ from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.array_access import is_wide, overlaps_of
 from vkcompute.tile.overlaps import Overlaps
+
+
+def given_arrays(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
+    """Returns the arguments with arrays for tensors and wrappers, and the dtypes of wrappers by position."""
+    return unwrapped(on_host(args))
 
 
 def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -44,7 +50,6 @@ def type_of(arg: Any) -> Any:
     if type(arg) is not Array:
         return None
     refuse_complex(arg)
-    refuse_storage(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 

@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute.blocks.compiler.types import Constexpr
 from vkcompute.blocks.launching.arguments import LaunchOptions, Parameters, exact_key
 from vkcompute.blocks.launching.block_source import compiled_program
-from vkcompute.blocks.launching.bound_arrays import bindings, overlaps_among, splits_among, type_of
+from vkcompute.blocks.launching.bound_arrays import bindings, given_arrays, overlaps_among, splits_among, type_of
 from vkcompute.blocks.launching.build import (
     DIVISOR,
     BlockOptions,
@@ -19,7 +19,6 @@ from vkcompute.blocks.launching.build import (
 from vkcompute.blocks.launching.composites import Forms, flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
-from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.compiled.arguments import group_of
 from vkcompute.compiled.host_arrays import is_host_array
 from vkcompute.compiled.launches import (
@@ -32,7 +31,7 @@ from vkcompute.compiled.launches import (
 )
 from vkcompute.compiled.plan import Plan
 from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions
-from vkcompute.compiled.spilling_kernel import AnyKernel
+from vkcompute.compiled.spilling_kernel import AnyKernel, together_of
 from vkcompute.compiled.target import target_of
 from vkcompute.errors import hides_calls
 from vkcompute.frontend.source import Definition
@@ -40,6 +39,7 @@ from vkcompute.jit.kernel import is_set
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.device import block_target
@@ -93,6 +93,8 @@ class BlockLauncher:
             raise
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future
+        if any(map(is_holder, args)):
+            return self(grid, all_held(args), {})
         sizes = self._parameters.grid(grid, args)
         chosen.check(sizes)
         if 0 in sizes:
@@ -110,7 +112,7 @@ class BlockLauncher:
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
         self._array_at = next((at for at, arg in enumerate(args) if hasattr(arg, "runtime")), 0)
-        args, elements = unwrapped(on_host(args))
+        args, elements = given_arrays(args)
         bound = bindings(args)
         runtime = runtime_among(bound)
         hosts = hosts_among(self.name, runtime, bound)
@@ -162,6 +164,8 @@ class BlockLauncher:
         specialization = program.specialized(types, options)
         if not specialization.windows and (splits := splits_among(runtime, specialization, args)):
             options = options.split(splits)
+        elif together := together_of(runtime, specialization.array_bindings, args):
+            options = options.compiled_with(together=together)
         return program.on(runtime, types, options)
 
     def _program(self, constants: Mapping[int, Any]) -> Compiled:
@@ -187,7 +191,7 @@ class BlockLauncher:
         forms, leaves = flattened(args, self._parameters.constexprs)
         if forms is not None:
             return self._of_leaves(forms).compiled(sizes, leaves, chosen.named())
-        args, elements = unwrapped(on_host(args))
+        args, elements = given_arrays(args)
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
         loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)

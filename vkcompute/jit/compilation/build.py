@@ -69,15 +69,18 @@ def build(
     Raises:
         KernelError: the function does something that kernels do not support.
     """
-    name, names = definition.function.__name__, definition.function.__code__.co_varnames
+    name, code = definition.function.__name__, definition.function.__code__
+    parameters = code.co_varnames[: code.co_argcount]
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
     compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    args = {names[n]: argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)}
-    for value in args.values():
+    names = compiler.parameters(parameters)
+    values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
+    for value in values:
         if isinstance(value, ArrayValue) and value.strided:
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+    args = compiler.arguments(parameters, values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.arrays.first_assigned
@@ -115,13 +118,14 @@ def optimized(
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     if not is_uniform:
+        ir.order_volatile(function)
         function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
     if options.target.max_invocations is not None:
         ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
-    ir.bind_arrays(function, options.target, options.splits)
+    ir.bind_arrays(function, options.target, options.splits, options.together)
     ir.expand_small_atomics(function)
     if options.aliased:
         function.aliased = frozenset(function.buffers)
@@ -182,7 +186,11 @@ def has_parts(kind: Any) -> bool:
 
 
 def specialize(
-    definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS, rules: Rules = kernel_types
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
+    language: type[Compiler] = Compiler,
 ) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
@@ -191,7 +199,7 @@ def specialize(
             size.
     """
     try:
-        compiler = build(Compiler, definition, signature, options, rules)
+        compiler = build(language, definition, signature, options, rules)
         ids = compiler.id_axes
         whole = compiler.function.local_size
         demand_fit(compiler.function)

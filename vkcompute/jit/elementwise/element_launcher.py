@@ -40,6 +40,7 @@ from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 LOCAL_SIZE = 64
@@ -90,6 +91,8 @@ class Arguments:
 
     def placed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments with a device array for each NumPy array, on the device of the others."""
+        if any(map(is_holder, args)):
+            args = all_held(args)
         if not any(map(is_host_array, args)):
             return args
         runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)

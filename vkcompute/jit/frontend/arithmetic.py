@@ -49,7 +49,8 @@ _OPERATORS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.ar
 _BITS = "&", "|", "^"
 _OF_BOOLS = {"+": "|", "*": "&"}
 """Operators that are logical for two bools, as in numpy, which has no others for them."""
-_COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+"""Sign of a comparison -> operation."""
 _DIVISIONS = {"//": division.quotient, "%": division.remainder}
 _MEANT = {
     "^": "write x ** y for a power, or ",
@@ -313,7 +314,7 @@ class Arithmetic:
                     f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}"
                 )
             return (one is other) == (sign == "is")
-        if sign not in _COMPARISONS:
+        if sign not in COMPARISONS:
             return contains(self._host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.elementwise(partial(self._host.compare, sign), one, other)
@@ -343,7 +344,7 @@ class Arithmetic:
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        result = self._builder.compute(_COMPARISONS[sign], self._host.cast(one, kind), self._host.cast(other, kind))
+        result = self._builder.compute(COMPARISONS[sign], self._host.cast(one, kind), self._host.cast(other, kind))
         if signed is None:
             return result
         number = self._host.cast(signed, self._numbers.kind(signed).type)

@@ -1,7 +1,7 @@
 """The language of kernels: numbers, vectors, arrays and lists, and the functions that kernels call.
 
 Functions are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/ fill that table, and
-add syntax to `KERNEL_EXPRESSIONS` and `SPECIAL_FORMS`.
+add syntax to `KERNEL_EXPRESSIONS`, `KERNEL_STATEMENTS` and `SPECIAL_FORMS`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from vkcompute.jit.frontend.arithmetic import Arithmetic
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.element_access import ElementAccess
-from vkcompute.jit.frontend.element_offsets import DeviceOffsets, ElementOffsets
-from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
+from vkcompute.jit.frontend.element_offsets import DeviceOffsets
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, in_order, remedy_for
 from vkcompute.jit.frontend.item_types import ItemTypes
 from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.other_words import in_kernels
@@ -60,6 +60,7 @@ KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **EXPRESSIONS,
     ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
 }
+KERNEL_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], None]] = {**STATEMENTS}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
@@ -71,7 +72,7 @@ class Compiler(Context):
         rules: type numbers.
         evaluator: of a program that is written in another language, which uses this one.
         host: that language, if operators are to use its own for parts of their operands.
-        offsets: those of elements; None for those in the memory of a device.
+        arrays: makes `arrays` of this compiler; None for the elements of whole arrays in the memory of a device.
 
     Attributes:
         rules: as they are given.
@@ -79,6 +80,7 @@ class Compiler(Context):
         numbers: convert numbers; their methods are also the compiler's.
         arithmetic: has the operators, which are also the compiler's.
         offsets: those of elements in the memory of a device.
+        item_types: those of lists.
         arrays: loads and stores elements.
         private_arrays: private arrays and lists.
         reports: the kernel's reports; None where no host reads them.
@@ -89,7 +91,7 @@ class Compiler(Context):
     programs = "kernels"
     most_recursions = 0
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
-    statements: Mapping[type[ast.AST], Handler] = STATEMENTS
+    statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
     def __init__(
@@ -98,17 +100,16 @@ class Compiler(Context):
         rules: TypeRules,
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
-        offsets: ElementOffsets | None = None,
+        arrays: Callable[[Compiler], ElementAccess] | None = None,
     ) -> None:
         super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)))
         self.rules, self.host = rules, host or self
         self._hold_numbers(NumberConversion(self.builder, rules, self.host))
         self._hold_operators(Arithmetic(self.numbers, self.evaluator.flow, self.call, self.loaded))
         report = partial(self.report, fails=True)
-        self.offsets, items = DeviceOffsets(function, self.numbers, self.binary, report), ItemTypes(rules)
-        of_list = items if offsets is None else None
-        self.arrays = ElementAccess(self, self.numbers, offsets or self.offsets, of_list)
-        self.private_arrays = PrivateArrays(self, self.numbers, self.arrays, items)
+        self.offsets, self.item_types = DeviceOffsets(function, self.numbers, report), ItemTypes(rules)
+        self.arrays = (arrays or _of_device)(self)
+        self.private_arrays = PrivateArrays(self, self.numbers, self.arrays, self.item_types)
         self.reports: Reports | None = None
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
@@ -136,6 +137,15 @@ class Compiler(Context):
     def id_axes(self) -> ir.IdAxes:
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
+
+    @classmethod
+    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
+        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
+        return names
+
+    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the values of the parameters, for those of the arguments."""
+        return dict(zip(names, values, strict=True))
 
     # -- errors -------------------------------------------------------------------------------------------------------
 
@@ -232,20 +242,21 @@ class Compiler(Context):
             self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]
 
-    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
         """Reports to the host from the current place in the kernel.
 
         Args:
             text: format string for `str.format` with the values, at most 100.
             fails: True if the launch fails, with an error that adds the source location and the invocation.
+            error: Python's name of the error's class; KernelError by default.
         """
         if self.reports is None:
             raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to an array")
         kinds = [self.kind(value).type for value in values]
         if fails:
-            message = f"{text}, in {{invocation}} of {self.function.name}{{more}}"
+            message = f"{text}{', ' * bool(text)}in {{invocation}} of {self.function.name}{{more}}"
             text = escaped(str(self.error("\0"))).replace("\0", message)
-        site = Site(text, tuple([kind.name for kind in kinds]), fails)
+        site = Site(text, tuple([kind.name for kind in kinds]), fails, error)
         self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
 
     # -- functions and loops ------------------------------------------------------------------------------------------
@@ -256,9 +267,7 @@ class Compiler(Context):
             definition = INTRINSICS[function].keywords
             if named and definition is not None:
                 return self.inline(definition, args, named, node)
-            if named:
-                raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
-            return self.call_intrinsic(function, args)
+            return self.call_intrinsic(function, in_order(function, args, named) if named else args)
         if isinstance(function, Intrinsic):  # an argument of an internal function
             return function.emit(self, *args)
         if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):
@@ -314,3 +323,8 @@ class Compiler(Context):
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
         return [self.evaluator.value(argument) for argument in node.args]
+
+
+def _of_device(c: Compiler) -> ElementAccess:
+    """Returns the elements of whole arrays in the memory of a device."""
+    return ElementAccess(c, c.numbers, c.offsets, c.item_types)

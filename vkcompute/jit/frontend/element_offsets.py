@@ -36,7 +36,6 @@ class DeviceOffsets:
     Args:
         function: takes push constants.
         numbers: convert indices.
-        binary: returns the value of an operator, given its sign and the operands.
         report: reports a failure, given a text with fields and their values.
 
     Attributes:
@@ -48,10 +47,9 @@ class DeviceOffsets:
         self,
         function: ir.Function,
         numbers: NumberConversion,
-        binary: Callable[[str, Any, Any], Any],
         report: Callable[[str, Sequence[Any]], None],
     ) -> None:
-        self._function, self._numbers, self._binary, self._report = function, numbers, binary, report
+        self._function, self._numbers, self._report = function, numbers, report
         self._builder = numbers.builder
         self.check_bounds = False
         self.pushed: dict[tuple[int, int], Value] = {}
@@ -97,7 +95,11 @@ class DeviceOffsets:
     def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
         if isinstance(index, (int, np.integer)) and index < 0:
-            return self._binary("+", self.extent(array, axis), int(index))
+            length, before = self.extent(array, axis), int(index)
+            if isinstance(length, int):
+                return length + before
+            at = self._builder.compute("add", length.value, self._numbers.cast(before, INT32))
+            return Number(at, length.kind)
         return index
 
     def _offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
@@ -124,16 +126,19 @@ class DeviceOffsets:
         return offset
 
     def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element, for indices that count from the start."""
-        offset: Any = 0
+        """Returns the offset of an element, for indices that count from the start: int64 if one is."""
+        if len(indices) == 1:
+            return self._numbers.index(indices[0])
+        b = self._builder
+        offset: Value = b.const(0, INT32)
         for axis, index in enumerate(indices):
             at = self._numbers.index(index)
-            if len(indices) == 1:
-                return at
-            at = self._builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
-            before = self._binary("*", offset, self.extent(array, axis)) if axis else 0
-            offset = self._binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
-        return self._numbers.index(offset)
+            if axis:
+                length = self._numbers.cast(self.extent(array, axis), element_of(offset.type))
+                offset = b.compute("mul", offset, length)
+            kind = INT32 if {offset.type, at.type} <= {INT32, UINT32} else INT64
+            offset = b.compute("add", b.cast(offset, kind), b.cast(at, kind))
+        return offset
 
     # -- bounds checks ------------------------------------------------------------------------------------------------
 

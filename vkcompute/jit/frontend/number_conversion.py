@@ -8,7 +8,7 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.compiled.captured import same
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, Scalar, Value
+from vkcompute.ir import Scalar, Value
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import (
     TypeRules,
@@ -88,11 +88,11 @@ class NumberConversion:
         return self.converted(value, self.rules.integer) if narrow else value
 
     def index(self, value: Any) -> Value:
-        """Converts a number to an index: an integer of at least 32 bits."""
-        kind = self.kind(value).type
-        if kind.kind not in "iu":
+        """Converts a number to an index."""
+        kind = self.rules.index(self.kind(value).type)
+        if kind is None:
             raise UnsupportedError(f"an index is an integer; got {describe(value)}; write // for /, or int(…)")
-        return self.host.cast(value, kind if kind.bits >= 32 else INT32)
+        return self.host.cast(value, kind)
 
     # -- kinds of variables -------------------------------------------------------------------------------------------
 

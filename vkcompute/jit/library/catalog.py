@@ -5,6 +5,7 @@ from vkcompute.jit.library import (  # noqa: F401
     bit_operations,
     element_functions,
     elementary,
+    failures,
     functions,
     ids,
     printing,

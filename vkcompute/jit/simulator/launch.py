@@ -231,7 +231,9 @@ def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[An
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
     """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = walk(recorder.function.body), recorder.function.local_size
-    counts, waits = any(op.operation.active_lanes for op in ops), any(op.operation.waits for op in ops)
+    is_volatile = any(memory.volatile for memory in recorder.function.shared_memory)
+    counts = is_volatile or any(op.operation.active_lanes for op in ops)
+    waits = is_volatile or any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
     for table, array in recorder.tables.items():
         machine.memory.add_array(array.memory, table.array, None)

@@ -18,6 +18,8 @@ from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, real_parts
+from vkcompute.jit.frontend.element_access import ElementAccess
+from vkcompute.jit.frontend.intrinsics import in_order
 from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
     PARTS,
@@ -66,7 +68,9 @@ class Machine(Compiler):
         function = Function(name, recorder.function.local_size)
         self.memory = DeviceMemory(self.grid)
         builder = ImmediateBuilder(function, State(self.grid, self.memory))
-        super().__init__(function, recorder.rules, Evaluator(self, builder), offsets=offsets)
+        super().__init__(
+            function, recorder.rules, Evaluator(self, builder), arrays=lambda c: ElementAccess(c, c.numbers, offsets)
+        )
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._kept_kinds: dict[tuple[str, str], bool] = {}
@@ -150,9 +154,10 @@ class Machine(Compiler):
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
-    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:
+    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any, **named: Any) -> Any:
         """Calls an intrinsic at this node, and converts its result to a type."""
         self.evaluator.node = node
+        args = (*in_order(function, [*args], named),) if named else args
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         shape = _lengths(args[0])

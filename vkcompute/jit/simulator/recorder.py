@@ -122,8 +122,8 @@ class Recorder(Compiler):
             return value
         return None
 
-    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
-        """Builds nothing: Python prints."""
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
+        """Builds nothing: Python prints and raises."""
 
     def _accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, and records the operand of a Python int for the statement."""
