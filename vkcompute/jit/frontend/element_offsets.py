@@ -133,10 +133,11 @@ class DeviceOffsets:
         offset: Value = b.const(0, INT32)
         for axis, index in enumerate(indices):
             at = self._numbers.index(index)
+            at = b.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
             if axis:
                 length = self._numbers.cast(self.extent(array, axis), element_of(offset.type))
                 offset = b.compute("mul", offset, length)
-            kind = INT32 if {offset.type, at.type} <= {INT32, UINT32} else INT64
+            kind = INT64 if INT64 in (offset.type, at.type) else INT32
             offset = b.compute("add", b.cast(offset, kind), b.cast(at, kind))
         return offset
 
@@ -146,8 +147,8 @@ class DeviceOffsets:
         """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
         b, inside = self._builder, None
         shape = [self.extent(array, axis) for axis in range(array.ndim)]
-        for index, length in zip(indices, shape, strict=True):
-            at = self._numbers.index(index)
+        positions = [self._numbers.index(index) for index in indices]
+        for at, length in zip(positions, shape, strict=True):
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
             # This excludes negative indices, too.
             fits = b.compute("lt", b.bitcast(at, unsigned), self._numbers.cast(length, unsigned))
@@ -161,7 +162,8 @@ class DeviceOffsets:
             index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
             lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
             text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
-            self._report(text, [*indices, *[self._numbers.converted(length, INT32) for length in shape]])
+            given = [Number(at, Kind(element_of(at.type))) for at in positions]
+            self._report(text, [*given, *[self._numbers.converted(length, INT32) for length in shape]])
         offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
         self._in_bounds[offset] = inside
         return offset
