@@ -38,6 +38,7 @@ BINDING = "core.vk"  # the only module that may import `vulkan`
 ABOVE_LANGUAGES = "arrays", "numpy", "pipelines", "nn"
 """Packages whose programs are written in the block language or the kernel language."""
 MAX_FUNCTION_LINES = 30
+MAX_IMPORTS = 25
 SOURCES = ("vkcompute", "scripts", "tools", "tests", "examples", "benchmarks")
 
 
@@ -93,6 +94,13 @@ def test_blocks_are_lowered_without_the_kernels_in_python() -> None:
     assert [each for each in upward if " jit" in each] == []
 
 
+def test_no_module_imports_from_more_than_25() -> None:
+    """But for the names of packages."""
+    edges = graph((one.source, one.target) for one in imports())
+    many = {name: len(its) for name, its in edges.items() if len(its) > MAX_IMPORTS}
+    assert [name for name in many if modules()[name].name != "__init__.py"] == []
+
+
 def test_no_circle_between_modules() -> None:
     assert circle(graph((i.source, i.target) for i in imports())) == []
 
@@ -112,7 +120,7 @@ def test_no_circle_between_rooms(folder: str) -> None:
     assert circle(graph(rooms(folder))) == []
 
 
-ROOMS = {"arrays": ("expressions", "algorithms", "functions", "namespace", "methods")}
+ROOMS = {"arrays": ("expressions", "algorithms", "functions", "further_functions", "namespace", "methods")}
 """The rooms of packages, lowest first."""
 
 

@@ -111,7 +111,7 @@ if TYPE_CHECKING:
     from vkcompute.jit.library.bit_operations import clz as clz
     from vkcompute.jit.library.bit_operations import ctz as ctz
     from vkcompute.jit.library.bit_operations import popcount as popcount
-    from vkcompute.jit.library.fma import fma as fma
+    from vkcompute.jit.library.element_functions import fma as fma
     from vkcompute.jit.library.ids import global_id as global_id
     from vkcompute.jit.library.ids import group_id as group_id
     from vkcompute.jit.library.ids import local_id as local_id
@@ -187,7 +187,7 @@ _LAZY = {  # module -> its names, imported on first use
     "jit.elementwise.elementwise": "elementwise vectorize",
     "jit.elementwise.reduction": "reduce",
     "jit.library.bit_operations": "bit_reverse bitcast clz ctz popcount",
-    "jit.library.fma": "fma",
+    "jit.library.element_functions": "fma",
     "jit.library.ids": "global_id group_id local_id local_size num_groups",
     "jit.library.private": "local",
     "jit.library.workgroup": "shared barrier barrier_count barrier_all barrier_any memory_fence",

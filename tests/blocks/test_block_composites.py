@@ -380,7 +380,7 @@ def test_plans_and_the_disk(gpu: vkcompute.Runtime, monkeypatch: pytest.MonkeyPa
     x, y, out = gpu.array(numbers(0)), gpu.array(numbers(1)), gpu.zeros(N)
     combined[(4,)]((x, (y, 5, None)), (3, 7), out, N, BLOCK=16)
     fresh = triton.JITFunction(combined.fn)
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.specialize", None)
+    monkeypatch.setattr("vkcompute.blocks.launching.block_source.specialize", None)
     fresh[(4,)]((x, (y, 9, None)), (11, 13), out, N, BLOCK=16)
     np.testing.assert_array_equal(out.numpy(), numbers(0) * 11 + numbers(1) * 13 + 9)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):  # another form is another program

@@ -304,7 +304,7 @@ def test_repeated_launches_use_plans_and_the_disk(gpu: vkcompute.Runtime, monkey
         of_views[(1,)](x, stride, out, N=8)
         np.testing.assert_array_equal(out.numpy(), np.arange(8) * stride)
     fresh = triton.JITFunction(of_views.fn)  # finds the entry on the disk
-    monkeypatch.setattr("vkcompute.blocks.launching.launcher.specialize", None)
+    monkeypatch.setattr("vkcompute.blocks.launching.block_source.specialize", None)
     fresh[(1,)](x, 7, out, N=8)
     np.testing.assert_array_equal(out.numpy(), np.arange(8) * 7)
 

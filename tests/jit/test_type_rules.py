@@ -55,6 +55,9 @@ class WideTypes:
     def floating(self, kind: Scalar) -> Scalar:
         return kind if kind.kind == "f" else FLOAT64
 
+    def index(self, kind: Scalar) -> Scalar | None:
+        return INT64 if kind.kind in "iu" else None
+
     def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
         return [INT64] * len(bounds)
 

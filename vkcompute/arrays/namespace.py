@@ -10,21 +10,7 @@ from vkcompute.arrays.expressions.launches import info as info
 from vkcompute.arrays.expressions.promotion import set_default_dtype as set_default_dtype
 from vkcompute.arrays.expressions.ufunc import clip as clip
 from vkcompute.arrays.expressions.ufunc import round as round
-from vkcompute.arrays.functions import assembly as _assembly
-from vkcompute.arrays.functions import calculus as _calculus
-from vkcompute.arrays.functions import files as _files
-from vkcompute.arrays.functions import histograms as _histograms
-from vkcompute.arrays.functions import logic as _logic
-from vkcompute.arrays.functions import nans as _nans
-from vkcompute.arrays.functions import number_parts as _number_parts
-from vkcompute.arrays.functions import placement as _placement
-from vkcompute.arrays.functions import polynomials as _polynomials
 from vkcompute.arrays.functions import reductions as _reductions
-from vkcompute.arrays.functions import sequences as _sequences
-from vkcompute.arrays.functions import sets as _sets
-from vkcompute.arrays.functions import standard as _standard
-from vkcompute.arrays.functions import statistics as _statistics
-from vkcompute.arrays.functions import variance as _variance
 from vkcompute.arrays.functions.bits import packbits as packbits
 from vkcompute.arrays.functions.bits import unpackbits as unpackbits
 from vkcompute.arrays.functions.creation import arange as arange
@@ -119,33 +105,13 @@ from vkcompute.arrays.functions.standard import unique_inverse as unique_inverse
 from vkcompute.arrays.functions.standard import unique_values as unique_values
 from vkcompute.arrays.functions.standard import where as where
 from vkcompute.arrays.functions.ufunc_methods import function_of_elements as _function_of_elements
+from vkcompute.arrays.further_functions import FUNCTIONS as _FUNCTIONS
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorize
 from vkcompute.operations import public as _public
 from vkcompute.runtime.memory.array import Array as Array
 from vkcompute.runtime.runtime import current_runtime as current_runtime
 from vkcompute.runtime.runtime import default_runtime as default_runtime
 
-_FUNCTIONS = {
-    _assembly: "append array_split atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack fliplr "
-    "flipud hsplit hstack insert pad resize rollaxis rot90 split trim_zeros vsplit vstack",
-    _calculus: "convolve correlate ediff1d gradient interp trapezoid unwrap",
-    _files: "array2string array_repr array_str load loadtxt save savetxt savez savez_compressed",
-    _histograms: "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
-    _logic: "allclose array_equal array_equiv isclose iscomplex iscomplexobj isfortran isneginf isposinf isreal "
-    "isrealobj isscalar iterable nan_to_num ndim real_if_close shape size",
-    _nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    _number_parts: "angle divmod fix float_power frexp i0 ldexp modf",
-    _placement: "apply_along_axis apply_over_axes choose compress copyto diag diag_indices diag_indices_from diagflat "
-    "extract fill_diagonal flatnonzero indices ix_ mask_indices piecewise place put put_along_axis putmask "
-    "ravel_multi_index select tri tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",
-    _polynomials: "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander",
-    _reductions: "all any argmax argmin count_nonzero max mean min prod ptp sum",
-    _sequences: "bartlett blackman frombuffer fromfunction fromiter geomspace hamming hanning kaiser logspace",
-    _sets: "in1d intersect1d isin setdiff1d setxor1d union1d",
-    _standard: "argpartition lexsort partition sort_complex topk",
-    _statistics: "average corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
-    _variance: "std var",
-}
 _OF_NUMPY = (
     "base_repr", "binary_repr", "complexfloating", "dtype", "errstate", "floating", "format_float_positional",
     "format_float_scientific", "generic", "inexact", "integer", "mintypecode", "number", "signedinteger", "typename",
@@ -162,9 +128,7 @@ _DTYPES = (
 for _function in _public("numpy"):
     for _name in (_function.name, *_function.aliases):
         globals()[_name] = _function_of_elements(_name, _function.name)
-for _module, _names in _FUNCTIONS.items():
-    for _name in _names.split():
-        globals()[_name] = getattr(_module, _name)
+globals().update(_FUNCTIONS)
 for _name in _OF_NUMPY:
     globals()[_name] = getattr(_np, _name)
 for _name in _DTYPES:

@@ -16,13 +16,13 @@ class CapturedGlobal(NamedTuple):
     Attributes:
         lookup: finds it again by its name.
         name: the name.
-        found: its value when the kernel was compiled.
+        value: its value when the kernel was compiled.
         owner: the namespace, cell or object that has it.
     """
 
     lookup: Callable[[str], Any]
     name: str
-    found: Any
+    value: Any
     owner: Any
 
 
@@ -38,7 +38,7 @@ class Table:
         self._lookup, self._bytes = lookup, self.array.tobytes()
 
     def look_up(self, key: Any) -> Any:
-        """Returns this table while the array has the same elements, and what is found in its place otherwise."""
+        """Returns this table while the array has the same elements, or else the other value."""
         value = self._lookup(key)
         if type(value) is not np.ndarray or (value.dtype, value.shape) != (self.array.dtype, self.array.shape):
             return value

@@ -25,7 +25,7 @@ class Device(LogicalDevice):
     Args:
         physical: the device to open.
         require: features that the device must have; its other useful ones are enabled anyway.
-        plan: the queues to create; None creates the usual ones.
+        queues: the most (compute, transfer) queues to create; None creates the usual ones.
         memory_limit_bytes: the most device memory to hold; None leaves it to the heap.
         robust: enables the features of `features.ROBUST` that the device has.
 
@@ -38,13 +38,13 @@ class Device(LogicalDevice):
         physical: PhysicalDevice,
         *,
         require: Collection[str] = (),
-        plan: QueuePlan | None = None,
+        queues: tuple[int, int] | None = None,
         memory_limit_bytes: int | None = None,
         robust: bool = False,
     ) -> None:
         physical = physical.under(device_profile.current.get())
         profile = physical.profile
-        plan = plan or QueuePlan.default(physical)
+        plan = QueuePlan.default(physical) if queues is None else QueuePlan.of(physical.queue_families, *queues)
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         super().__init__(physical, plan, require, self.queues, features.ROBUST if robust else frozenset())

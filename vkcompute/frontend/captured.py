@@ -31,7 +31,7 @@ class Captured:
     def __init__(self, remedy: Callable[[str], str]) -> None:
         self.takes_tables = False
         self._remedy = remedy
-        self._found: dict[tuple[int, bool, Any], CapturedGlobal] = {}
+        self._globals: dict[tuple[int, bool, Any], CapturedGlobal] = {}
 
     def look_up(self, owner: Any, key: Any, name: str, *, item: bool = False) -> Any:
         """Returns an attribute or an `item` of an owner, and records it unless its package is known to be stable.
@@ -51,11 +51,11 @@ class Captured:
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
         if type(value) is np.ndarray and dtypes.is_known(value.dtype) and self.takes_tables:
-            kept = self._found.get((id(owner), item, key))
+            kept = self._globals.get((id(owner), item, key))
             if kept is None:
                 table = Table(value, lookup)
-                kept = self._found[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
-            return kept.found
+                kept = self._globals[id(owner), item, key] = CapturedGlobal(table.look_up, key, table, owner)
+            return kept.value
         if type(value) is np.ndarray and self.takes_tables:
             instead = dtypes.conversion(value.dtype, name)
             raise UnsupportedError(f"{name} is a table of {value.dtype}, which kernels lack{instead}")
@@ -63,20 +63,20 @@ class Captured:
             raise UnsupportedError(f"{name} is an array from outside of the kernel; pass it as an argument")
         module = owner if item else vars(owner) if isinstance(owner, ModuleType) else {}
         if str(module.get("__name__")).partition(".")[0] not in _STABLE:
-            self._found[id(owner), item, key] = CapturedGlobal(lookup, key, value, owner)
+            self._globals[id(owner), item, key] = CapturedGlobal(lookup, key, value, owner)
         return value
 
     def all(self, *, without: Any = None) -> tuple[CapturedGlobal, ...]:
         """Returns the captured globals, except those of the owner `without`; as `with_functions`."""
         return with_functions(
-            [entry for entry in self._found.values() if without is None or entry.owner is not without]
+            [entry for entry in self._globals.values() if without is None or entry.owner is not without]
         )
 
 
 def with_functions(captured: Iterable[CapturedGlobal]) -> tuple[CapturedGlobal, ...]:
     """Adds the code and the defaults of captured functions, which programs can assign to."""
     entries = [*captured]
-    for function in dict.fromkeys([function for entry in entries for function in _functions(entry.found)]):
+    for function in dict.fromkeys([function for entry in entries for function in _functions(entry.value)]):
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             part, lookup = getattr(function, name), partial(getattr, function)
             entries += [CapturedGlobal(lookup, name, part, function)] if part else []

@@ -18,18 +18,11 @@ from vkcompute.compiled.arguments import bind
 from vkcompute.compiled.captured import Table
 from vkcompute.errors import IrError, KernelError
 from vkcompute.frontend.captured import Captured
+from vkcompute.frontend.code_objects import nested_function
 from vkcompute.frontend.control_flow import ControlFlow, Scope
 from vkcompute.frontend.language import Handler, Language
-from vkcompute.frontend.source import (
-    Source,
-    assigned,
-    changed,
-    is_internal,
-    nested_function,
-    parameters_of,
-    read,
-)
-from vkcompute.frontend.syntax import returns
+from vkcompute.frontend.source import Source, changed, is_internal, parameters_of, read
+from vkcompute.frontend.syntax import assigned, returns
 from vkcompute.frontend.unsupported import UnsupportedError
 
 _MOST_NODES = 100_000  # compiled in about 1 s; drivers take up to 20 s

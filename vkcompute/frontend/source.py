@@ -11,10 +11,9 @@ import os
 import sys
 import textwrap
 import tokenize
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from operator import or_
 from types import CodeType, FunctionType
@@ -22,13 +21,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from vkcompute.errors import KernelError
+from vkcompute.frontend.code_objects import code_parts, codes_in, has_generator, last_line
 from vkcompute.frontend.desugaring import desugared
-from vkcompute.frontend.syntax import children, mangled, statements
+from vkcompute.frontend.syntax import mangled
 
 _PACKAGE = "vkcompute.jit."
 PROGRAM = "__vkcompute_program__"
 """Attribute of a function: a text that has it, for one that is in no file of this process."""
-_PARAMETERS = "posonlyargs", "args", "kwonlyargs"
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _TOO_DEEP = "; chains of elif, cases and operators count, too; divide it into functions, loops and variables"
 _LINES: WeakKeyDictionary[FunctionType, list[str]] = WeakKeyDictionary()
@@ -259,12 +258,6 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def last_line(code: CodeType) -> int:
-    """Returns the number of the last line that has code of a function."""
-    lines = [line for _, _, line in code.co_lines() if line]
-    return max([*lines, *map(last_line, _codes(code))], default=code.co_firstlineno)
-
-
 def _parsed(text: list[str], shift: int) -> ast.stmt | None:
     """Returns the definition that a text begins with; None if there is none."""
     try:
@@ -288,7 +281,7 @@ def _desugared(source: Source, function: FunctionType) -> Source:
     """Returns the source with its tree desugared, and with the names that Python mangles in a class."""
     try:
         tree = mangled(source.tree, _class_of(function))
-        return replace(source, tree=desugared(tree, generators=_has_generator(source.code)))
+        return replace(source, tree=desugared(tree, generators=has_generator(source.code)))
     except RecursionError:
         raise source.too_deep() from None
 
@@ -366,9 +359,9 @@ def _has_code(definition: ast.stmt, function: FunctionType, program: str = "") -
             unit = compile(
                 module, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True, optimize=level
             )
-            compiled = _codes(_codes(unit)[-1])[-1]
+            compiled = codes_in(codes_in(unit)[-1])[-1]
             while not compiled.co_flags & inspect.CO_OPTIMIZED or compiled.co_name.startswith("<generic"):
-                compiled = _codes(compiled)[-1]  # a class, or the scope of type parameters
+                compiled = codes_in(compiled)[-1]  # a class, or the scope of type parameters
             if [*code_parts(compiled)] == wanted or _is_rewritten(code, compiled):
                 return True
     return False
@@ -406,7 +399,7 @@ def _names(function: FunctionType) -> set[str]:
     pending, names = [function.__code__], set[str]()
     for code in pending:
         names.update(code.co_names)
-        pending += _codes(code)
+        pending += codes_in(code)
     return names
 
 
@@ -423,30 +416,6 @@ def imported(function: FunctionType, program: str) -> set[str]:
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
             pending += ast.iter_child_nodes(node)
     return names
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-
-
-def _has_generator(code: CodeType | None) -> bool:
-    return code is None or code.co_name == "<genexpr>" or any(map(_has_generator, _codes(code)))
-
-
-def code_parts(code: CodeType, first_line: int | None = None) -> Iterator[str]:
-    """Texts of all parts of a code object but its place: the file, the first line and the enclosing scopes."""
-    first_line = code.co_firstlineno if first_line is None else first_line
-    flags, lines = code.co_flags & ~inspect.CO_NESTED, getattr(code, "co_linetable", b"")
-    for part in (code.co_name, code.co_firstlineno - first_line, lines, flags, code.co_code, code.co_names):
-        yield repr(part)
-    for part in (code.co_argcount, code.co_kwonlyargcount, code.co_varnames, code.co_freevars, code.co_cellvars):
-        yield repr(part)
-    paths = tuple([f".<locals>.{inner.co_name}" for inner in _codes(code)])  # before Python 3.11, these are constants
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from code_parts(const, first_line)
-        elif not (isinstance(const, str) and const.endswith(paths)):
-            yield f"{type(const).__name__} {sorted(map(repr, const)) if isinstance(const, frozenset) else const!r}"
 
 
 def parameters_of(function: Callable[..., object]) -> inspect.Signature:
@@ -512,71 +481,3 @@ def changed(function: FunctionType) -> KernelError:
         f"{code.co_filename}:{code.co_firstlineno}: the source of {name} has changed since it was imported, or another "
         "tool has changed its code, and kernels are compiled from their source; start Python again"
     )
-
-
-def assigned(body: Sequence[ast.AST]) -> set[str]:
-    """Returns the names that statements and expressions assign to."""
-    return {name for node in body for name in _assigned_in(node)}
-
-
-@lru_cache(maxsize=1024)  # the body of a loop is built several times
-def _assigned_in(part: ast.AST) -> frozenset[str]:
-    pending, names = [part], set[str]()
-    for node in pending:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.FunctionDef):
-            names.add(node.name)
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
-            for child in children(node):
-                if isinstance(child, ast.stmt):
-                    names |= _assigned_in(child)
-                else:
-                    pending.append(child)
-    return frozenset(names)
-
-
-@lru_cache(maxsize=1024)
-def names_in(part: ast.AST) -> frozenset[ast.Name]:
-    """Returns the names in a tree."""
-    pending, names = [part], set[ast.Name]()
-    for node in pending:
-        if isinstance(node, ast.Name):
-            names.add(node)
-        for child in children(node):
-            if isinstance(child, ast.stmt):
-                names |= names_in(child)
-            else:
-                pending.append(child)
-    return frozenset(names)
-
-
-def stores(part: ast.AST) -> Counter[str]:
-    """Returns how often a tree assigns to each name."""
-    return Counter(name.id for name in names_in(part) if isinstance(name.ctx, ast.Store))
-
-
-@lru_cache(maxsize=64)
-def values_in(tree: ast.FunctionDef) -> dict[ast.AST, str]:
-    """Returns the values in a tree that are assigned to a variable, with its name."""
-    nodes = [statement for statement in statements(tree.body) if isinstance(statement, ast.Assign)]
-    return {node.value: node.targets[0].id for node in nodes if isinstance(node.targets[0], ast.Name)}
-
-
-def nested_function(definition: ast.FunctionDef, outer: FunctionType, defaults: Mapping[str, Any]) -> FunctionType:
-    """Returns a function with the name and the parameters of a nested one, for its signature; it has no body."""
-    args = definition.args
-    names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-    parts: dict[str, Any] = {name: [ast.arg(arg.arg) for arg in getattr(args, name)] for name in _PARAMETERS}
-    parts |= {name: arg and ast.arg(arg.arg) for name, arg in (("vararg", args.vararg), ("kwarg", args.kwarg))}
-    plain = ast.arguments(**parts, kw_defaults=[None] * len(args.kwonlyargs), defaults=[])
-    stub = ast.FunctionDef(definition.name, plain, [ast.Pass()], [])
-    unit = compile(ast.fix_missing_locations(ast.Module([stub], [])), outer.__code__.co_filename, "exec")
-    positional = tuple([defaults[name] for name in names if name in defaults and name not in _keywords(args)])
-    function = FunctionType(_codes(unit)[0], outer.__globals__, definition.name, positional)
-    function.__kwdefaults__ = {name: defaults[name] for name in names if name in defaults and name in _keywords(args)}
-    return function
-
-
-def _keywords(args: ast.arguments) -> set[str]:
-    return {arg.arg for arg in args.kwonlyargs}

@@ -11,8 +11,7 @@ from vkcompute.frontend.control_flow import Build, Unset, nothing
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import assignable, store_to
 from vkcompute.frontend.language import Iterations
-from vkcompute.frontend.source import assigned, names_in, stores
-from vkcompute.frontend.syntax import SIGNS, named_in
+from vkcompute.frontend.syntax import SIGNS, assigned, named_in, names_in, stores
 from vkcompute.frontend.unsupported import UnsupportedError
 
 

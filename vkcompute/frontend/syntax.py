@@ -1,10 +1,11 @@
-"""Facts about syntax nodes: signs of operators, unsupported nodes and their remedies, cost and control flow."""
+"""Facts about syntax nodes: signs of operators, unsupported nodes and their remedies, names, cost, control flow."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cache
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 
 SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -117,3 +118,52 @@ def mangled(definition: ast.FunctionDef, class_name: str) -> ast.FunctionDef:
             if private and node is not definition:
                 setattr(node, field, f"_{prefix}{name}")
     return definition
+
+
+def assigned(body: Sequence[ast.AST]) -> set[str]:
+    """Returns the names that statements and expressions assign to."""
+    return {name for node in body for name in _assigned_in(node)}
+
+
+@lru_cache(maxsize=1024)  # the body of a loop is built several times
+def _assigned_in(part: ast.AST) -> frozenset[str]:
+    pending, names = [part], set[str]()
+    for node in pending:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):  # these have variables of their own
+            for child in children(node):
+                if isinstance(child, ast.stmt):
+                    names |= _assigned_in(child)
+                else:
+                    pending.append(child)
+    return frozenset(names)
+
+
+@lru_cache(maxsize=1024)
+def names_in(part: ast.AST) -> frozenset[ast.Name]:
+    """Returns the names in a tree."""
+    pending, names = [part], set[ast.Name]()
+    for node in pending:
+        if isinstance(node, ast.Name):
+            names.add(node)
+        for child in children(node):
+            if isinstance(child, ast.stmt):
+                names |= names_in(child)
+            else:
+                pending.append(child)
+    return frozenset(names)
+
+
+def stores(part: ast.AST) -> Counter[str]:
+    """Returns how often a tree assigns to each name."""
+    return Counter(name.id for name in names_in(part) if isinstance(name.ctx, ast.Store))
+
+
+@lru_cache(maxsize=64)
+def values_in(tree: ast.FunctionDef) -> dict[ast.AST, str]:
+    """Returns the values in a tree that are assigned to a variable, with its name."""
+    nodes = [statement for statement in statements(tree.body) if isinstance(statement, ast.Assign)]
+    return {node.value: node.targets[0].id for node in nodes if isinstance(node.targets[0], ast.Name)}

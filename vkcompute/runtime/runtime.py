@@ -22,7 +22,6 @@ from vkcompute.core.instance import Instance
 from vkcompute.core.interrupts import Guarded
 from vkcompute.core.lifetime import forked_error
 from vkcompute.core.physical import PhysicalDevice, choose, enumerate_devices
-from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
 from vkcompute.errors import ClosedError, KernelError, VulkanError, end_other_threads, warn_caller
 from vkcompute.locks import Rank
@@ -30,11 +29,10 @@ from vkcompute.representation import html_facts, nbytes
 from vkcompute.runtime.devices import DeviceInfo
 from vkcompute.runtime.graphs.graph import Graph, constant, recording_graph
 from vkcompute.runtime.launching import program
-from vkcompute.runtime.launching.kernel import Kernel
+from vkcompute.runtime.launching.kernel import Kernel, specialized_kernel
 from vkcompute.runtime.launching.reloading import ReloadingKernel
-from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.memory.array import Array, empty
-from vkcompute.runtime.memory.context import Context, contexts, kernel_of, register
+from vkcompute.runtime.memory.context import Context, contexts, register
 from vkcompute.runtime.memory.host_data import host_array
 from vkcompute.runtime.profiling.profile import Profile
 from vkcompute.runtime.scheduling import current
@@ -114,7 +112,7 @@ class Runtime(Context):
                     physical,
                     require=features,
                     robust=quirks_of(physical).checks_are_free if robust is None else robust,
-                    plan=None if most is None else QueuePlan.of(physical.queue_families, *most),
+                    queues=most,
                     memory_limit_bytes=memory_limit_bytes,
                 )
             )
@@ -240,9 +238,7 @@ class Runtime(Context):
             options = {"name": name, "constants": constants, "entry_point": entry_point, "check_types": check_types}
             return ReloadingKernel(Path(source), partial(self.kernel, source, **options))
         loaded = program.load(source, entry_point, name)
-        special = specialize(loaded.name, loaded.interface.spec_constants, constants or {})
-        key = (loaded.spirv, loaded.name, entry_point, special, check_types)
-        return kernel_of(self, key, lambda: Kernel(self, loaded, special, check_types=check_types))
+        return specialized_kernel(self, loaded, constants or {}, entry_point, check_types=check_types)
 
     def record(self, **inputs: Any) -> Graph:
         """Returns a graph to record: `with runtime.record(x=array, rate=0.1) as graph: …`, then `graph.run()`.

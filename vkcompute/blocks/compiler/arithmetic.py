@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.kernel_rules import KernelRules
 from vkcompute.blocks.compiler.pointer_choice import PointerChoices, as_choice, kind_of_choice, sources_of
 from vkcompute.blocks.compiler.types import (
     OF_SCALAR,
@@ -32,6 +30,7 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
 from vkcompute.ir.types import SmallFloat, Type, element_of
+from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, int_type_of, like
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
@@ -52,18 +51,17 @@ class List(tuple[Any, ...]):
     __slots__ = ()
 
 
-class BlockArithmetic(KernelRules):
+class BlockArithmetic:
     """Types and operators of scalars and blocks.
 
-    Attributes:
+    Args:
         builder: of the function of blocks.
+        kernels: the language of kernels, for constants, tuples and joins.
     """
 
-    builder: Builder
-
-    @cached_property
-    def _pointer_choices(self) -> PointerChoices:
-        return PointerChoices()
+    def __init__(self, builder: Builder, kernels: Compiler) -> None:
+        self.builder, self.kernels, self.kind = builder, kernels, kernels.kind
+        self._pointer_choices = PointerChoices()
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -174,20 +172,20 @@ class BlockArithmetic(KernelRules):
             value = as_choice(self.builder, value, kind.array)
         if isinstance(kind, tuple):
             return [part for pair in zip(value, kind, strict=True) for part in self.packed(*pair)]
-        return super().packed(value, kind)
+        return self.kernels.packed(value, kind)
 
     def selected(self, truth: Value, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed."""
         if not isinstance(one, Pointer) or not isinstance(other, Pointer) or one.array is other.array:
-            return super().selected(truth, one, other)
-        kind = self.joined(self.kind_of_variable(one), self.kind_of_variable(other))
+            return self.kernels.selected(truth, one, other)
+        kind = self.joined(self.kernels.kind_of_variable(one), self.kernels.kind_of_variable(other))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
-        return self.unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+        return self.kernels.unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the program writes an array, or any of those of a choice."""
         for source in sources_of(array):
-            super().mark_written(source, assigned=assigned)
+            self.kernels.arrays.mark_written(source, assigned=assigned)
 
     def _offsets_alike(self, one: Pointer, other: Pointer) -> Pointer:
         """Returns the type of a pointer whose block of offsets has 64 bits if that of another one has."""
@@ -385,10 +383,6 @@ class BlockArithmetic(KernelRules):
     def _is_shaped(self, value: Any) -> bool:
         """True for a block, also of one element."""
         return isinstance(value, Number) and bool(self.shape(value))
-
-    def describe(self, value: Any) -> str:
-        """Describes a value or its type."""
-        return describe(value)
 
     def is_block(self, value: Any) -> bool:
         """True for a block of several elements, which has no truth value."""

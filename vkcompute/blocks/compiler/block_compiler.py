@@ -5,71 +5,58 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping
-from enum import Enum
 from functools import partial
-from types import FunctionType, ModuleType, NoneType
+from types import FunctionType
 from typing import Any
 
 from vkcompute import ir, tile
 from vkcompute.blocks.compiler.aggregates import OPERATORS, Aggregate
 from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, List, describe, describe_dynamic, is_sequence
+from vkcompute.blocks.compiler.block_attributes import Method, attribute_of
+from vkcompute.blocks.compiler.block_loops import comprehension, for_loop, iterations, not_iterated
 from vkcompute.blocks.compiler.functions import (
-    DESCRIPTOR_METHODS,
-    METHODS,
     OWN,
-    PACKAGES,
-    REMEDIES,
     STATEMENTS,
     BlockFunction,
     ConstexprFunction,
 )
-from vkcompute.blocks.compiler.loop_range import LoopRange
 from vkcompute.blocks.compiler.pointer_choice import sources_of
 from vkcompute.blocks.compiler.refusals import is_users, refuse_global, refuse_return, refuse_starred
 from vkcompute.blocks.compiler.types import (
-    OF_SCALAR,
     POINTERS,
     TYPES,
-    Address,
     BlockPointer,
     BlockType,
     Constexpr,
     Descriptor,
-    Dtype,
     Pointer,
     PointerType,
 )
-from vkcompute.compiled.arguments import suggestion
-from vkcompute.compiled.captured import PLAIN
 from vkcompute.errors import KernelError
 from vkcompute.frontend import statements
-from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.desugaring import BUILTIN
 from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, attribute, call_python, store_to, subscript
+from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, call_python, subscript
 from vkcompute.frontend.expressions import name as name_of
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import Definition
-from vkcompute.frontend.statements import for_each
-from vkcompute.frontend.syntax import LOOP_CALLS, UNSUPPORTED
+from vkcompute.frontend.syntax import UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import FLOAT32
 from vkcompute.ir.intervals import Interval
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import folded
-from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import ArrayValue, Number, is_static
 
 
-class Method:
-    """A method of a value, to be called."""
-
-    def __init__(self, function: Any, owner: Any) -> None:
-        self.function, self.owner = function, owner
-
-
-class BlockCompiler(BlockArithmetic):
+class BlockCompiler(Context):
     """Compiles block programs.
 
     Attributes:
+        kernels: the language of kernels, whose rules for variables, constants and arguments are also those of blocks.
+        arithmetic: has the operators.
         divisors: powers of two that divide integer arguments.
         bounds: the least and the greatest value of integer arguments, as far as the program states them.
         read_only: positions of the array arguments that are annotated as tl.const.
@@ -78,14 +65,51 @@ class BlockCompiler(BlockArithmetic):
     programs = "block programs"
     most_recursions = 32
     special_forms: Mapping[Any, Handler] = {}
+    builder: tile.Builder
 
     def __init__(self, function: ir.Function) -> None:
-        super().__init__(function, Evaluator(self, tile.Builder(function)), self)
+        super().__init__(function, Evaluator(self, tile.Builder(function)))
+        self._hold_kernels(Compiler(function, KernelTypes(FLOAT32), self.evaluator, self))
+        self._hold_operators(BlockArithmetic(self.builder, self.kernels))
         self.check_bounds = False
         self.read_only: set[int] = set()
         self.divisors: dict[ir.Value, int] = {}
         self.bounds: dict[ir.Value, Interval] = {}
         self.expressions, self.statements = _EXPRESSIONS, _STATEMENTS
+
+    def _hold_kernels(self, kernels: Compiler) -> None:
+        self.kernels = kernels
+        self.kind, self.kind_of_variable, self.kind_at_loop = (
+            kernels.kind,
+            kernels.kind_of_variable,
+            kernels.kind_at_loop,
+        )
+        self.unpacked, self.filler, self.is_same = kernels.unpacked, kernels.filler, kernels.is_same
+        self.state, self.restore = kernels.state, kernels.restore
+        self.known, self.where, self.accumulated = kernels.known, kernels.where, kernels.accumulated
+        self.items, self.item, self.assign, self.update = kernels.items, kernels.item, kernels.assign, kernels.update
+        self.attribute, self.assigned = kernels.attribute, kernels.assigned
+        self.table, self.define, self.parameter = kernels.table, kernels.define, kernels.offsets.parameter
+        self.written, self.extents = kernels.arrays.written, kernels.offsets.pushed
+
+    def _hold_operators(self, arithmetic: BlockArithmetic) -> None:
+        self.arithmetic = arithmetic
+        self.element_type, self.shape, self.number = arithmetic.element_type, arithmetic.shape, arithmetic.number
+        self.cast, self.wrapped, self.alike = arithmetic.cast, arithmetic.wrapped, arithmetic.alike
+        self.common_shape, self.spread, self.is_block = arithmetic.common_shape, arithmetic.spread, arithmetic.is_block
+        self.joined, self.packed, self.selected = arithmetic.joined, arithmetic.packed, arithmetic.selected
+        self.common_type, self.to_common_type = arithmetic.common_type, arithmetic.to_common_type
+        self.as_offset, self.offset_type = arithmetic.as_offset, arithmetic.offset_type
+        self.compare, self.unary, self.demand_kind = arithmetic.compare, arithmetic.unary, arithmetic.demand_kind
+        self.truth, self.connected, self.element = arithmetic.truth, arithmetic.connected, arithmetic.element
+
+    def describe(self, value: Any) -> str:
+        """Describes a value or its type."""
+        return describe(value)
+
+    def suggestion(self, name: str) -> str:
+        """Returns "; write …" with our word for another system's, or nothing."""
+        return self.kernels.suggestion(name)
 
     def is_users(self) -> bool:
         """True in a function of users, which has Triton's restrictions; those of the library may do more."""
@@ -95,53 +119,11 @@ class BlockCompiler(BlockArithmetic):
         """Notes that the program writes an array, which is not annotated as tl.const."""
         if any(source.position in self.read_only for source in sources_of(array)):
             raise UnsupportedError(f"{array.name} is a tl.const, through which nothing is written; drop the annotation")
-        super().mark_written(array, assigned=assigned)
-
-    def place(self) -> KernelError:
-        """Returns an error at the current place, with "\\0" for its message."""
-        return self.error("\0")
+        self.arithmetic.mark_written(array, assigned=assigned)
 
     def _list(self, node: ast.List) -> tuple[Any, ...]:
         """Returns a list, as a tuple."""
         return List([item for elt in node.elts for item in self.evaluator.unpacked(elt)])
-
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> tuple[Any, ...]:
-        """Returns the values of a comprehension over a tuple or a constant range, which is unrolled."""
-        if len(node.generators) != 1:
-            raise UnsupportedError("a comprehension has one for; write a loop, or one comprehension in another")
-        (clause,), values = node.generators, []
-        names = {name.id for name in ast.walk(clause.target) if isinstance(name, ast.Name)}
-        flow = self.evaluator.flow
-        before = {name: flow.env[name] for name in names if name in flow.env}
-        for item in self._items(clause.iter):
-            store_to(self.evaluator, clause.target, item)
-            if all(map(self._holds, clause.ifs)):
-                values.append(self.evaluator.value(node.elt))
-        self.evaluator.flow.env = {
-            name: value for name, value in self.evaluator.flow.env.items() if name not in names
-        } | before
-        return (List if isinstance(node, ast.ListComp) else tuple)(values)
-
-    def _holds(self, test: ast.expr) -> bool:
-        """Returns the value of a condition of a comprehension."""
-        condition = self.evaluator.value(test)
-        truth = self.truth(condition)
-        if not isinstance(truth, bool):
-            raise UnsupportedError(f"the condition of a comprehension is a constant; got {describe_dynamic(condition)}")
-        return truth
-
-    def _items(self, node: ast.expr) -> tuple[Any, ...]:
-        """Returns the items of a tuple or of a constant range."""
-        function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and (function is range or isinstance(function, LoopRange)):
-            args = [self.evaluator.value(arg) for arg in node.args] if function is range else self._bounds(node)
-            if all(type(arg) is int for arg in args):
-                return tuple(range(*args))
-            raise UnsupportedError(f"a range that is unrolled has constants; got {describe_dynamic(*args)}")
-        items = self.evaluator.value(node)
-        if not is_sequence(items):
-            raise UnsupportedError(f"a comprehension takes a tuple, or a range of constants; got {describe(items)}")
-        return tuple(items)
 
     def _f_string(self, node: ast.JoinedStr) -> str:
         """Returns an f-string, whose values are constants."""
@@ -170,81 +152,6 @@ class BlockCompiler(BlockArithmetic):
             raise UnsupportedError(f"the format {spec!r} does not fit {describe(value)}: {error}") from None
 
     # -- attributes and subscripts ------------------------------------------------------------------------------------
-
-    def _block_attribute(self, node: ast.Attribute) -> Any:
-        base, name = self.evaluator.value(node.value), node.attr
-        if name == "value" and type(base) in (bool, int, float, str, NoneType, Dtype):  # the constant of a constexpr
-            return base
-        if isinstance(base, Number):
-            return self._of_block(base, name)
-        if isinstance(base, POINTERS):
-            return self._of_pointer(base, name)
-        if isinstance(base, Aggregate) and name in base.methods:
-            return Method(base.methods[name], base)
-        if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
-            return self._of_block(self.number(self.cast(base, self.common_type(base).type)), name)
-        if isinstance(base, TYPES):
-            found = getattr(base, name, None)
-            if found is None or name.startswith("_"):
-                scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
-                raise UnsupportedError(f"{base} has no attribute {name}{scalar}")
-            return found
-        if isinstance(base, ModuleType) and base.__name__.startswith(tuple(PACKAGES)) and not hasattr(base, name):
-            self._refuse_name(base, node)
-        if is_sequence(base) and not is_named(type(base)):
-            kind, (left, right) = ("list", "[]") if isinstance(base, List) else ("tuple", "()")
-            longer = f"{left}*{ast.unparse(node.value)}, value{right}"
-            raise UnsupportedError(
-                f"{describe(base)} has no attribute {name}; its length is known at compile time: make another {kind}, "
-                f"as {longer}"
-            )
-        if isinstance(base, PLAIN) and not isinstance(base, Enum):
-            raise UnsupportedError(
-                f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)"
-            )
-        return attribute(self.evaluator, base, node)
-
-    def _refuse_name(self, module: ModuleType, node: ast.Attribute) -> None:
-        """Raises UnsupportedError for a name that a module of the language lacks, with the replacement."""
-        name, path = node.attr, ast.unparse(node.value) or module.__name__.rpartition(".")[2]
-        instead = REMEDIES.get(name)
-        near = suggestion(name, getattr(module, "__all__", dir(module))) if instead is None else f"; write {instead}"
-        raise UnsupportedError(f"{path} has no attribute {name}{near}")
-
-    def _of_pointer(self, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
-        if isinstance(base, Address):
-            has: dict[str, Any] = {"dtype": OF_SCALAR[ir.INT64], "type": OF_SCALAR[ir.INT64], "shape": ()}
-            has |= {method: Method(METHODS[method], base) for method in ("to", "cast")}
-        elif isinstance(base, Descriptor):
-            has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
-            has |= {"dtype": OF_SCALAR[base.array.element]}
-            has |= {method: Method(function, base) for method, function in DESCRIPTOR_METHODS.items()}
-        else:
-            kind, shape = PointerType(OF_SCALAR[base.array.element]), self.shape(base)
-            whole = BlockType(kind, shape) if shape and isinstance(base, Pointer) else kind
-            has = {"dtype": kind, "type": whole, "shape": shape}
-            has |= {method: Method(METHODS[method], base) for method in METHODS if method in _OF_POINTERS}
-            if name == "T":
-                return METHODS["trans"].expand(self, [base], {})
-        if name not in has:
-            raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {', '.join(has)}")
-        return has[name]
-
-    def _of_block(self, base: Number, name: str) -> Any:
-        dtype, shape = OF_SCALAR[self.element_type(base)], self.shape(base)
-        if name in ("dtype", "type"):
-            return BlockType(dtype, shape) if shape and name == "type" else dtype
-        if name == "shape":
-            return shape
-        if name == "numel":
-            return base.value.type.n if isinstance(base.value.type, tile.Block) else 1
-        if name == "T":
-            return METHODS["trans"].expand(self, [base], {})
-        if name in METHODS:
-            return Method(METHODS[name], base)
-        raise UnsupportedError(
-            f"{describe(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}"
-        )
 
     def _block_subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluator.value(node.value)
@@ -287,7 +194,7 @@ class BlockCompiler(BlockArithmetic):
         if isinstance(function, FunctionType):
             function = OWN.get(function, function)
         if isinstance(function, BlockFunction):
-            with self.builder.at(_Place(self.evaluator, node)):
+            with self.builder.at(_Location(self.evaluator, node)):
                 return function.expand(self, args, named)
         if isinstance(function, ConstexprFunction):
             return self._at_compile_time(function, args, named)
@@ -302,6 +209,10 @@ class BlockCompiler(BlockArithmetic):
             return self._introspected(function, args)
         return self._python(function, args, named, ast.unparse(node.func))
 
+    def iterations(self, node: ast.expr) -> Iterations:
+        """Evaluates the range of a for loop."""
+        return iterations(self, node)
+
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call, and returns its value."""
         return self.evaluator.inline(function, args, named, node, self)
@@ -309,7 +220,7 @@ class BlockCompiler(BlockArithmetic):
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, by the method of a structure if it has one."""
         method = one.methods.get(OPERATORS.get(sign, "")) if isinstance(one, Aggregate) else None
-        return super().binary(sign, one, other) if method is None else self.called(method, [one, other])
+        return self.arithmetic.binary(sign, one, other) if method is None else self.called(method, [one, other])
 
     def _at_compile_time(self, function: ConstexprFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """Calls a function of constants."""
@@ -363,7 +274,7 @@ class BlockCompiler(BlockArithmetic):
                 result = self.builder.compute(function.__name__, result, operand)
             return self.number(result)
         if function is len and name.startswith(BUILTIN) and not is_sequence(args[0]):  # a loop over it
-            raise self._not_iterated(args[0])
+            raise not_iterated(self, args[0])
         if function in (len, tuple, list) and len(args) == 1 and not named:
             return self._of_tuple(function, args[0])
         if function in _CONSTANT_FUNCTIONS and is_static(tuple(args)) and not named:
@@ -411,89 +322,20 @@ class BlockCompiler(BlockArithmetic):
 
     def _assert(self, node: ast.Assert) -> None:
         values = [self.evaluator.value(expression) for expression in (node.test, node.msg) if expression is not None]
-        with self.builder.at(_Place(self.evaluator, node)):
+        with self.builder.at(_Location(self.evaluator, node)):
             STATEMENTS["assert"].expand(self, values, {})
-
-    def _for(self, node: ast.For) -> None:
-        """Builds a loop; one over tl.static_range, or of one iteration of tl.range, is unrolled."""
-        function = self.evaluator.value(node.iter.func) if isinstance(node.iter, ast.Call) else None
-        if isinstance(function, LoopRange) and self._is_unrolled(function, node):
-            self._unroll(node)
-        else:
-            for_each(self.evaluator, node, self.evaluator.located(self.iterations, node.iter))
-
-    def _is_unrolled(self, function: LoopRange, node: ast.For) -> bool:
-        """True for a loop over tl.static_range, and for one over tl.range that is known to run once."""
-        if function.__name__ == "static_range":
-            return True
-        call: Any = node.iter
-        if _leaves(node) or not all(isinstance(bound, (ast.Constant, ast.Name)) for bound in call.args):
-            return False
-        bounds = self._bounds(call)
-        return all(type(bound) is int for bound in bounds) and bounds[2] != 0 and len(range(*bounds)) == 1
-
-    def _unroll(self, node: ast.For) -> None:
-        if _leaves(node):
-            raise UnsupportedError("a loop over tl.static_range has no break, continue or return; write range")
-        call = node.iter
-        args = self._bounds(call)
-        wrong = [arg for arg in args if type(arg) is not int]
-        if wrong:
-            raise UnsupportedError(f"tl.static_range takes ints known at compile time; got {describe_dynamic(*wrong)}")
-        if not isinstance(node.target, ast.Name):
-            raise UnsupportedError("a for loop over a range has one variable")
-        for value in range(*args):
-            self.evaluator.flow.env[node.target.id] = value
-            self.evaluator.block(node.body)
-
-    def iterations(self, node: ast.expr) -> Iterations:
-        """Evaluates the range of a for loop, Python's or `tl.range`, whose hints for pipelining have no effect."""
-        function = self.evaluator.value(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and isinstance(function, LoopRange):
-            return Range(self.kernels, self._bounds(node))
-        if function not in (range, *LOOP_CALLS):
-            raise self._not_iterated(self.evaluator.value(node))
-        return Range(self.kernels, self.kernels.range_arguments(node))
-
-    def _not_iterated(self, value: Any) -> UnsupportedError:
-        """Returns the error for a loop over a value that is not a sequence, or over a call that returns one."""
-        remedy = ""
-        if self.is_block(value):
-            remedy = "; a block is computed as a whole: leave the loop out"
-        elif is_sequence(value):
-            remedy = "; assign it to a variable before the loop"
-        elif isinstance(value, list):
-            remedy = " from outside, which may change; make it a tuple"
-        elif isinstance(value, (int, Number)) and self.element_type(value).kind in "iu":
-            remedy = "; write range(n)"
-        return UnsupportedError(
-            "a for loop iterates over range(…), tl.range(…), tl.static_range(…), enumerate(…), zip(…), a tuple or a "
-            f"list; got {describe(value)}{remedy}"
-        )
-
-    def _bounds(self, node: Any) -> list[Any]:
-        """Evaluates the arguments of tl.range or tl.static_range."""
-        args = [item for arg in node.args for item in self.evaluator.unpacked(arg)]
-        named = {keyword.arg or "**": self.evaluator.value(keyword.value) for keyword in node.keywords}
-        bounds: list[Any] = self.evaluator.value(node.func).bounds(args, named)
-        return bounds
-
-
-def _leaves(loop: ast.For) -> bool:
-    """True if a loop has a break, continue or return."""
-    return any(isinstance(node, (ast.Break, ast.Continue, ast.Return)) for node in ast.walk(loop))
 
 
 class _Known(ast.expr):
     """An expression whose value is known."""
 
-    def __init__(self, found: Any) -> None:
+    def __init__(self, value: Any) -> None:
         super().__init__()
-        self.found = found
+        self.value = value
 
 
-class _Place:
-    """A place in the source, whose error is made only if it is needed."""
+class _Location:
+    """A location in the source, whose error is made only if it is needed."""
 
     def __init__(self, evaluator: Evaluator, node: ast.AST) -> None:
         self._evaluator, self._node, self._frames = evaluator, node, list(evaluator.frames)
@@ -508,13 +350,6 @@ class _Place:
             evaluator.frames = before
 
 
-_OF_POINTERS = (
-    "store",
-    "advance",
-    "to",
-    *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
-    *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
-)
 _UNSUPPORTED = UNSUPPORTED | {ast.Raise: "raise; write assert condition, text"}
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 """Functions of values of f-strings, by the letter behind "!"."""
@@ -576,13 +411,13 @@ def _own(method: Callable[[BlockCompiler, Any], Any]) -> Callable[[Evaluator, An
 
 
 _OWN_EXPRESSIONS: dict[type[ast.AST], Callable[[BlockCompiler, Any], Any]] = {
-    ast.Attribute: BlockCompiler._block_attribute,
+    ast.Attribute: attribute_of,
     ast.Subscript: BlockCompiler._block_subscript,
     ast.List: BlockCompiler._list,
-    ast.ListComp: BlockCompiler._comprehension,
-    ast.GeneratorExp: BlockCompiler._comprehension,
+    ast.ListComp: comprehension,
+    ast.GeneratorExp: comprehension,
     ast.JoinedStr: BlockCompiler._f_string,
-    _Known: lambda _, node: node.found,
+    _Known: lambda _, node: node.value,
 }
 _HANDLERS = {**EXPRESSIONS, ast.Name: _name, **{kind: _own(method) for kind, method in _OWN_EXPRESSIONS.items()}}
 _EXPRESSIONS = {kind: partial(_plain, handler) for kind, handler in _HANDLERS.items()}
@@ -592,6 +427,6 @@ _STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     ast.AnnAssign: _annotated,
     ast.Assign: _assign,
     ast.Expr: _expression,
-    ast.For: _own(BlockCompiler._for),
+    ast.For: _own(for_loop),
     ast.Return: _return,
 }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, describe
+from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.pointer_choice import selected, sources_of
 from vkcompute.blocks.compiler.types import (
@@ -65,7 +65,7 @@ def pointer_places(c: BlockCompiler, pointer: Any, mask: Any, what: str) -> Plac
     return _inside(c, places, pointer.entry)
 
 
-def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
+def offsets_of(c: BlockCompiler, pointer: Pointer) -> Value:
     """Returns the offsets of the elements at a pointer, int32 or int64."""
     kind = c.offset_type(pointer.base, pointer.offset)
     base = c.cast(pointer.base, kind)
@@ -76,7 +76,7 @@ def offsets_of(c: BlockArithmetic, pointer: Pointer) -> Value:
     return c.builder.compute("add", c.builder.full(base, c.shape(pointer)), c.cast(pointer.offset, kind))
 
 
-def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
+def mask_of(c: BlockCompiler, mask: Any, shape: tuple[int, ...], what: str) -> Value | None:
     """Returns a mask of this shape; None if it is True for all elements.
 
     Raises:
@@ -89,7 +89,7 @@ def mask_of(c: BlockArithmetic, mask: Any, shape: tuple[int, ...], what: str) ->
     return _repeated(c, c.cast(mask, BOOL), shape, f"mask of a {what}")
 
 
-def _repeated(c: BlockArithmetic, value: Value, shape: tuple[int, ...], what: str) -> Value:
+def _repeated(c: BlockCompiler, value: Value, shape: tuple[int, ...], what: str) -> Value:
     before = shape_of(value.type)
     try:
         alike = np.broadcast_shapes(before, shape) == shape
@@ -120,7 +120,7 @@ def demand(c: BlockCompiler, holds: Value, mask: Value | None, message: str, *va
     fails = fails if mask is None else b.compute("and", mask, fails)
     first = 3 + len(shape)  # behind the program and the index of the element
     text = message.format(*[f"{{{first + at}}}" for at in range(len(values))])
-    location = escaped(str(c.place())).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
+    location = escaped(str(c.error("\0"))).replace("\0", f"program ({{0}}, {{1}}, {{2}}) {text}")
     b.report(location, [value if shape_of(value.type) else b.full(value, shape) for value in values], fails, fails=True)
 
 
@@ -245,7 +245,7 @@ def window(c: BlockCompiler, pointer: Any, offsets: Sequence[Any], checked: Sequ
 # -- accesses ---------------------------------------------------------------------------------------------------------
 
 
-def _access(c: BlockArithmetic, places: Places, access: Callable[[Memory], Value | None]) -> Value | None:
+def _access(c: BlockCompiler, places: Places, access: Callable[[Memory], Value | None]) -> Value | None:
     """Builds an access to the memory of elements: of those of a table, in a branch for each window."""
     array = places.array
     if isinstance(array, WindowsValue) and places.window is not None:
@@ -253,7 +253,7 @@ def _access(c: BlockArithmetic, places: Places, access: Callable[[Memory], Value
     return access(array.memory)
 
 
-def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
+def loaded(c: BlockCompiler, places: Places, other: Any) -> Number:
     """Loads elements; `other` where the mask is False."""
     array, filled = places.array, None
     if places.mask is not None:
@@ -264,7 +264,7 @@ def loaded(c: BlockArithmetic, places: Places, other: Any) -> Number:
     return c.number(_converted(c, elements, array.element))
 
 
-def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
+def stored_at(c: BlockCompiler, places: Places, value: Any) -> None:
     """Stores elements."""
     array = places.array
     numbers = _repeated(c, c.wrapped(value, array.element), shape_of(places.offsets.type), "value of a store")
@@ -273,12 +273,12 @@ def stored_at(c: BlockArithmetic, places: Places, value: Any) -> None:
     _access(c, places, lambda memory: c.builder.store_block(memory, places.offsets, stored, places.mask))
 
 
-def _converted(c: BlockArithmetic, value: Value, kind: Scalar) -> Value:
+def _converted(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
     """Converts between the type of elements and that of memory: bools are bytes, others have the same bits."""
     return (c.builder.cast if BOOL in (element_of(value.type), kind) else c.builder.bitcast)(value, kind)
 
 
-def atomic_at(c: BlockArithmetic, name: str, places: Places, values: tuple[Any, ...]) -> Number:
+def atomic_at(c: BlockCompiler, name: str, places: Places, values: tuple[Any, ...]) -> Number:
     """Combines elements atomically; returns those before."""
     array, shape = places.array, shape_of(places.offsets.type)
     _check_atomic(name, array)

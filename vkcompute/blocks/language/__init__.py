@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 
 from vkcompute.blocks.compiler import types
-from vkcompute.blocks.compiler.loop_range import LoopRange
+from vkcompute.blocks.compiler.block_loops import LoopRange
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.blocks.language import math as math
 from vkcompute.blocks.language.block_pointers import (

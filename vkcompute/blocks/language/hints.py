@@ -145,7 +145,7 @@ def device_assert(c: BlockCompiler, cond: Any, msg: Any = "", mask: Any = None) 
         wrong = c.builder.compute("and", wrong, c.spread(c.cast(mask, BOOL), shape))
     element = f" at element ({', '.join(f'{{{3 + axis}}}' for axis in range(len(shape)))})" if shape else ""
     message = f"assertion failed{': ' if msg else ''}{escaped(msg)} in program ({{0}}, {{1}}, {{2}}){element}"
-    c.builder.report(escaped(str(c.place())).replace("\0", message), [wrong], wrong, fails=True)
+    c.builder.report(escaped(str(c.error("\0"))).replace("\0", message), [wrong], wrong, fails=True)
 
 
 STATEMENTS |= {"print": device_print, "assert": device_assert}

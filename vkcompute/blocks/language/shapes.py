@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.arithmetic import BlockArithmetic, describe, describe_dynamic
+from vkcompute.blocks.compiler.arithmetic import describe, describe_dynamic
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function, method
 from vkcompute.blocks.compiler.types import Pointer
@@ -38,7 +38,7 @@ def _axis_index(axis: Any, n: int, of: str) -> int:
     return axis % n
 
 
-def as_block(c: BlockArithmetic, value: Any) -> Value:
+def as_block(c: BlockCompiler, value: Any) -> Value:
     """Returns the value of a block, of one element for a scalar."""
     result = c.cast(value, c.element_type(value))
     return result if shape_of(result.type) else c.builder.full(result, (1,))

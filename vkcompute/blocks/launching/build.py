@@ -106,6 +106,11 @@ class BlockOptions(NamedTuple):
         """Returns these options with other `CompileOptions`."""
         return self._replace(compilation=self.compilation._replace(**options))
 
+    def split(self, splits: tuple[ir.Split, ...]) -> BlockOptions:
+        """Returns these options for arrays of several bindings, on which each access branches: so there are few."""
+        few = self.target._replace(own_elements=tile.Target().own_elements)
+        return self._replace(target=few).compiled_with(splits=splits)
+
 
 class Built(NamedTuple):
     """A block program in the form of `tile/`.

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from vkcompute.blocks.compiler.types import Constexpr
-from vkcompute.blocks.launching.arguments import LaunchOptions, Parameters, exact_key, number_type
+from vkcompute.blocks.launching.arguments import LaunchOptions, Parameters, exact_key
+from vkcompute.blocks.launching.block_source import compiled_program
+from vkcompute.blocks.launching.bound_arrays import bindings, given_arrays, overlaps_among, splits_among, type_of
 from vkcompute.blocks.launching.build import (
     DIVISOR,
-    FOLDERS,
-    ArrayType,
     BlockOptions,
-    IntType,
-    build,
-    lowered,
-    specialize,
 )
 from vkcompute.blocks.launching.composites import Forms, flattened
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
-from vkcompute.blocks.launching.table_memory import memory_of
-from vkcompute.blocks.launching.tensors import on_host
-from vkcompute.code_version import code_version
-from vkcompute.compiled.arguments import group_of, kind_of_array, refuse_complex
+from vkcompute.compiled.arguments import group_of
 from vkcompute.compiled.host_arrays import is_host_array
 from vkcompute.compiled.launches import (
     Compiled,
@@ -38,32 +30,19 @@ from vkcompute.compiled.launches import (
     runtime_among,
 )
 from vkcompute.compiled.plan import Plan
-from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of, together_of
+from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions
+from vkcompute.compiled.spilling_kernel import AnyKernel, together_of
 from vkcompute.compiled.target import target_of
-from vkcompute.errors import MissingFeature, hides_calls
+from vkcompute.errors import hides_calls
 from vkcompute.frontend.source import Definition
-from vkcompute.ir import Function, Split
-from vkcompute.ir.function import walk
-from vkcompute.ir.types import element_of
-from vkcompute.jit.compilation import fingerprint
-from vkcompute.jit.compilation.fingerprint import PythonOrigin
-from vkcompute.jit.compilation.missing_types import lacking_types, located
 from vkcompute.jit.kernel import is_set
 from vkcompute.runtime.bounded_cache import BoundedCache
-from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary
-from vkcompute.runtime.launching.arguments import needs_strides
-from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import all_held, is_holder
-from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.tile.array_access import is_wide, overlaps_of
 from vkcompute.tile.device import block_target
-from vkcompute.tile.overlaps import Overlaps
-from vkcompute.tile.target import Target
 
 __tracebackhide__ = hides_calls
 
@@ -72,37 +51,6 @@ _EXACT: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, str: str, floa
 """Keys of constants that no other constant of the type has: 0.0 and -0.0 are equal."""
 _MAX_FORMS = 256
 _MAX_PROGRAMS = 1024
-
-
-class BlockSource:
-    """A block program for constants; a `Source`, whose keys are the types of the arguments and `BlockOptions`.
-
-    Attributes:
-        name: of the program.
-        origin: its function, for the cache.
-    """
-
-    def __init__(self, definition: Definition, constants: Mapping[int, Any], parameters: Parameters) -> None:
-        self._definition, self._constants, self._forms = definition, constants, parameters.forms
-        self.name, self.origin = parameters.name, PythonOrigin([definition.function])
-
-    def specialize(self, signature: Sequence[tuple[int, Any]], options: BlockOptions) -> Specialization:
-        """Compiles the program for types by the position of the argument."""
-        return specialize(self._definition, self._constants, dict(signature), options, self._forms)
-
-    def function(self, signature: Sequence[tuple[int, Any]], options: BlockOptions) -> Function:
-        """Returns the optimized function that a program is lowered from."""
-        built = build(self._definition, self._constants, dict(signature), options, self._forms)
-        return lowered(self._definition, built, options).function
-
-    def explained(self, missing: MissingFeature, *key: Any) -> MissingFeature:
-        """Adds the first call that gives numbers of a missing type to an error, if there is one."""
-        lacking = lacking_types(missing)
-        built = build(self._definition, self._constants, dict(key[0]), forms=self._forms)
-        for op in walk(built.compiler.function.body):
-            if op.has_result and op.loc is not None and element_of(op.type).name in lacking:
-                return located(missing, str(op.loc).replace("\0", f"this is {element_of(op.type)}"))
-        return missing
 
 
 class BlockLauncher:
@@ -164,7 +112,7 @@ class BlockLauncher:
         if group_of(args) is not None:
             raise TypeError(f"{self.name} runs on one device; pass the shards of a group's arrays, as x.shards[0]")
         self._array_at = next((at for at, arg in enumerate(args) if hasattr(arg, "runtime")), 0)
-        args, elements = unwrapped(on_host(args))
+        args, elements = given_arrays(args)
         bound = bindings(args)
         runtime = runtime_among(bound)
         hosts = hosts_among(self.name, runtime, bound)
@@ -205,40 +153,30 @@ class BlockLauncher:
     ) -> Loaded:
         """Returns the program for a grid, which may have more programs along x than the device allows."""
         self._parameters.check_constants(args, Parameter)
-        constants, signature = self._parameters.typed(args, _type_of, elements)
+        constants, signature = self._parameters.typed(args, type_of, elements)
         checks = not self._is_internal and is_set("VKCOMPUTE_CHECK_BOUNDS")
         compilation = CompileOptions(
             grid_wrapped=is_wrapped(grid, runtime), check_bounds=checks, target=target_of(runtime)
         )
         asserts = chosen.asserts or checks or self._asserts()
-        options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
+        options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, overlaps_among(args), asserts)
         program, types = self._program(constants), tuple(signature.items())
         specialization = program.specialized(types, options)
-        if not specialization.windows and (splits := _splits(runtime, specialization, args)):
-            few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
-            options = options._replace(target=few).compiled_with(splits=splits)
+        if not specialization.windows and (splits := splits_among(runtime, specialization, args)):
+            options = options.split(splits)
         elif together := together_of(runtime, specialization.array_bindings, args):
             options = options.compiled_with(together=together)
         return program.on(runtime, types, options)
 
     def _program(self, constants: Mapping[int, Any]) -> Compiled:
-        """Returns the program for constants: their texts are a part of the key on disk."""
+        """Returns the program for constants."""
         key = tuple([(at, exact_key(value)) for at, value in constants.items()])
         known = self._programs.get(key)
         if known is None:
-            texts = [fingerprint.value(value) for value in constants.values()]
-            text = None if None in texts else repr([*zip(constants, texts, strict=True)])
-            source = BlockSource(self._definition, constants, self._parameters)
-            common = "blocks", code_version(*FOLDERS, *self._folders(constants)), text, repr(self._parameters.forms)
-            known = self._programs[key] = Compiled(source, *common)
+            known = self._programs[key] = compiled_program(
+                self._definition, constants, self._parameters, is_internal=self._is_internal
+            )
         return known
-
-    def _folders(self, constants: Mapping[int, Any]) -> list[Path]:
-        """Returns the folders with the functions of the library that a program of it calls."""
-        if not self._is_internal:
-            return []
-        called = [self._definition, *[getattr(value, "definition", None) for value in constants.values()]]
-        return [Path(program.function.__code__.co_filename).parent for program in called if program is not None]
 
     def _asserts(self) -> bool:
         """True if the conditions of `tl.device_assert` are checked."""
@@ -246,67 +184,18 @@ class BlockLauncher:
             return False
         return self._debug or os.environ.get("TRITON_DEBUG", "0") not in ("", "0")
 
-    def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Kernel | SpillingKernel, int]:
+    def compiled(self, grid: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[AnyKernel, int]:
         """Returns the kernel that a launch would run, and the bytes of its workgroup memory."""
         args, chosen = self._parameters.bound(args, named)
         sizes = self._parameters.grid(grid, args)
         forms, leaves = flattened(args, self._parameters.constexprs)
         if forms is not None:
             return self._of_leaves(forms).compiled(sizes, leaves, chosen.named())
-        args, elements = unwrapped(on_host(args))
+        args, elements = given_arrays(args)
         runtime = runtime_among(bindings(args))
         args = tuple([temporary(runtime, arg.shape, arg.dtype) if is_host_array(arg) else arg for arg in args])
         loaded, kernel, _ = self._on_grid(sizes, chosen, args, runtime, elements)
         return kernel, loaded.module.interface.workgroup_memory.effective({})
-
-
-def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns the arguments, with the arrays of wrappers and the rows of tables, then the windows of the tables."""
-    args, _ = unwrapped(args)
-    tables = {at: memory_of(arg) for at, arg in enumerate(args) if type(arg) is PointerTable}
-    if not tables:
-        return args
-    given = [tables[at].rows if at in tables else arg for at, arg in enumerate(args)]
-    return (*given, *[window for table in tables.values() for window in table.windows])
-
-
-def _type_of(arg: Any) -> Any:
-    """Returns the part of a signature for an array, a table or an input of a graph; None for all else."""
-    if type(arg) is PointerTable:
-        return memory_of(arg).type
-    if type(arg) is Parameter:
-        kind = number_type(arg.value, arg.name)
-        return kind._replace(divisor=1) if isinstance(kind, IntType) else kind  # a run may have any value
-    if type(arg) is not Array:
-        return None
-    refuse_complex(arg)
-    is_view = needs_strides(arg)
-    return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
-
-
-def _splits(runtime: Runtime, specialization: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
-    """Returns the arrays that take several bindings, after which a kernel loads no texels.
-
-    There are none if all larger than a storage buffer are texel buffers, which have a limit of their own.
-    """
-    splits = splits_of(runtime, args)
-    if not splits:
-        return ()
-    n_arrays = sum(type(arg) is Array for arg in args)
-    bindings = zip((*range(n_arrays), *specialization.aliases), specialization.module.interface.bindings, strict=False)
-    stored = {at for at, binding in bindings if binding.kind == "storage_buffer"}
-    return splits if any(at in stored for at, *_ in splits) else ()
-
-
-def _overlaps(args: tuple[Any, ...]) -> Overlaps:
-    """Returns the pairs of arrays that have bytes in common; None if there are tables, and any arrays may have some."""
-    arrays = [arg for arg in args if type(arg) is Array]
-    pairs = overlaps_of(arrays)
-    windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
-    if not windows:
-        return pairs
-    may = pairs or any(may_overlap(array, window) for array in arrays for window in windows)
-    return None if may or ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]) else ()
 
 
 def _key(arg: Any, constexpr: bool) -> Any:

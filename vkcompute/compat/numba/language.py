@@ -12,6 +12,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compat.numba import views
+from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compiled.report import escaped
@@ -21,12 +22,12 @@ from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import is_internal
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, Constant, Value
-from vkcompute.ir.function import Op
-from vkcompute.jit.frontend.arithmetic import COMPARISONS
+from vkcompute.ir import FLOAT64, INT64, Value
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
+from vkcompute.jit.frontend.element_access import ElementAccess
+from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.offsets import DeviceOffsets, along
+from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
@@ -35,7 +36,6 @@ from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
 NAMES: dict[Any, Callable[..., Any]] = {}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_NATURAL_OF = frozenset({"add", "mul", "min", "max", "and", "shr", "div", "mod", "or"})
 
 
 def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
@@ -54,22 +54,28 @@ def outside(name: str) -> NoReturn:
 
 
 class NumbaRange(Range):
-    """The iterations of `range(…)`, whose items have the type of its bounds."""
+    """The iterations of `range(…)`, whose items have the type of its bounds.
+
+    Args:
+        offsets: learn which items are not negative.
+    """
+
+    def __init__(self, numbers: NumberConversion, args: Sequence[Any], offsets: NumbaOffsets) -> None:
+        super().__init__(numbers, args)
+        self._offsets = offsets
 
     def item(self, counter: Any) -> Any:
         """Returns the variable's value in an iteration."""
-        b, kind = self._c.builder, self._start.kind.type
-        step = b.compute("mul", b.cast(counter.value, kind), self._step.value)
-        value = b.compute("add", self._start.value, step)
+        b, kind = self._numbers.builder, self._start.kind.type
         first, by = self._start.value, self._step.value
-        offsets = getattr(self._c, "offsets", None)
-        if isinstance(offsets, NumbaOffsets) and all(map(offsets.is_natural, (first, by))):
-            offsets.natural.add(value)
+        value = b.compute("add", first, b.compute("mul", b.cast(counter.value, kind), by))
+        if self._offsets.is_natural(first) and self._offsets.is_natural(by):
+            self._offsets.natural.add(value)
         return Number(value, Kind(kind))
 
     def next(self, counter: Any) -> Any:
         """Returns the number of the next iteration."""
-        b = self._c.builder
+        b = self._numbers.builder
         return Number(b.compute("add", counter.value, b.const(1, counter.kind.type)), counter.kind)
 
 
@@ -161,69 +167,6 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
-class NumbaOffsets(DeviceOffsets):
-    """Offsets of elements in int32, of views, too; negative indices count from the end.
-
-    Attributes:
-        natural: values that are known not to be negative.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.natural: set[Value] = set()
-
-    def extent(self, array: ArrayValue, axis: int) -> Any:
-        """Returns the length of an axis, or the size for axis -1."""
-        if isinstance(array, views.View):
-            return views.size(self._c, array) if axis < 0 else array.extents[axis]
-        return super().extent(array, axis)
-
-    def offset(self, array: Any, index: Any) -> Value:
-        """Returns the offset of an element in memory."""
-        if isinstance(array, views.View):
-            return views.offset(self._c, array, along(index))
-        return super().offset(array, index)
-
-    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
-        """Returns an index that counts from the start."""
-        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
-
-    def from_start(self, index: Any, length: Any) -> Value:
-        """Returns an index along an axis of this length; a negative one counts from the end."""
-        b, at = self._c.builder, self._c.index(index)
-        if isinstance(index, (int, np.integer)):
-            return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
-        if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
-            return at
-        negative = b.compute("lt", at, b.const(0, INT32))
-        return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
-
-    def is_natural(self, value: Value) -> bool:
-        """True if a value is known not to be negative, unless it wraps."""
-        if isinstance(value, Constant):
-            return not value.value < 0  # type: ignore[operator]
-        if value in self.natural or not isinstance(value, Op):
-            return value in self.natural
-        if value.code == "builtin":
-            return True
-        if value.code in ("cast", "bitcast"):
-            return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
-        return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))
-
-    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element in int32, for indices that count from the start."""
-        b, offset = self._c.builder, None
-        for axis, index in enumerate(indices):
-            at = self._c.index(index)
-            if len(indices) == 1:
-                return at
-            at = b.cast(at, INT32)
-            if offset is not None:
-                at = b.compute("add", b.compute("mul", offset, self._c.cast(self.extent(array, axis), INT32)), at)
-            offset = at
-        return self._c.index(0) if offset is None else offset
-
-
 _STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
 _EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
 
@@ -236,6 +179,7 @@ class NumbaKernels(Compiler):
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
+        element_offsets: those of elements of arrays and of views.
     """
 
     most_recursions = 4
@@ -252,9 +196,14 @@ class NumbaKernels(Compiler):
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
     ) -> None:
-        super().__init__(function, rules, evaluator, host, offsets=NumbaOffsets)
+        super().__init__(function, rules, evaluator, host, self._arrays)
+        self.compare = self._compare
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
+
+    def _arrays(self, c: Compiler) -> ElementAccess:
+        self.element_offsets = NumbaOffsets(c)
+        return ElementAccess(c, c.numbers, self.element_offsets, c.item_types)
 
     @classmethod
     def parameters(cls, names: Sequence[str]) -> list[str]:
@@ -270,31 +219,22 @@ class NumbaKernels(Compiler):
         rest = iter(values)
         return {name: grouped(form, rest) for name, form in zip(names, self.structure, strict=False)}
 
-    # -- types --------------------------------------------------------------------------------------------------------
-
-    def joined(self, one: Any, other: Any) -> Any:
-        """Returns the type of a variable that has either type, depending on the path taken."""
-        if isinstance(one, type) and one == other:
-            return one
-        return super().joined(one, other)
-
     # -- operators ----------------------------------------------------------------------------------------------------
 
-    def _compared(self, sign: str, one: Any, other: Any) -> Value:
-        """Compares a number with an int that fits its type in this type."""
-        kinds = [self.kind(x).type for x in (one, other)]
-        for number, kind in ((one, kinds[1]), (other, kinds[0])):
-            if type(number) is int and kind.kind in "iu" and fits(number, kind):
-                return self.builder.compute(COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
-        return super()._compared(sign, one, other)
-
-    def compare(self, sign: str, one: Any, other: Any) -> Any:
+    def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
         if isinstance(one, (type, np.dtype)) and isinstance(other, (type, np.dtype, Type)):
             kinds: list[Any] = [one, other]
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
             return (first == second) == (sign == "==")
-        return super().compare(sign, one, other)
+        return self.arithmetic.compare(sign, self._beside(one, other), self._beside(other, one))
+
+    def _beside(self, value: Any, other: Any) -> Any:
+        """Returns an int that fits the type of the integer that it is compared with in this type."""
+        if type(value) is not int or not isinstance(other, Number):
+            return value
+        kind = other.kind.type
+        return self.converted(value, kind) if kind.kind in "iu" and fits(value, kind) else value
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
@@ -328,13 +268,6 @@ class NumbaKernels(Compiler):
         if isinstance(base, ArrayValue) and views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
-
-    def index(self, value: Any) -> Value:
-        """Converts a number to an index: an int32, as arrays have fewer than 2**31 elements."""
-        if isinstance(value, (bool, np.bool_)) or self.kind(value).type is BOOL:
-            value = self.converted(value, INT32)
-        at = super().index(value)
-        return self.builder.cast(at, INT32)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -422,4 +355,4 @@ class NumbaKernels(Compiler):
 
     def iterations(self, node: ast.expr) -> Iterations:
         """Evaluates the range of a for loop."""
-        return NumbaRange(self, self.range_arguments(node))
+        return NumbaRange(self.numbers, self.range_arguments(node), self.element_offsets)

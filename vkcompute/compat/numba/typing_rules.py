@@ -93,6 +93,10 @@ class NumbaTypes:
         """Returns the type of functions of floats: float64 for integers."""
         return kind if kind.kind == "f" else FLOAT64
 
+    def index(self, kind: Scalar) -> Scalar | None:
+        """Returns int32, as arrays have fewer than 2**31 elements; bools are indices, too."""
+        return INT32 if kind.kind in "biu" else None
+
     def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
         """Returns the types of the start, stop and step of a range: int32 if the variables among them are narrow."""
         kinds = [number_kind(bound, self).type for bound in bounds if not is_python(bound)]

@@ -92,7 +92,7 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
             lengths.append(count)
             steps.append(b.compute("mul", step, b.const(by, INT32)))
         else:
-            start = c.offsets.from_start(index, length)
+            start = c.element_offsets.from_start(index, length)
         first = b.compute("add", first, b.compute("mul", start, step))
     return _made(base, first, lengths, steps, uniform=uniform)
 
@@ -200,7 +200,7 @@ def offset(c: Any, view: View, indices: Sequence[Any]) -> Value:
         raise UnsupportedError(f"{view.name} takes {view.ndim} indices, one per axis; got {len(indices)}")
     b, at = c.builder, view.first
     for index, length, step in zip(indices, view.extents, view.steps, strict=True):
-        at = b.compute("add", at, b.compute("mul", c.offsets.from_start(index, length), step))
+        at = b.compute("add", at, b.compute("mul", c.element_offsets.from_start(index, length), step))
     if view.memory.private:
         n_elements = (view.memory.length or 1) // (2 if view.element.kind == "c" else 1)
         at = b.compute("min", b.bitcast(at, UINT32), b.const(n_elements - 1, UINT32))

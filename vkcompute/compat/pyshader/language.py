@@ -209,14 +209,14 @@ class ShaderLanguage:
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
-    def each(self, work: Callable[..., Any], *values: Any) -> Vector:
+    def elementwise(self, work: Callable[..., Any], *values: Any) -> Vector:
         """Applies a function of numbers to vectors, elementwise."""
         vectors = [value for value in values if isinstance(value, Vector)]
         if len({len(vector) for vector in vectors}) > 1:
             raise UnsupportedError(
                 f"vectors in one expression have one length; got {' and '.join(map(type_of, vectors))}; write v.xy"
             )
-        return self.kernels.each(work, *values)
+        return self.kernels.elementwise(work, *values)
 
     def binary(self, sign: str, one: Any, other: Any) -> Any:
         """Compiles `one sign other`."""
@@ -227,7 +227,7 @@ class ShaderLanguage:
             self._common_type(sign, *one, *other)
             return self.kernels.binary(sign, one, other)
         if any(vectors):
-            return self.each(partial(self.binary, sign), one, other)
+            return self.elementwise(partial(self.binary, sign), one, other)
         if sign == "**" or (is_python(one) and is_python(other)):
             return self.kernels.binary(sign, one, other)
         kind = self._common_type(sign, one, other)
@@ -246,7 +246,7 @@ class ShaderLanguage:
     def unary(self, sign: str, value: Any) -> Any:
         """Compiles `sign value`."""
         if isinstance(value, Vector) and sign != "not":
-            return self.each(partial(self.unary, sign), value)
+            return self.elementwise(partial(self.unary, sign), value)
         if sign == "not":
             self.truth(value)
         else:
@@ -258,7 +258,7 @@ class ShaderLanguage:
         if sign in ("in", "not in"):
             return contains(self, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.compare, sign), one, other)
+            return self.elementwise(partial(self.compare, sign), one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
             return compared_in_order(self, sign, one, other)
         if not (is_python(one) and is_python(other)) and sign not in ("is", "is not"):
@@ -392,10 +392,10 @@ class ShaderLanguage:
         args = self.kernels.range_arguments(node)
         for argument in args:
             self.kind(argument)
-        return Range(self.kernels, args)
+        return Range(self.kernels.numbers, args)
 
     def _elementwise(self, work: Callable[..., Any], args: list[Any]) -> Any:
-        return self.each(work, *args) if any(isinstance(x, Vector) for x in args) else work(*args)
+        return self.elementwise(work, *args) if any(isinstance(x, Vector) for x in args) else work(*args)
 
     def _constructed(self, kind: ShaderType, args: list[Any]) -> Any:
         """Compiles `vec3(…)`: converts the numbers given alone and in vectors; their count must fit."""

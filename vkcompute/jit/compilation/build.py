@@ -54,7 +54,7 @@ def kernel_types(signature: Signature) -> KernelTypes:
 
 
 def build(
-    using: type[_Compiler],
+    using: Callable[[ir.Function, TypeRules], _Compiler],
     definition: Definition,
     signature: Signature,
     options: CompileOptions = DEFAULTS,
@@ -63,23 +63,24 @@ def build(
     """Builds a kernel, and returns its compiler.
 
     Args:
-        using: the class of the compiler.
+        using: makes the compiler.
         rules: those of its language.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
     name, code = definition.function.__name__, definition.function.__code__
-    names = using.parameters(code.co_varnames[: code.co_argcount])
+    parameters = code.co_varnames[: code.co_argcount]
     compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
     compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
+    names = compiler.parameters(parameters)
     values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
     for value in values:
         if isinstance(value, ArrayValue) and value.strided:
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
-    args = compiler.arguments(code.co_varnames[: code.co_argcount], values)
+    args = compiler.arguments(parameters, values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
     first = compiler.arrays.first_assigned
@@ -226,7 +227,7 @@ def specialize(
             whole,
             tuple(sorted(ir.float_atomics(built))),
             tuple(compiler.reports.sites if compiler.reports is not None else ()),
-            tuple(sorted(compiler.limits)),
+            tuple(sorted(compiler.numbers.limits)),
             tuple([(arrays.index(n), at) for at, (n, what) in enumerate(pushes) if what == OFFSET]),
             in_words,
             tuple(compiler.tables),

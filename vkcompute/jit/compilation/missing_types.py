@@ -21,36 +21,38 @@ _TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}
 """SPIR-V capability -> the types that need it."""
 
 
-class _Finder(Compiler):
-    """A compiler that notes the first expression of each type that a device computes, as an error at its place.
+class _Finder:
+    """Notes the first expression of each type that a device computes, as an error at its place.
 
     Of an expression, the place is that of its first constant of this type.
     """
 
-    def __init__(self, function: Function, rules: TypeRules) -> None:
-        super().__init__(function, rules)
-        self.evaluator.around = self._noted
-        self.first_uses: dict[str, KernelError] = {}
+    def compiler(self, function: Function, rules: TypeRules) -> Compiler:
+        """Returns a compiler whose expressions are noted."""
+        self._compiler = Compiler(function, rules)
+        self._compiler.evaluator.around = self._noted
+        self._first_uses: dict[str, KernelError] = {}
         self._constants: dict[str, dict[ast.AST, KernelError]] = {}
+        return self._compiler
 
     def _noted(self, handler: Handler, node: ast.AST) -> Any:
-        value = self.evaluator.evaluate(handler, node)
+        value = self._compiler.evaluator.evaluate(handler, node)
         first = value[0] if isinstance(value, (Vector, Complex)) else value
-        kind = kind_of(first, self.rules)
-        if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
+        kind = kind_of(first, self._compiler.rules)
+        if not isinstance(kind, Kind) or kind.type.name in self._first_uses:
             return value
         constants = self._constants.setdefault(kind.type.name, {})
-        here = self.evaluator.error(node, f"this is {kind.type}")
+        here = self._compiler.evaluator.error(node, f"this is {kind.type}")
         if isinstance(first, Number) and not isinstance(first.value, Constant):
             inside = [constants[child] for child in ast.walk(node) if child in constants]
-            self.first_uses[kind.type.name] = inside[0] if inside else here
+            self._first_uses[kind.type.name] = inside[0] if inside else here
         else:
             constants[node] = here
         return value
 
     def uses(self, name: str) -> KernelError | None:
         """Returns the first expression of a type; one that is folded if a device computes none."""
-        return self.first_uses.get(name) or next(iter(self._constants.get(name, {}).values()), None)
+        return self._first_uses.get(name) or next(iter(self._constants.get(name, {}).values()), None)
 
 
 def lacking_types(missing: MissingFeature) -> list[str]:
@@ -78,5 +80,6 @@ def explained(
     given = {as_dtype(kind[0] if type(kind) is tuple else kind).name for kind in signature if kind not in weak}
     if not lacking or given.intersection(lacking):
         return missing
-    finder = build(_Finder, definition, signature, options, rules)
+    finder = _Finder()
+    build(finder.compiler, definition, signature, options, rules)
     return next((located(missing, use) for name in lacking if (use := finder.uses(name)) is not None), missing)

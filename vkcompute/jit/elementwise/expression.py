@@ -14,7 +14,7 @@ from vkcompute.ir import SCALARS
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog  # noqa: F401
-from vkcompute.jit.library.kernel_emitter import KernelEmitter
+from vkcompute.jit.library.element_functions import KernelEmitter
 from vkcompute.operations import FUNCTIONS, Emitter
 
 _MAX_TEXT = 200  # characters: results that are used twice are written twice

@@ -87,7 +87,7 @@ class ProgramSource:
         function = optimized(program.compiler.function, options)
         captured = program.compiler.captured.all(without=known())  # the namespace of expressions does not change
         iterations, described = iterations_of(function), program._asdict()
-        limits = tuple(sorted(described.pop("compiler").limits))
+        limits = tuple(sorted(described.pop("compiler").numbers.limits))
         in_words = ir.in_words(function, options.target)
         described |= {"limits": limits, "array_bindings": function.array_bindings, "in_words": in_words}
         described["grid_wrapped"] = options.grid_wrapped

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from enum import Enum
 from functools import partial, reduce
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -13,24 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute import ir
-from vkcompute.compiled.captured import PLAIN, same
-from vkcompute.frontend.control_flow import Location
-from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.compiled.captured import PLAIN
+from vkcompute.frontend.control_flow import ControlFlow, Location
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
+from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT64, Constant, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend import complex_values
-from vkcompute.jit.frontend.context import Context
-from vkcompute.jit.frontend.tuples import Operators, compared_in_order, contains
+from vkcompute.jit.frontend.number_conversion import NumberConversion
+from vkcompute.jit.frontend.tuples import compared_in_order, contains
 from vkcompute.jit.frontend.type_rules import (
-    TypeRules,
-    is_typed_integer,
-    joined,
     kind_of,
-    number_kind,
-    started,
-    stored,
 )
 from vkcompute.jit.frontend.values import (
     ArrayValue,
@@ -41,7 +31,6 @@ from vkcompute.jit.frontend.values import (
     Vector,
     describe,
     fits,
-    includes,
     is_complex,
     is_python,
     is_static,
@@ -75,135 +64,37 @@ _MOST_FACTORS = 64  # powers of integers with a constant exponent up to this bec
 _MOST_FLOAT_FACTORS = 3  # of floats: each product is rounded, and the result is to be within 2 ulp
 
 
-class Arithmetic(Context, ABC):
-    """Types and operators of numbers and vectors.
+class Arithmetic:
+    """Operators of numbers, vectors and tuples.
 
-    Attributes:
-        host: the language whose operators compute with parts of operands: this one, or one that uses it.
-        rules: type numbers.
-        limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
+    Args:
+        numbers: convert operands. Their host is the language whose operators compute with parts of operands.
+        flow: builds branches.
+        call: inlines a function of this package that is written in the kernel language.
+        loaded: loads a row of elements, given their number.
     """
 
     def __init__(
-        self, function: ir.Function, evaluator: Evaluator, rules: TypeRules, host: Operators | None = None
+        self,
+        numbers: NumberConversion,
+        flow: ControlFlow,
+        call: Callable[..., Any],
+        loaded: Callable[[Row, int], Vector],
     ) -> None:
-        super().__init__(function, evaluator)
-        self.host: Operators = host or self
-        self.rules = rules
-        self.limits: set[tuple[int, str]] = set()
-
-    @abstractmethod
-    def loaded(self, row: Row, n: int) -> Vector:
-        """Loads a row of `n` elements."""
-
-    @abstractmethod
-    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        """Builds the body of a function in the place of a call, and returns its value."""
-
-    def call(self, function: Any, *args: Any) -> Any:
-        """Inlines a function of this package that is written in the kernel language."""
-        return self.inline(function, list(args), {}, self.evaluator.node)
-
-    # -- kinds of variables -------------------------------------------------------------------------------------------
-
-    def kind_of_variable(self, value: Any) -> Any:
-        """Returns the type of a variable with this value."""
-        return stored(kind_of(value, self.rules), self.rules)
-
-    def kind_at_loop(self, kind: Any) -> Any:
-        """Returns the type of a variable that has this one before a loop that assigns to it."""
-        return started(kind, self.rules)
-
-    def joined(self, one: Any, other: Any) -> Any:
-        """Returns the type of a variable that has either type, depending on the path taken."""
-        return joined(one, other, self.rules)
-
-    def packed(self, value: Any, kind: Any) -> list[Value]:
-        """Returns the device values of a value of this type; constants have none."""
-        if isinstance(kind, Kind):
-            return [self.host.cast(value, kind.type)]
-        if isinstance(kind, Complex):
-            value = complex_values.parts_of(value)
-        return (
-            [x for v, k in zip(value, kind, strict=True) for x in self.packed(v, k)] if isinstance(kind, tuple) else []
-        )
-
-    def unpacked(self, kind: Any, values: Iterator[Value]) -> Any:
-        """Returns a value of this type, made of the next device values."""
-        return unpacked(kind, values)
-
-    def filler(self, kind: Any) -> list[Value]:
-        """Returns zeros."""
-        if isinstance(kind, Kind):
-            return self.packed(0, kind)
-        return [value for part in kind for value in self.filler(part)] if isinstance(kind, tuple) else []
-
-    def is_same(self, one: Any, other: Any) -> bool:
-        """True if both values are one constant."""
-        return is_static(one) and same(one, other)
-
-    def state(self) -> set[tuple[int, str]]:
-        """Returns the limits of arguments, so far."""
-        return {*self.limits}
-
-    def restore(self, state: set[tuple[int, str]]) -> None:
-        """Forgets the limits of arguments that were noted since `state`."""
-        self.limits = {*state}
-
-    # -- numbers ------------------------------------------------------------------------------------------------------
-
-    def kind(self, value: Any) -> Kind:
-        """Returns the type of a number."""
-        return number_kind(value, self.rules)
-
-    def cast(self, value: Any, target: Scalar) -> Value:
-        """Converts a number as numpy's astype does; a Python int by the rules of the language."""
-        if isinstance(value, Number):
-            return self.builder.cast(value.value, target)
-        self.kind(value)
-        if is_python(value) and not isinstance(value, float) and target.kind in "iu":
-            value = self.rules.fitted(value, target)
-        return self.builder.const(value, target)
-
-    def converted(self, value: Any, target: Scalar) -> Number:
-        """Converts a number, and returns it with its type."""
-        return Number(self.host.cast(value, target), Kind(target))
-
-    def common_type(self, *values: Any) -> Kind:
-        """Returns the common type of operands, which restricts int arguments."""
-        self._restrict(values)
-        return self.rules.common(*values)
-
-    def _restrict(self, operands: Sequence[Any]) -> None:
-        """Notes the int arguments that take a narrower type of other operands."""
-        arguments = [x.kind for x in operands if isinstance(x, Number) and x.kind.argument is not None]
-        if arguments and any(is_typed_integer(self.kind(x)) for x in operands):
-            common = self.rules.common(*operands).type
-            narrowed = [kind for kind in arguments if common.kind != "f" and not includes(common, kind.type)]
-            self.limits |= {(kind.argument, common.name) for kind in narrowed if kind.argument is not None}
-
-    def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
-        """Converts numbers to their common type."""
-        kind = self.host.common_type(*values)
-        return kind, [self.host.cast(value, kind.type) for value in values]
+        self._numbers, self._flow, self._call, self._loaded = numbers, flow, call, loaded
+        self._builder, self._rules, self._host = numbers.builder, numbers.rules, numbers.host
 
     def accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, for `one sign= other`; a Python int does not become an integer of 8 or 16 bits."""
-        return self.host.binary(sign, one, self.widened(other) if type(one) is int else other)
-
-    def widened(self, value: Any) -> Any:
-        """Converts integers narrower than `int(x)` to its type; returns other values unchanged."""
-        kind = kind_of(value, self.rules)
-        narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < self.rules.integer.bits
-        return self.converted(value, self.rules.integer) if narrow else value
+        return self._host.binary(sign, one, self._numbers.widened(other) if type(one) is int else other)
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a value: a device value, or a constant."""
         if isinstance(value, Number):
-            truth = self.builder.cast(value.value, BOOL)
+            truth = self._builder.cast(value.value, BOOL)
             return bool(truth.value) if isinstance(truth, Constant) else truth
         if isinstance(value, Complex):
-            return complex_values.truth(self, value)
+            return complex_values.truth(self._numbers, value)
         if isinstance(value, (ArrayValue, Vector, np.ndarray)):
             remedy = "write any(v) or all(v)" if isinstance(value, Vector) else "compare an element of it"
             raise UnsupportedError(f"{describe(value)} has no truth value; {remedy}")
@@ -212,14 +103,14 @@ class Arithmetic(Context, ABC):
 
     def boolean(self, value: Any) -> Number | bool:
         """Converts a value to a bool."""
-        truth = self.host.truth(value)
+        truth = self._host.truth(value)
         return truth if isinstance(truth, bool) else Number(truth, Kind(BOOL))
 
-    def each(self, work: Callable[..., Any], *values: Any) -> Vector:
+    def elementwise(self, work: Callable[..., Any], *values: Any) -> Vector:
         """Applies a function of numbers to each element of vectors and rows; other values are repeated."""
         vectors = [value for value in values if isinstance(value, Vector)]
         n = len(vectors[0])
-        given = [self.loaded(value, n) if isinstance(value, Row) else value for value in values]
+        given = [self._loaded(value, n) if isinstance(value, Row) else value for value in values]
         vectors = [value for value in given if isinstance(value, Vector)]
         if len({len(vector) for vector in vectors}) > 1:
             got = " and ".join(map(describe, vectors))
@@ -232,18 +123,18 @@ class Arithmetic(Context, ABC):
 
         `1 if u >= 0 else -1` has it as well if u is unsigned, and the condition is known.
         """
-        kind = kind_of(value, self.rules)
-        return unpacked(kind, iter(self.packed(value, kind)))
+        kind = kind_of(value, self._rules)
+        return unpacked(kind, iter(self._numbers.packed(value, kind)))
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed."""
-        truth = self.host.truth(condition)
+        truth = self._host.truth(condition)
         if isinstance(truth, bool):
             chosen = one if truth else other
             return self.computed(chosen) if isinstance(condition, Number) else chosen
-        kind = self.host.joined(kind_of(one, self.rules), kind_of(other, self.rules))
-        pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
-        return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
+        kind = self._host.joined(kind_of(one, self._rules), kind_of(other, self._rules))
+        pairs = zip(self._numbers.packed(one, kind), self._numbers.packed(other, kind), strict=True)
+        return unpacked(kind, iter([self._builder.select(truth, x, y) for x, y in pairs]))
 
     def known(self, condition: Any, value: Any) -> Any:
         """Returns the side of a conditional expression that a condition known at compile time takes."""
@@ -255,15 +146,15 @@ class Arithmetic(Context, ABC):
 
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
         """Builds `first and second()` or `first or second()`; a second one that is not cheap is in a branch."""
-        truth = self.host.truth(first)
+        truth = self._host.truth(first)
         if isinstance(truth, bool):
             return self.known(first, second() if truth == is_and else first)
         if not is_cheap:
             sides = (second, lambda: first) if is_and else (lambda: first, second)
-            return self.evaluator.flow.choose(truth, *sides, where)
+            return self._flow.choose(truth, *sides, where)
         other = second()
-        if kind_of(first, self.rules) == kind_of(other, self.rules) == Kind(BOOL):
-            return self.host.binary("&" if is_and else "|", first, other)
+        if kind_of(first, self._rules) == kind_of(other, self._rules) == Kind(BOOL):
+            return self._host.binary("&" if is_and else "|", first, other)
         return self.where(first, *((other, first) if is_and else (first, other)))
 
     def element(self, values: tuple[Any, ...], index: Any) -> Any:
@@ -272,9 +163,9 @@ class Arithmetic(Context, ABC):
         A device value as index selects among numbers, or among tuples of the same type and length.
         """
         if isinstance(index, Number) and _are_rows(values):
-            return like(values[0], [self.host.element(column, index) for column in zip(*values, strict=True)])
-        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self.rules), Kind) for x in values):
-            return self._selected(values, self.index(index))
+            return like(values[0], [self._host.element(column, index) for column in zip(*values, strict=True)])
+        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self._rules), Kind) for x in values):
+            return self._selected(values, self._numbers.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
             got = index if type(index) is int else describe(index)
             what = describe(values) if isinstance(values, Vector) else f"a tuple of {len(values)}"
@@ -291,8 +182,8 @@ class Arithmetic(Context, ABC):
                 f"a tuple that is indexed by a variable has at most {_MOST_SELECTED} elements, as drivers take long to "
                 f"compile them; got {len(values)}; pass the elements in an array"
             )
-        b, kind = self.builder, SCALARS[f"uint{element_of(index.type).bits}"]
-        common, row = self.host.to_common_type(*values)
+        b, kind = self._builder, SCALARS[f"uint{element_of(index.type).bits}"]
+        common, row = self._host.to_common_type(*values)
         position, zero = b.cast(index, kind), b.const(0, kind)
         position = b.select(b.compute("lt", position, b.const(len(values), kind)), position, zero)
         bit = 1
@@ -310,35 +201,42 @@ class Arithmetic(Context, ABC):
         if sign == "@":
             return self._dot(one, other)
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.host.binary, sign), one, other)
+            return self.elementwise(partial(self._host.binary, sign), one, other)
         if _is_plain(one) and _is_plain(other):
             return _folded(sign, one, other)
         if (is_complex(one) or is_complex(other)) and all(_is_number(x) for x in (one, other)):
-            return complex_values.binary(self, sign, one, other)
+            return complex_values.binary(self._numbers, sign, one, other)
         if isinstance(one, tuple) or isinstance(other, tuple):
             return self._concatenated(sign, one, other)
         if sign == "**":
             return self._power(one, other)
-        if sign in ("<<", ">>") and self.kind(one) == Kind(UINT64) and self.kind(other).type.kind == "i":
-            other = self.converted(
-                other, UINT64
-            )  # which has no common type with signed ones; negative counts are large
-        kind = self.rules.binary(sign, one, other)
-        self._restrict((one, other))
+        if sign in ("<<", ">>"):
+            other = self._count(one, other)
+        kind = self._rules.binary(sign, one, other)
+        self._numbers.restrict((one, other))
         if kind.type is BOOL:
             sign = _OF_BOOLS.get(sign, sign)
         if sign in _BITS or sign in ("<<", ">>"):
-            self.host.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
+            self._host.demand_kind("iub" if sign in _BITS else "iu", kind, sign, one, other)
         else:
-            self.host.demand_kind("iuf", kind, sign, one, other)
+            self._host.demand_kind("iuf", kind, sign, one, other)
         if sign in ("/", "//", "%") and not isinstance(other, Number) and other == 0:
             whole = sign != "/" and kind.type.kind != "f"
             remedy = "integers have no infinity: change the divisor" if whole else "write math.inf or math.nan"
             raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
-        f, x, y = Emitter(self.builder), self.host.cast(one, kind.type), self.host.cast(other, kind.type)
+        f, x, y = Emitter(self._builder), self._host.cast(one, kind.type), self._host.cast(other, kind.type)
         if sign in _DIVISIONS:
             return Number(_DIVISIONS[sign](f, f.operand(x), f.operand(y)).value, kind)
         return Number(f.emit(_OPERATORS[sign], x, y), kind)
+
+    def _count(self, shifted: Any, count: Any) -> Any:
+        """Returns the count of a shift. Of uint64, a signed one becomes uint64, too: negative counts are large."""
+        of_uint64 = self._numbers.kind(shifted) == Kind(UINT64)
+        return (
+            self._numbers.converted(count, UINT64)
+            if of_uint64 and self._numbers.kind(count).type.kind == "i"
+            else count
+        )
 
     def _concatenated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns the sum of two tuples, or a tuple repeated a number of times that is known at compile time."""
@@ -357,7 +255,7 @@ class Arithmetic(Context, ABC):
         if all(rows) or not all(isinstance(operand, (Vector, Row)) for operand in (one, other)):
             got = f"{describe(one)} and {describe(other)}"
             raise UnsupportedError(f"@ takes two vectors; got {got}; multiply and add elements of arrays in loops")
-        return reduce(partial(self.host.binary, "+"), self.each(partial(self.host.binary, "*"), one, other))
+        return reduce(partial(self._host.binary, "+"), self.elementwise(partial(self._host.binary, "*"), one, other))
 
     def demand_kind(self, allowed: str, kind: Kind, sign: str, *operands: Any) -> None:
         """Raises UnsupportedError unless the type of the operands is of an allowed kind: "b", "i", "u", "f"."""
@@ -372,9 +270,9 @@ class Arithmetic(Context, ABC):
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = self.rules.binary("**", one, other)
-        self._restrict((one, other))
-        self.host.demand_kind("iuf", kind, "**", one, other)
+        kind = self._rules.binary("**", one, other)
+        self._numbers.restrict((one, other))
+        self._host.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and kind.type.kind == "f":
             known = self._float_power(one, other, kind)
             if known is not None:
@@ -382,30 +280,30 @@ class Arithmetic(Context, ABC):
         elif is_python(other) and abs(other) <= _MOST_FACTORS:
             if other < 0:
                 raise UnsupportedError("an integer to a negative power is not an integer; write float(x) ** y")
-            return self._product(Number(self.host.cast(one, kind.type), kind), int(other))
-        operands = [Number(self.host.cast(operand, kind.type), kind) for operand in (one, other)]
+            return self._product(Number(self._host.cast(one, kind.type), kind), int(other))
+        operands = [Number(self._host.cast(operand, kind.type), kind) for operand in (one, other)]
         if kind.type.kind != "f":
-            return self.call(loops.integer_power, *operands, self.converted(1, kind.type))
-        return Number(self.builder.compute("pow", *[operand.value for operand in operands]), kind)
+            return self._call(loops.integer_power, *operands, self._numbers.converted(1, kind.type))
+        return Number(self._builder.compute("pow", *[operand.value for operand in operands]), kind)
 
     def _float_power(self, one: Any, exponent: Any, kind: Kind) -> Number | None:
         """Returns a power of a float with few roundings, of float16 in float32; None for other exponents."""
-        x = self.host.cast(one, kind.type)
+        x = self._host.cast(one, kind.type)
         if exponent == 0.5:
-            return Number(self.builder.compute("sqrt", x), kind)
+            return Number(self._builder.compute("sqrt", x), kind)
         if exponent == -1:
-            return Number(self.builder.compute("div", self.builder.const(1, kind.type), x), kind)
+            return Number(self._builder.compute("div", self._builder.const(1, kind.type), x), kind)
         if exponent % 1 or not 0 <= exponent <= _MOST_FLOAT_FACTORS:
             return None
         wide = FLOAT32 if kind.type.bits < 32 else kind.type
-        product = self._product(Number(self.builder.cast(x, wide), Kind(wide)), int(exponent))
-        return Number(self.builder.cast(product.value, kind.type), kind)
+        product = self._product(Number(self._builder.cast(x, wide), Kind(wide)), int(exponent))
+        return Number(self._builder.cast(product.value, kind.type), kind)
 
     def _product(self, x: Number, n: int) -> Number:
-        result = Number(self.builder.const(1, x.kind.type), x.kind)
+        result = Number(self._builder.const(1, x.kind.type), x.kind)
         while n:
-            result = self.host.binary("*", result, x) if n & 1 else result
-            x, n = self.host.binary("*", x, x) if n > 1 else x, n >> 1
+            result = self._host.binary("*", result, x) if n & 1 else result
+            x, n = self._host.binary("*", x, x) if n > 1 else x, n >> 1
         return result
 
     def compare(self, sign: str, one: Any, other: Any) -> Any:
@@ -417,13 +315,13 @@ class Arithmetic(Context, ABC):
                 )
             return (one is other) == (sign == "is")
         if sign not in COMPARISONS:
-            return contains(self.host, one, other, is_in=sign == "in")
+            return contains(self._host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
-            return self.each(partial(self.host.compare, sign), one, other)
+            return self.elementwise(partial(self._host.compare, sign), one, other)
         if (isinstance(one, Complex) or isinstance(other, Complex)) and all(_is_number(x) for x in (one, other)):
-            return complex_values.binary(self, sign, one, other)
+            return complex_values.binary(self._numbers, sign, one, other)
         if isinstance(one, tuple) and isinstance(other, tuple):
-            return compared_in_order(self.host, sign, one, other)
+            return compared_in_order(self._host, sign, one, other)
         if (
             is_static(one)
             and is_static(other)
@@ -434,34 +332,30 @@ class Arithmetic(Context, ABC):
             return bool(_folded(sign, one, other))
         as_ints = self._out_of_range(one, other)
         if as_ints:
-            return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
+            return Number(self._builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
-
-    @abstractmethod
-    def items(self, value: Any) -> Any:
-        """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""
-        kinds = [self.kind(operand) for operand in (one, other)]
-        kind, signed = self.rules.compared(one, other), None
+        kinds = [self._numbers.kind(operand) for operand in (one, other)]
+        kind, signed = self._rules.compared(one, other), None
         for x, mine, its in ((one, *kinds), (other, *kinds[::-1])):
             if not is_python(x) and (mine.type.kind, its.type.kind) == ("i", "u") and mine.type.bits <= its.type.bits:
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        result = self.builder.compute(COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
+        result = self._builder.compute(COMPARISONS[sign], self._host.cast(one, kind), self._host.cast(other, kind))
         if signed is None:
             return result
-        number = self.host.cast(signed, self.kind(signed).type)
-        below = self.builder.compute("lt", number, self.host.cast(0, self.kind(signed).type))
+        number = self._host.cast(signed, self._numbers.kind(signed).type)
+        below = self._builder.compute("lt", number, self._host.cast(0, self._numbers.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
-        return self.builder.select(below, self.host.cast(less, BOOL), result)
+        return self._builder.select(below, self._host.cast(less, BOOL), result)
 
     def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""
         for number, typed, flip in ((one, other, False), (other, one, True)):
-            kind = self.kind(typed)
+            kind = self._numbers.kind(typed)
             if type(number) is int and kind.type.kind in "iu" and not kind.weak and not fits(number, kind.type):
                 return (0, number) if flip else (number, 0)
         return None
@@ -469,34 +363,27 @@ class Arithmetic(Context, ABC):
     def unary(self, sign: str, value: Any) -> Any:
         """Returns `sign value`, for + - ~ and not."""
         if sign == "not":
-            truth = self.host.truth(value)
-            return not truth if isinstance(truth, bool) else Number(self.builder.compute("not", truth), Kind(BOOL))
+            truth = self._host.truth(value)
+            return not truth if isinstance(truth, bool) else Number(self._builder.compute("not", truth), Kind(BOOL))
         if isinstance(value, Vector):
-            return self.each(partial(self.host.unary, sign), value)
+            return self.elementwise(partial(self._host.unary, sign), value)
         if isinstance(value, complex) and not isinstance(value, np.generic) and sign in "+-":
             return -value if sign == "-" else value
         if is_complex(value):
-            return complex_values.unary(self, sign, value)
-        self.kind(value)
+            return complex_values.unary(self._numbers, sign, value)
+        self._numbers.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
-        kind = self.rules.unary(sign, value)
-        self.host.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
-        if sign == "+" and kind.type is self.kind(value).type:
+        kind = self._rules.unary(sign, value)
+        self._host.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        if sign == "+" and kind.type is self._numbers.kind(value).type:
             return value
-        x = self.host.cast(value, kind.type)
+        x = self._host.cast(value, kind.type)
         if sign == "+":
             return Number(x, kind)
         if sign == "-" and kind.type.kind == "u":
-            return Number(self.builder.compute("sub", self.builder.const(0, kind.type), x), kind)
-        return Number(self.builder.compute("not" if sign == "~" else "neg", x), kind)
-
-    def index(self, value: Any) -> Value:
-        """Converts a number to an index: an integer of at least 32 bits."""
-        kind = self.kind(value).type
-        if kind.kind not in "iu":
-            raise UnsupportedError(f"an index is an integer; got {describe(value)}; write // for /, or int(…)")
-        return self.host.cast(value, kind if kind.bits >= 32 else INT32)
+            return Number(self._builder.compute("sub", self._builder.const(0, kind.type), x), kind)
+        return Number(self._builder.compute("not" if sign == "~" else "neg", x), kind)
 
 
 def _require_constants(*values: Any) -> None:

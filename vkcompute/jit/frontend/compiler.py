@@ -29,11 +29,13 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
+from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.element_access import ElementAccess
+from vkcompute.jit.frontend.element_offsets import DeviceOffsets
 from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, in_order, remedy_for
 from vkcompute.jit.frontend.item_types import ItemTypes
-from vkcompute.jit.frontend.offsets import DeviceOffsets
+from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.private_arrays import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
@@ -63,18 +65,22 @@ SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
 
-class Compiler(Arithmetic):
+class Compiler(Context):
     """The language of kernels, for one kernel.
 
     Args:
         rules: type numbers.
         evaluator: of a program that is written in another language, which uses this one.
         host: that language, if operators are to use its own for parts of their operands.
-        arrays: has the elements of arrays; None for those of a device.
-        offsets: makes the offsets of elements in the memory of a device.
+        arrays: makes `arrays` of this compiler; None for the elements of whole arrays in the memory of a device.
 
     Attributes:
+        rules: as they are given.
+        host: the language whose operators compute with parts of operands: this one, or the one that uses it.
+        numbers: convert numbers; their methods are also the compiler's.
+        arithmetic: has the operators, which are also the compiler's.
         offsets: those of elements in the memory of a device.
+        item_types: those of lists.
         arrays: loads and stores elements.
         private_arrays: private arrays and lists.
         reports: the kernel's reports; None where no host reads them.
@@ -94,16 +100,38 @@ class Compiler(Arithmetic):
         rules: TypeRules,
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
-        arrays: Callable[[Arithmetic], ArrayAccess] | None = None,
-        offsets: type[DeviceOffsets] = DeviceOffsets,
+        arrays: Callable[[Compiler], ElementAccess] | None = None,
     ) -> None:
-        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), rules, host)
-        self.offsets, items = offsets(self, partial(self.report, fails=True)), ItemTypes(rules)
-        self.arrays = ArrayAccess(self, self.offsets, items) if arrays is None else arrays(self)
-        self.private_arrays = PrivateArrays(self, self.arrays, items)
+        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)))
+        self.rules, self.host = rules, host or self
+        self._hold_numbers(NumberConversion(self.builder, rules, self.host))
+        self._hold_operators(Arithmetic(self.numbers, self.evaluator.flow, self.call, self.loaded))
+        report = partial(self.report, fails=True)
+        self.offsets, self.item_types = DeviceOffsets(function, self.numbers, report), ItemTypes(rules)
+        self.arrays = (arrays or _of_device)(self)
+        self.private_arrays = PrivateArrays(self, self.numbers, self.arrays, self.item_types)
         self.reports: Reports | None = None
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
+
+    def _hold_numbers(self, numbers: NumberConversion) -> None:
+        self.numbers = numbers
+        self.kind, self.cast, self.converted = numbers.kind, numbers.cast, numbers.converted
+        self.common_type, self.to_common_type = numbers.common_type, numbers.to_common_type
+        self.index, self.widened = numbers.index, numbers.widened
+        self.kind_of_variable, self.kind_at_loop = numbers.kind_of_variable, numbers.kind_at_loop
+        self.joined, self.filler, self.is_same = numbers.joined, numbers.filler, numbers.is_same
+        self.packed, self.unpacked = numbers.packed, numbers.unpacked
+        self.state, self.restore = numbers.state, numbers.restore
+
+    def _hold_operators(self, arithmetic: Arithmetic) -> None:
+        self.arithmetic = arithmetic
+        self.binary, self.accumulated = arithmetic.binary, arithmetic.accumulated
+        self.unary, self.compare = arithmetic.unary, arithmetic.compare
+        self.truth, self.boolean = arithmetic.truth, arithmetic.boolean
+        self.elementwise, self.element, self.where = arithmetic.elementwise, arithmetic.element, arithmetic.where
+        self.connected, self.known, self.selected = arithmetic.connected, arithmetic.known, arithmetic.selected
+        self.demand_kind = arithmetic.demand_kind
 
     @property
     def id_axes(self) -> ir.IdAxes:
@@ -267,9 +295,13 @@ class Compiler(Arithmetic):
             return folded(function, args)
         whole = function in (int, float, bool) or (entry.most is None and len(args) == 1)  # as in min(v)
         if entry.folds and not whole and any(isinstance(x, Vector) for x in args):
-            rows = self.each(lambda *row: self.call_intrinsic(function, list(row)), *args)
+            rows = self.elementwise(lambda *row: self.call_intrinsic(function, list(row)), *args)
             return tuple(map(Vector, zip(*rows, strict=True))) if isinstance(rows[0], tuple) else rows
         return entry.emit(self, *args)
+
+    def call(self, function: Any, *args: Any) -> Any:
+        """Inlines a function of this package that is written in the kernel language."""
+        return self.inline(function, list(args), {}, self.evaluator.node)
 
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         """Builds the body of a function in the place of a call, and returns its value."""
@@ -281,7 +313,7 @@ class Compiler(Arithmetic):
 
     def iterations(self, node: ast.expr) -> Iterations:
         """Evaluates the range of a for loop."""
-        return Range(self, self.range_arguments(node))
+        return Range(self.numbers, self.range_arguments(node))
 
     def range_arguments(self, node: ast.expr) -> list[Any]:
         """Evaluates the arguments of the range of a for loop."""
@@ -291,3 +323,8 @@ class Compiler(Arithmetic):
         if node.keywords:
             raise UnsupportedError("range takes 1 to 3 integers by position")
         return [self.evaluator.value(argument) for argument in node.args]
+
+
+def _of_device(c: Compiler) -> ElementAccess:
+    """Returns the elements of whole arrays in the memory of a device."""
+    return ElementAccess(c, c.numbers, c.offsets, c.item_types)

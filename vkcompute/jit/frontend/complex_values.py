@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, Scalar, Value
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.values import Complex, Kind, Number, describe, is_complex
+from vkcompute.jit.frontend.values import Complex, Kind, Number, describe, is_complex, parts_of
 from vkcompute.operations import FUNCTIONS, ElementFunction, Emitter
 
 _SIGNS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.arity == 2}
@@ -24,13 +24,6 @@ _ORDERED = "maximum", "minimum", "fmax", "fmin"
 _PARTS = "real", "imag"
 NUMBER_ATTRIBUTES = (*_PARTS, "conjugate", "conj")
 """Attributes of numbers; real ones have them, too."""
-
-
-def parts_of(value: Any) -> tuple[Any, Any]:
-    """Returns the real and the imaginary part of a number; that of a real one is a weak 0.0."""
-    if isinstance(value, Complex):
-        return value[0], value[1]
-    return (value.real, value.imag) if is_complex(value) else (value, 0.0)
 
 
 def part_kind(c: Any, *values: Any) -> Kind:

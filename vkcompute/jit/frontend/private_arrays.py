@@ -8,9 +8,10 @@ from typing import Any
 from vkcompute.compiled.specialization import LOOP
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
-from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.array_access import ArrayAccess
+from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.item_types import ItemTypes
+from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Row, describe, is_static, whole_of
 
@@ -24,13 +25,15 @@ class PrivateArrays:
     """Builds private arrays and lists.
 
     Args:
-        c: converts numbers.
+        program: the function that is built.
+        numbers: convert items.
         arrays: loads and stores elements.
         items: the types of the items of lists.
     """
 
-    def __init__(self, c: Arithmetic, arrays: ArrayAccess, items: ItemTypes) -> None:
-        self._c, self._arrays, self._items = c, arrays, items
+    def __init__(self, program: Context, numbers: NumberConversion, arrays: ElementAccess, items: ItemTypes) -> None:
+        self._program, self._numbers, self._arrays, self._items = program, numbers, arrays, items
+        self._builder = numbers.builder
         self._made: dict[tuple[Any, ...], ArrayValue] = {}
 
     def array(
@@ -53,7 +56,7 @@ class PrivateArrays:
     def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> ArrayValue:
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
         for value in items:
-            if not isinstance(kind_of(value, self._c.rules), (Kind, Complex)):
+            if not isinstance(kind_of(value, self._numbers.rules), (Kind, Complex)):
                 remedy = "use a tuple of tuples for constants, or a list for each component"
                 raise UnsupportedError(f"the items of a list are numbers; got {describe(value)}; {remedy}")
         item = self._items.of(origin, items)
@@ -65,16 +68,16 @@ class PrivateArrays:
         """Stores items to all elements of a private array; they are repeated."""
         is_complex = array.element in PARTS
         if len(items) == 1 and not (is_complex and not (is_static(items[0]) and items[0] == 0)):
-            value = self._c.builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
-            with self._c.builder.at(self._c.error(LOOP)):  # of a large array
-                self._c.builder.fill(array.memory, value)
+            value = self._builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
+            with self._builder.at(self._program.error(LOOP)):  # of a large array
+                self._builder.fill(array.memory, value)
             return
         for k in range(math.prod(array.shape or ())):
-            self._arrays.store(array, self._c.builder.const(k, INT32), items[k % len(items)])
+            self._arrays.store(array, self._builder.const(k, INT32), items[k % len(items)])
 
     def _item(self, array: ArrayValue, item: Any) -> Value:
         """Returns a real number as it is in memory."""
-        return self._c.builder.cast(self._c.cast(item, array.element), array.memory.element)
+        return self._builder.cast(self._numbers.cast(item, array.element), array.memory.element)
 
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""

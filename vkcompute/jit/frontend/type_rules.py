@@ -99,6 +99,9 @@ class TypeRules(Protocol):
     def floating(self, kind: Scalar) -> Scalar:
         """Returns the type of functions of floats, such as a root, for an argument of this type."""
 
+    def index(self, kind: Scalar) -> Scalar | None:
+        """Returns the type that an index of this type is converted to; None if a number of it is no index."""
+
     def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
         """Returns the types of the start, stop and step of a range."""
 
@@ -124,6 +127,8 @@ def number_kind(value: Any, rules: TypeRules) -> Kind:
     Raises:
         UnsupportedError: the value is something else.
     """
+    if isinstance(value, Number):
+        return value.kind
     kind = kind_of(value, rules)
     if not isinstance(kind, Kind):
         raise UnsupportedError(f"this takes numbers; got {describe(value)}{_remedy(value)}")
@@ -285,6 +290,12 @@ class KernelTypes:
     def floating(self, kind: Scalar) -> Scalar:
         """Returns the type of a quotient: a float's own type, float64 for 64-bit integers, else the default float."""
         return kind if kind.kind == "f" else FLOAT64 if kind.bits == 64 else self.real
+
+    def index(self, kind: Scalar) -> Scalar | None:
+        """Returns the type of an index: that of the integer, of at least 32 bits."""
+        if kind.kind not in "iu":
+            return None
+        return kind if kind.bits >= 32 else INT32
 
     def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
         """Returns the types of the start, stop and step of a range: int32, or int64 if one has 64 bits.

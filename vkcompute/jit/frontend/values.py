@@ -143,6 +143,13 @@ def is_complex(value: Any) -> bool:
     return isinstance(value, (Complex, complex, np.complexfloating))
 
 
+def parts_of(value: Any) -> tuple[Any, Any]:
+    """Returns the real and the imaginary part of a number; that of a real one is a weak 0.0."""
+    if isinstance(value, Complex):
+        return value[0], value[1]
+    return (value.real, value.imag) if is_complex(value) else (value, 0.0)
+
+
 def fits(number: int, kind: Scalar) -> bool:
     """True if an integer type can represent the number."""
     low, high = _LIMITS[kind]

@@ -14,7 +14,7 @@ from vkcompute.ir import BOOL, INT32, SCALARS, Scalar
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, Vector, describe, fits, is_python
-from vkcompute.jit.library.kernel_emitter import KernelEmitter
+from vkcompute.jit.library.element_functions import KernelEmitter
 from vkcompute.operations import bits
 
 _KEEPS_BITS = "bitcast keeps the number of bits, and takes no bools"

@@ -3,9 +3,9 @@
 from vkcompute.jit.library import (  # noqa: F401
     atomic,
     bit_operations,
+    element_functions,
     elementary,
     failures,
-    fma,
     functions,
     ids,
     printing,

@@ -17,9 +17,21 @@ from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import register
 from vkcompute.jit.frontend.values import NATURAL, Kind, Number, describe, is_complex
-from vkcompute.jit.library.kernel_emitter import KernelEmitter
-from vkcompute.operations import FUNCTIONS, ElementFunction, division
+from vkcompute.operations import FUNCTIONS, Element, ElementFunction, Emitter, division
 from vkcompute.operations.host import OWN
+
+
+class KernelEmitter(Emitter):
+    """Builds functions of scalars; those in the kernel language are compiled in place."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        super().__init__(compiler.builder)
+        self._compiler = compiler
+
+    def call(self, definition: Callable[..., Any], *operands: Any) -> Any:
+        """Compiles a definition in the kernel language."""
+        numbers = [Number(operand.value, Kind(operand.kind)) for operand in operands]
+        return Element(self, self._compiler.call(definition, *numbers).value)
 
 
 def computed(name: str, c: Compiler, numbers: Sequence[Number], kind: Kind) -> Number:
@@ -137,6 +149,22 @@ def common_divisor(name: str, c: Compiler, *args: Any) -> Any:
     return Number(c.cast(result, kind.type), kind)
 
 
+def _fma(c: Compiler, *args: Any) -> Number:
+    kind, numbers = c.to_common_type(*args)
+    if kind.type.kind != "f":
+        got = ", ".join(map(describe, args))
+        raise UnsupportedError(f"fma takes floats; got {got}; write x * y + z, which integers do not round")
+    return Number(c.builder.compute("fma", *numbers), Kind(kind.type, kind.weak))
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Returns x * y + z of floats: rounded once where the device has an instruction for it, elsewhere twice.
+
+    It is as fast as the device can be; `x * y + z` rounds twice on every device.
+    """
+    return x * y + z
+
+
 def _logical(sign: str, c: Compiler, *args: Any) -> Any:
     return c.binary(sign, *map(c.boolean, args))
 
@@ -213,3 +241,4 @@ register([np.angle, cmath.phase], partial(_in_complex, FUNCTIONS["angle"]), 1)
 register([np.conjugate], complex_values.conjugate, 1)
 for _name in ("real", "imag"):
     register([getattr(np, _name)], partial(complex_values.attribute, name=_name), 1)
+register([fma], _fma, 3, folds=True)

@@ -58,7 +58,7 @@ def _clip(c: Compiler, x: Any, low: Any, high: Any) -> Any:
 
 
 def _where(c: Compiler, *args: Any) -> Any:
-    return c.each(partial(_chosen, c), *args) if any(isinstance(x, Vector) for x in args) else _chosen(c, *args)
+    return c.elementwise(partial(_chosen, c), *args) if any(isinstance(x, Vector) for x in args) else _chosen(c, *args)
 
 
 def _chosen(c: Compiler, condition: Any, one: Any, other: Any) -> Any:
@@ -97,6 +97,10 @@ def _int(c: Compiler, x: Any) -> Any:
 def _float(c: Compiler, x: Any) -> Any:
     """float(x): floats keep their type."""
     return c.converted(x, c.rules.floating(c.kind(x).type))
+
+
+def _converted(c: Compiler, x: Any, target: Scalar) -> Number:
+    return c.converted(x, target)
 
 
 def _rounded(c: Compiler, x: Any, target: Scalar) -> Number:
@@ -221,12 +225,12 @@ def _register_numbers() -> None:
     _register_folded([np.clip], _clip, 3)
     _register_folded([int], _int, 1)
     _register_folded([float], _float, 1)
-    _register_folded([bool], Compiler.boolean, 1)
+    _register_folded([bool], lambda c, x: c.boolean(x), 1)
     register([complex], _complex, (1, 2))
     for whole, part in PARTS.items():
         register([whole.numpy.type], partial(complex_values.converted, part=part), 1)
     for scalar in SCALARS.values():
-        emit = _rounded if scalar.kind == "f" and scalar.bits == 8 else Compiler.converted
+        emit = _rounded if scalar.kind == "f" and scalar.bits == 8 else _converted
         register(
             [as_dtype(scalar.name).type], partial(emit, target=scalar), 1, folds=not isinstance(scalar, SmallFloat)
         )

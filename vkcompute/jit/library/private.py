@@ -49,11 +49,11 @@ def _list(e: Evaluator, node: ast.List | ast.BinOp) -> Any:
 
 def listed(c: Compiler, e: Evaluator, node: ast.List | ast.BinOp) -> Any:
     """Evaluates `[…]` and `[…] * n`, in a program whose lists are those of `c`; another operation by its language."""
-    found = display(node)
-    if found is None and isinstance(node, ast.BinOp):
+    parts = display(node)
+    if parts is None and isinstance(node, ast.BinOp):
         return binary(e, node)
-    assert found is not None, "a list is its own display"
-    items, shape = _items(e, *found)
+    assert parts is not None, "a list is its own display"
+    items, shape = _items(e, *parts)
     if math.prod(shape) > MOST_ITEMS and len(items) > 1:
         rule = f"a list has at most {MOST_ITEMS:,} items, unless it repeats one"
         raise UnsupportedError(f"{rule}; got {math.prod(shape):,}; write vc.local, and assign in a loop")

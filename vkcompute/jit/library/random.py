@@ -14,8 +14,8 @@ from vkcompute.ir import SCALARS, UINT32, UINT64
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number, Row, Vector, describe, is_python
+from vkcompute.jit.library.element_functions import KernelEmitter
 from vkcompute.jit.library.ids import outside
-from vkcompute.jit.library.kernel_emitter import KernelEmitter
 from vkcompute.operations import philox as of_words
 
 __all__ = ["default_rng", "normal", "philox", "uniform"]

@@ -33,7 +33,7 @@ _MOST_LANES = 128  # Vulkan's maximum of subgroupSize
 def _combined(name: str, c: Compiler, x: Any) -> Number | Vector:
     """Builds a reduction, a scan or a broadcast of the first lane."""
     if isinstance(x, Vector):
-        return c.each(partial(_combined, name, c), x)
+        return c.elementwise(partial(_combined, name, c), x)
     kind = c.kind(x)
     c.demand_kind("".join(SUBGROUP_OPERATIONS[name].opcodes), kind, f"subgroup.{name}{'_' * iskeyword(name)}", x)
     return Number(c.builder.subgroup(name, c.cast(x, kind.type)), Kind(kind.type, kind.weak))
@@ -53,7 +53,7 @@ def _elect(c: Compiler) -> Number:
 
 def _shuffled(name: str, c: Compiler, x: Any, lane: Any) -> Number | Vector:
     if isinstance(x, Vector):
-        return c.each(lambda value: _shuffled(name, c, value, lane), x)
+        return c.elementwise(lambda value: _shuffled(name, c, value, lane), x)
     kind, number = c.kind(x), _lane(c, lane)
     if name in ("shuffle_up", "shuffle_down"):
         number, name = _neighbor(c, number, up=name == "shuffle_up"), "shuffle"

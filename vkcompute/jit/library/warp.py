@@ -109,7 +109,7 @@ def _match_all(c: Compiler, value: Any, mask: Any = _ALL_LANES) -> Number:
 
 def _shuffled(name: str, c: Compiler, x: Any, lane: Any) -> Number | Vector:
     if isinstance(x, Vector):
-        return c.each(lambda value: _shuffled(name, c, value, lane), x)
+        return c.elementwise(lambda value: _shuffled(name, c, value, lane), x)
     if isinstance(lane, int) and not 0 <= lane < WARP_SIZE:
         raise UnsupportedError(f"lanes of a warp are 0 to {WARP_SIZE - 1}; got {describe(lane)} {lane}")
     kind, number = c.kind(x), c.builder.cast(c.index(lane), UINT32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.dtypes import as_dtype
-from vkcompute.frontend.source import values_in
+from vkcompute.frontend.syntax import values_in
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push

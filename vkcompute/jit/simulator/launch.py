@@ -303,7 +303,7 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
         elif isinstance(parameter, Complex):
             values.append(machine.as_type(type_of(parameter), arg))
         elif not isinstance(parameter, ArrayValue):
-            for index, dtype in sorted(recorder.limits):
+            for index, dtype in sorted(recorder.numbers.limits):
                 if index == parameter.kind.argument:
                     demand_fit(recorder.function.name, recorder.function.pushes[index].name, arg, dtype)
             values.append(machine.as_type(parameter.kind, arg))

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.frontend.evaluator import Frame
+from vkcompute.frontend.evaluator import Evaluator, Frame
 from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
-from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.complex_values import conjugate, real_parts
+from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.intrinsics import in_order
 from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
@@ -30,6 +30,7 @@ from vkcompute.jit.frontend.values import (
     Row,
     Vector,
     like,
+    parts_of,
     sliced,
     swizzled,
 )
@@ -37,9 +38,9 @@ from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
-from vkcompute.jit.simulator.offsets import SimulatedOffsets
 from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
+from vkcompute.jit.simulator.simulated_offsets import SimulatedOffsets
 
 
 class Machine(Compiler):
@@ -65,9 +66,11 @@ class Machine(Compiler):
         self.grid = Grid(name, self.stack)
         self.offsets_in_memory = offsets = SimulatedOffsets(self.grid)
         function = Function(name, recorder.function.local_size)
-        super().__init__(function, recorder.rules, arrays=lambda c: ArrayAccess(c, offsets))
         self.memory = DeviceMemory(self.grid)
-        self.builder = ImmediateBuilder(self.function, State(self.grid, self.memory))
+        builder = ImmediateBuilder(function, State(self.grid, self.memory))
+        super().__init__(
+            function, recorder.rules, Evaluator(self, builder), arrays=lambda c: ElementAccess(c, c.numbers, offsets)
+        )
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
         self._kept_kinds: dict[tuple[str, str], bool] = {}
@@ -119,7 +122,7 @@ class Machine(Compiler):
             return self.simulated(value)
         return SimulatedNumber(self.cast(value, kind.type), kind, self)
 
-    def selected(self, kind: Any, values: tuple[Any, ...], index: Any) -> Any:
+    def picked(self, kind: Any, values: tuple[Any, ...], index: Any) -> Any:
         """Returns an element of a tuple or a vector, in a type."""
         if not 0 <= int(index) < len(values):
             raise self.grid.fault(f"index {index} is out of bounds of {len(values)} values; compare the index before")

@@ -62,6 +62,7 @@ class Recorder(Compiler):
 
     def __init__(self, function: ir.Function, rules: TypeRules) -> None:
         super().__init__(function, rules)
+        self.accumulated = self._accumulated
         self.evaluator.flow.observer = self
         self.evaluator.around = self._noted
         self._mixed: set[str] = set()
@@ -124,11 +125,18 @@ class Recorder(Compiler):
     def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
         """Builds nothing: Python prints and raises."""
 
-    def accumulated(self, sign: str, one: Any, other: Any) -> Any:
+    def _accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, and records the operand of a Python int for the statement."""
         if type(one) is int:
             self.notes.values[self.evaluator.node] = self.widened(other)
-        return super().accumulated(sign, one, other)
+        return self.arithmetic.accumulated(sign, one, other)
+
+    def assigned(self, name: str, value: Any) -> Any:
+        """Returns the value that a variable takes, and records its type if the assignment converts it."""
+        converted = super().assigned(name, value)
+        if converted is not value:
+            self._mixed.add(name)
+        return converted
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Converts a value to the type of its annotation, and records the type."""

@@ -281,7 +281,7 @@ class Rewriter(ast.NodeVisitor):
         subscript, kind = cast(ast.Subscript, self.generic_visit(node)), type_of(self._value(node))
         if not isinstance(self._value(node.value), tuple) or not isinstance(self._value(node.slice), Number):
             return subscript
-        picked = self._entry(partial(self._machine.selected, kind), node)
+        picked = self._entry(partial(self._machine.picked, kind), node)
         return cast(ast.expr, _placed(ast.Call(picked, [subscript.value, subscript.slice], []), node))
 
     def visit_List(self, node: ast.List) -> ast.expr:

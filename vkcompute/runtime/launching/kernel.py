@@ -14,9 +14,10 @@ from vkcompute.runtime.launching.grid import Grids
 from vkcompute.runtime.launching.launch_config import DEFAULT, Launchable, LaunchConfig, grid_remedy, take_keywords
 from vkcompute.runtime.launching.program import Program
 from vkcompute.runtime.launching.push_constants import PushConstants
+from vkcompute.runtime.launching.specialization import specialize
 from vkcompute.runtime.launching.statistics import KernelStatistics
 from vkcompute.runtime.memory.array import Array, alias
-from vkcompute.runtime.memory.context import Context
+from vkcompute.runtime.memory.context import Context, kernel_of
 from vkcompute.runtime.memory.window import Window, spans_of
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.cost import NOTHING, Cost, Costs, Grid
@@ -324,3 +325,17 @@ def on_memory(array: Any, buffer_map: BufferMap) -> Any:
     if target is None:
         return array
     return Array(array.runtime, target[0], target[1] + array.offset, array.shape, array.strides, array.dtype)
+
+
+def specialized_kernel(
+    context: Context,
+    program: Program,
+    constants: Mapping[int | str, Any],
+    entry_point: str | None,
+    *,
+    check_types: bool,
+) -> Kernel:
+    """Returns the kernel of a program for specialization constants, one per context; as of `Runtime.kernel`."""
+    special = specialize(program.name, program.interface.spec_constants, constants)
+    key = (program.spirv, program.name, entry_point, special, check_types)
+    return kernel_of(context, key, lambda: Kernel(context, program, special, check_types=check_types))

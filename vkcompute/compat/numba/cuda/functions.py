@@ -14,7 +14,7 @@ from vkcompute.compat.numba import views
 from vkcompute.compat.numba.language import NAMES, NumbaKernels, in_kernels, outside
 from vkcompute.ir import INT32, INT64
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
-from vkcompute.jit.library import fma as fused
+from vkcompute.jit.library.element_functions import fma as fused
 from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.functions import _decimals
 
@@ -74,7 +74,7 @@ def selp(a: Any, b: Any, c: Any) -> Any:
     outside("cuda.selp")
 
 
-@in_kernels(lambda c, x, y, z: c.call_intrinsic(fused.fma, [x, y, z]))
+@in_kernels(lambda c, x, y, z: c.call_intrinsic(fused, [x, y, z]))
 def fma(a: Any, b: Any, c: Any) -> Any:
     """`a * b + c`, rounded once where the device can."""
     outside("cuda.fma")

@@ -11,7 +11,7 @@ import numpy as np
 
 from vkcompute.compat.numba.language import NAMES, NumbaKernels, outside
 from vkcompute.ir import SCALARS
-from vkcompute.jit.library.fma import fma
+from vkcompute.jit.library.element_functions import fma
 
 _HALF = SCALARS["float16"]
 _OPERATORS = {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/"}

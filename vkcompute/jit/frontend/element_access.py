@@ -11,22 +11,23 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, SCALARS, Value
 from vkcompute.ir.function import Op
 from vkcompute.ir.types import SmallFloat, element_of
-from vkcompute.jit.frontend.arithmetic import Arithmetic
-from vkcompute.jit.frontend.complex_values import parts_of
+from vkcompute.jit.frontend.context import Context
+from vkcompute.jit.frontend.element_offsets import ElementOffsets, along
 from vkcompute.jit.frontend.item_types import ItemTypes
-from vkcompute.jit.frontend.offsets import Offsets, along
-from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Number, Row, Vector, describe
+from vkcompute.jit.frontend.number_conversion import NumberConversion
+from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Number, Row, Vector, describe, parts_of
 
 WHERE = "\0"
 """The message of the error that is kept with an access to memory, for its location in the source."""
 
 
-class ArrayAccess:
+class ElementAccess:
     """Loads and stores of elements.
 
     Args:
-        c: converts numbers.
-        offsets: where the elements are.
+        program: the function that is built.
+        numbers: convert what is stored.
+        offsets: those of the elements.
         items: the types of the items of lists; None where they are known.
 
     Attributes:
@@ -34,8 +35,11 @@ class ArrayAccess:
             are only changed by atomic operations.
     """
 
-    def __init__(self, c: Arithmetic, offsets: Offsets, items: ItemTypes | None = None) -> None:
-        self._c, self._offsets, self._items = c, offsets, items
+    def __init__(
+        self, program: Context, numbers: NumberConversion, offsets: ElementOffsets, items: ItemTypes | None = None
+    ) -> None:
+        self._program, self._numbers, self._offsets, self._items = program, numbers, offsets, items
+        self._builder = numbers.builder
         self.extent, self.offset, self.guarded = offsets.extent, offsets.offset, offsets.guarded
         self.written: dict[int, bool] = {}
 
@@ -84,8 +88,8 @@ class ArrayAccess:
             return Complex([Number(self._loaded(array, offset, at), kind) for at, kind in parts])
         value = self._loaded(array, offset, offset)
         if isinstance(array.element, SmallFloat) and array.element.bits == 8:  # which is for storage
-            return Number(self._c.builder.cast(value, FLOAT32), Kind(FLOAT32))
-        return Number(self._c.builder.cast(value, array.element), array.item or Kind(array.element))
+            return Number(self._builder.cast(value, FLOAT32), Kind(FLOAT32))
+        return Number(self._builder.cast(value, array.element), array.item or Kind(array.element))
 
     def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
         """Stores an element at an offset, converted as by numpy's `astype`.
@@ -98,34 +102,34 @@ class ArrayAccess:
         self.mark_written(array)
         if array.element in PARTS:
             for at, part in zip(self._part_offsets(offset), parts_of(value), strict=True):
-                self._put(array, offset, at, self._c.cast(part, array.memory.element))
+                self._put(array, offset, at, self._numbers.cast(part, array.memory.element))
             return
-        number = self._c.builder.cast(self._c.cast(value, array.element), array.memory.element)
+        number = self._builder.cast(self._numbers.cast(value, array.element), array.memory.element)
         self._put(array, offset, offset, number)
 
     def _loaded(self, array: ArrayValue, offset: Value, at: Value) -> Value:
         """Loads what is in memory at `at` for the element at an offset."""
         with self._located(array):
-            load = partial(self._c.builder.load, array.memory, at)
+            load = partial(self._builder.load, array.memory, at)
             value: Value = self._offsets.guarded(offset, load, array.memory.element)
         return value
 
     def _put(self, array: ArrayValue, offset: Value, at: Value, number: Value) -> None:
         """Stores a number to memory at `at`, a part of the element at an offset."""
         with self._located(array):
-            self._offsets.guarded(offset, lambda: self._c.builder.store(array.memory, at, number))
+            self._offsets.guarded(offset, lambda: self._builder.store(array.memory, at, number))
 
     def _part_offsets(self, offset: Value) -> list[Value]:
         """Returns the offsets of the parts of a complex element: modulo 2**32, as int32 does not hold all."""
-        b, kind = self._c.builder, SCALARS[f"uint{element_of(offset.type).bits}"]
+        b, kind = self._builder, SCALARS[f"uint{element_of(offset.type).bits}"]
         first = b.compute("shl", b.cast(offset, kind), b.const(1, kind))
         return [first, b.compute("add", first, b.const(1, kind))]
 
     def _located(self, array: ArrayValue) -> AbstractContextManager[None]:
         """Keeps the source location of an access that may not fit the local size."""
-        is_shared = array.memory in self._c.function.shared_memory
-        has_tiles = any(isinstance(value, Op) and value.attribute[0] == "group_id" for value in self._c.ids)
-        return self._c.builder.at(self._c.error(WHERE)) if is_shared or has_tiles else nullcontext()
+        is_shared = array.memory in self._program.function.shared_memory
+        has_tiles = any(isinstance(value, Op) and value.attribute[0] == "group_id" for value in self._program.ids)
+        return self._builder.at(self._program.error(WHERE)) if is_shared or has_tiles else nullcontext()
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the kernel writes an array, by assignment or only by atomic operations."""

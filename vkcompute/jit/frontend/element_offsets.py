@@ -8,16 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from vkcompute import ir
 from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
-from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, describe
 
 
-class Offsets(Protocol):
-    """The offsets of the elements of arrays."""
+class ElementOffsets(Protocol):
+    """Offsets of the elements of arrays."""
 
     def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1."""
@@ -30,10 +31,11 @@ class Offsets(Protocol):
 
 
 class DeviceOffsets:
-    """Offsets in the memory of a device, whose lengths and strides are launch parameters; `Offsets`.
+    """Offsets in the memory of a device, whose lengths and strides are launch parameters; `ElementOffsets`.
 
     Args:
-        c: has the operators on indices.
+        function: takes push constants.
+        numbers: convert indices.
         report: reports a failure, given a text with fields and their values.
 
     Attributes:
@@ -41,8 +43,14 @@ class DeviceOffsets:
         pushed: push constants for lengths, offsets and strides, by (position of the array, source).
     """
 
-    def __init__(self, c: Arithmetic, report: Callable[[str, Sequence[Any]], None]) -> None:
-        self._c, self._report = c, report
+    def __init__(
+        self,
+        function: ir.Function,
+        numbers: NumberConversion,
+        report: Callable[[str, Sequence[Any]], None],
+    ) -> None:
+        self._function, self._numbers, self._report = function, numbers, report
+        self._builder = numbers.builder
         self.check_bounds = False
         self.pushed: dict[tuple[int, int], Value] = {}
         self._in_bounds: dict[Value, Value] = {}  # checked offset -> the condition under which the element exists
@@ -63,7 +71,7 @@ class DeviceOffsets:
         if key not in self.pushed:
             of_layout = source == OFFSET or source >= STRIDE
             part = "layout" if of_layout else "size" if source < 0 else f"shape[{source}]"
-            self.pushed[key] = self._c.function.push(f"{array.name}.{part}", UINT32 if of_layout else INT32)
+            self.pushed[key] = self._function.push(f"{array.name}.{part}", UINT32 if of_layout else INT32)
         return self.pushed[key]
 
     def offset(self, array: Any, index: Any) -> Value:
@@ -87,7 +95,11 @@ class DeviceOffsets:
     def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
         if isinstance(index, (int, np.integer)) and index < 0:
-            return self._c.binary("+", self.extent(array, axis), int(index))
+            length, before = self.extent(array, axis), int(index)
+            if isinstance(length, int):
+                return length + before
+            at = self._builder.compute("add", length.value, self._numbers.cast(before, INT32))
+            return Number(at, length.kind)
         return index
 
     def _offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
@@ -102,40 +114,44 @@ class DeviceOffsets:
         if not array.memory.private:
             return offset
         unsigned = SCALARS[f"uint{element_of(offset.type).bits}"]
-        last = self._c.builder.const(math.prod(array.shape or ()) - 1, unsigned)
-        return self._c.builder.compute("min", self._c.builder.bitcast(offset, unsigned), last)
+        last = self._builder.const(math.prod(array.shape or ()) - 1, unsigned)
+        return self._builder.compute("min", self._builder.bitcast(offset, unsigned), last)
 
     def _strided_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""
-        b, offset = self._c.builder, self.parameter(array, OFFSET)
+        b, offset = self._builder, self.parameter(array, OFFSET)
         for axis, index in enumerate(indices):
-            step = b.compute("mul", b.cast(self._c.index(index), UINT32), self.parameter(array, STRIDE + axis))
+            step = b.compute("mul", b.cast(self._numbers.index(index), UINT32), self.parameter(array, STRIDE + axis))
             offset = b.compute("add", offset, step)
         return offset
 
     def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element, for indices that count from the start."""
-        offset: Any = 0
+        """Returns the offset of an element, for indices that count from the start: int64 if one is."""
+        if len(indices) == 1:
+            return self._numbers.index(indices[0])
+        b = self._builder
+        offset: Value = b.const(0, INT32)
         for axis, index in enumerate(indices):
-            at = self._c.index(index)
-            if len(indices) == 1:
-                return at
-            at = self._c.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
-            before = self._c.binary("*", offset, self.extent(array, axis)) if axis else 0
-            offset = self._c.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
-        return self._c.index(offset)
+            at = self._numbers.index(index)
+            at = b.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
+            if axis:
+                length = self._numbers.cast(self.extent(array, axis), element_of(offset.type))
+                offset = b.compute("mul", offset, length)
+            kind = INT64 if INT64 in (offset.type, at.type) else INT32
+            offset = b.compute("add", b.cast(offset, kind), b.cast(at, kind))
+        return offset
 
     # -- bounds checks ------------------------------------------------------------------------------------------------
 
     def _checked(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
         """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
-        b, inside = self._c.builder, None
+        b, inside = self._builder, None
         shape = [self.extent(array, axis) for axis in range(array.ndim)]
-        for index, length in zip(indices, shape, strict=True):
-            at = self._c.index(index)
+        positions = [self._numbers.index(index) for index in indices]
+        for at, length in zip(positions, shape, strict=True):
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
             # This excludes negative indices, too.
-            fits = b.compute("lt", b.bitcast(at, unsigned), self._c.cast(length, unsigned))
+            fits = b.compute("lt", b.bitcast(at, unsigned), self._numbers.cast(length, unsigned))
             inside = fits if inside is None else b.compute("and", inside, fits)
         offset = self._offset(array, indices)
         if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
@@ -146,7 +162,8 @@ class DeviceOffsets:
             index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
             lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
             text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
-            self._report(text, [*indices, *[self._c.converted(length, INT32) for length in shape]])
+            given = [Number(at, Kind(element_of(at.type))) for at in positions]
+            self._report(text, [*given, *[self._numbers.converted(length, INT32) for length in shape]])
         offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
         self._in_bounds[offset] = inside
         return offset
@@ -155,12 +172,12 @@ class DeviceOffsets:
         """Returns what `use` builds; out of bounds at a checked offset, zero of this type instead."""
         if offset not in self._in_bounds:
             return use()
-        branch = self._c.builder.if_(self._in_bounds[offset])
+        branch = self._builder.if_(self._in_bounds[offset])
         with branch.then:
             value = use()
-            self._c.builder.yield_(*[] if value is None else [value])
+            self._builder.yield_(*[] if value is None else [value])
         with branch.otherwise:
-            self._c.builder.yield_(*[] if kind is None else [self._c.builder.const(0, kind)])
+            self._builder.yield_(*[] if kind is None else [self._builder.const(0, kind)])
         return branch.results[0] if kind is not None else None
 
 

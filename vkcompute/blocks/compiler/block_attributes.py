@@ -1,0 +1,122 @@
+"""Attributes of blocks, pointers, descriptors and types in block programs."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+from types import ModuleType, NoneType
+from typing import Any
+
+from vkcompute import ir, tile
+from vkcompute.blocks.compiler.aggregates import Aggregate
+from vkcompute.blocks.compiler.arithmetic import List, describe, is_sequence
+from vkcompute.blocks.compiler.functions import DESCRIPTOR_METHODS, METHODS, PACKAGES, REMEDIES
+from vkcompute.blocks.compiler.types import (
+    OF_SCALAR,
+    POINTERS,
+    TYPES,
+    Address,
+    BlockPointer,
+    BlockType,
+    Descriptor,
+    Dtype,
+    Pointer,
+    PointerType,
+)
+from vkcompute.compiled.arguments import suggestion
+from vkcompute.compiled.captured import PLAIN
+from vkcompute.frontend.constants import is_named
+from vkcompute.frontend.expressions import attribute
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.values import Number
+
+_OF_POINTERS = (
+    "store",
+    "advance",
+    "to",
+    *("broadcast_to", "expand_dims", "permute", "ravel", "reshape", "trans", "view"),
+    *[f"atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")],
+)
+
+
+class Method:
+    """A method of a value, to be called."""
+
+    def __init__(self, function: Any, owner: Any) -> None:
+        self.function, self.owner = function, owner
+
+
+def attribute_of(c: Any, node: ast.Attribute) -> Any:
+    """Evaluates an attribute."""
+    base, name = c.evaluator.value(node.value), node.attr
+    if name == "value" and type(base) in (bool, int, float, str, NoneType, Dtype):  # the constant of a constexpr
+        return base
+    if isinstance(base, Number):
+        return _of_block(c, base, name)
+    if isinstance(base, POINTERS):
+        return _of_pointer(c, base, name)
+    if isinstance(base, Aggregate) and name in base.methods:
+        return Method(base.methods[name], base)
+    if type(base) in (bool, int, float) and (name in METHODS or name in ("dtype", "type", "shape")):
+        return _of_block(c, c.number(c.cast(base, c.common_type(base).type)), name)
+    if isinstance(base, TYPES):
+        member = getattr(base, name, None)
+        if member is None or name.startswith("_"):
+            scalar = "; that of its elements may, as x.type.scalar" if isinstance(base, BlockType) else ""
+            raise UnsupportedError(f"{base} has no attribute {name}{scalar}")
+        return member
+    if isinstance(base, ModuleType) and base.__name__.startswith(tuple(PACKAGES)) and not hasattr(base, name):
+        _refuse_name(c, base, node)
+    if is_sequence(base) and not is_named(type(base)):
+        kind, (left, right) = ("list", "[]") if isinstance(base, List) else ("tuple", "()")
+        longer = f"{left}*{ast.unparse(node.value)}, value{right}"
+        raise UnsupportedError(
+            f"{describe(base)} has no attribute {name}; its length is known at compile time: make another {kind}, "
+            f"as {longer}"
+        )
+    if isinstance(base, PLAIN) and not isinstance(base, Enum):
+        raise UnsupportedError(f"{describe(base)} has no attribute {name}; call functions, as tl.cast(x, tl.float32)")
+    return attribute(c.evaluator, base, node)
+
+
+def _refuse_name(c: Any, module: ModuleType, node: ast.Attribute) -> None:
+    """Raises UnsupportedError for a name that a module of the language lacks, with the replacement."""
+    name, path = node.attr, ast.unparse(node.value) or module.__name__.rpartition(".")[2]
+    instead = REMEDIES.get(name)
+    near = suggestion(name, getattr(module, "__all__", dir(module))) if instead is None else f"; write {instead}"
+    raise UnsupportedError(f"{path} has no attribute {name}{near}")
+
+
+def _of_pointer(c: Any, base: Pointer | BlockPointer | Descriptor | Address, name: str) -> Any:
+    if isinstance(base, Address):
+        has: dict[str, Any] = {"dtype": OF_SCALAR[ir.INT64], "type": OF_SCALAR[ir.INT64], "shape": ()}
+        has |= {method: Method(METHODS[method], base) for method in ("to", "cast")}
+    elif isinstance(base, Descriptor):
+        has = {"shape": base.shape, "strides": base.strides, "block_shape": base.block.shape}
+        has |= {"dtype": OF_SCALAR[base.array.element]}
+        has |= {method: Method(function, base) for method, function in DESCRIPTOR_METHODS.items()}
+    else:
+        kind, shape = PointerType(OF_SCALAR[base.array.element]), c.shape(base)
+        whole = BlockType(kind, shape) if shape and isinstance(base, Pointer) else kind
+        has = {"dtype": kind, "type": whole, "shape": shape}
+        has |= {method: Method(METHODS[method], base) for method in METHODS if method in _OF_POINTERS}
+        if name == "T":
+            return METHODS["trans"].expand(c, [base], {})
+    if name not in has:
+        raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has {', '.join(has)}")
+    return has[name]
+
+
+def _of_block(c: Any, base: Number, name: str) -> Any:
+    dtype, shape = OF_SCALAR[c.element_type(base)], c.shape(base)
+    if name in ("dtype", "type"):
+        return BlockType(dtype, shape) if shape and name == "type" else dtype
+    if name == "shape":
+        return shape
+    if name == "numel":
+        return base.value.type.n if isinstance(base.value.type, tile.Block) else 1
+    if name == "T":
+        return METHODS["trans"].expand(c, [base], {})
+    if name in METHODS:
+        return Method(METHODS[name], base)
+    raise UnsupportedError(f"{describe(base)} has no attribute {name}; it has dtype, shape, T and {', '.join(METHODS)}")

@@ -1,0 +1,79 @@
+"""The arrays of a launch: what is bound, their types, the memory that they share, and those of several bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkcompute.blocks.launching.arguments import number_type
+from vkcompute.blocks.launching.build import ArrayType, IntType
+from vkcompute.blocks.launching.pointer_table import PointerTable
+from vkcompute.blocks.launching.reinterpretation import unwrapped
+from vkcompute.blocks.launching.table_memory import memory_of
+from vkcompute.blocks.launching.tensors import on_host
+from vkcompute.compiled.arguments import kind_of_array, refuse_complex
+from vkcompute.compiled.specialization import Specialization
+from vkcompute.compiled.spilling_kernel import splits_of
+from vkcompute.ir import Split
+from vkcompute.runtime.graphs.aliasing import may_overlap
+from vkcompute.runtime.launching.arguments import needs_strides
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.window import ranges_overlap, spans_of
+from vkcompute.runtime.runtime import Runtime
+from vkcompute.runtime.scheduling.placeholders import Parameter
+from vkcompute.tile.array_access import is_wide, overlaps_of
+from vkcompute.tile.overlaps import Overlaps
+
+
+def given_arrays(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
+    """Returns the arguments with arrays for tensors and wrappers, and the dtypes of wrappers by position."""
+    return unwrapped(on_host(args))
+
+
+def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns the arguments, with the arrays of wrappers and the rows of tables, then the windows of the tables."""
+    args, _ = unwrapped(args)
+    tables = {at: memory_of(arg) for at, arg in enumerate(args) if type(arg) is PointerTable}
+    if not tables:
+        return args
+    given = [tables[at].rows if at in tables else arg for at, arg in enumerate(args)]
+    return (*given, *[window for table in tables.values() for window in table.windows])
+
+
+def type_of(arg: Any) -> Any:
+    """Returns the part of a signature for an array, a table or an input of a graph; None for all else."""
+    if type(arg) is PointerTable:
+        return memory_of(arg).type
+    if type(arg) is Parameter:
+        kind = number_type(arg.value, arg.name)
+        return kind._replace(divisor=1) if isinstance(kind, IntType) else kind  # a run may have any value
+    if type(arg) is not Array:
+        return None
+    refuse_complex(arg)
+    is_view = needs_strides(arg)
+    return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
+
+
+def splits_among(runtime: Runtime, specialization: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:
+    """Returns the arrays that take several bindings, after which a kernel loads no texels.
+
+    There are none if all larger than a storage buffer are texel buffers, which have a limit of their own.
+    """
+    splits = splits_of(runtime, args)
+    if not splits:
+        return ()
+    n_arrays = sum(type(arg) is Array for arg in args)
+    bindings = zip((*range(n_arrays), *specialization.aliases), specialization.module.interface.bindings, strict=False)
+    stored = {at for at, binding in bindings if binding.kind == "storage_buffer"}
+    return splits if any(at in stored for at, *_ in splits) else ()
+
+
+def overlaps_among(args: tuple[Any, ...]) -> Overlaps:
+    """Returns the pairs of arrays that have bytes in common; None if there are tables, and any arrays may have some."""
+    arrays = [arg for arg in args if type(arg) is Array]
+    pairs = overlaps_of(arrays)
+    windows = [window for arg in args if type(arg) is PointerTable for window in memory_of(arg).windows]
+    if not windows:
+        return pairs
+    may = pairs or any(may_overlap(array, window) for array in arrays for window in windows)
+    return None if may or ranges_overlap([spans_of(arrays), *[spans_of([window]) for window in windows]]) else ()

@@ -1,0 +1,74 @@
+"""Offsets of elements of arrays and of views, in Numba's kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.numba import views
+from vkcompute.ir import INT32, Constant, Value
+from vkcompute.ir.function import Op
+from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.element_offsets import along
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
+
+_NATURAL_OF = frozenset({"add", "mul", "min", "max", "and", "shr", "div", "mod", "or"})
+
+
+class NumbaOffsets:
+    """Offsets of elements, of views, too; negative indices count from the end; `ElementOffsets`.
+
+    Args:
+        c: the language, which has the offsets of whole arrays.
+
+    Attributes:
+        natural: values that are known not to be negative.
+    """
+
+    def __init__(self, c: Compiler) -> None:
+        self._c, self.guarded = c, c.offsets.guarded
+        self.natural: set[Value] = set()
+
+    def extent(self, array: ArrayValue, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1."""
+        if isinstance(array, views.View):
+            return views.size(self._c, array) if axis < 0 else array.extents[axis]
+        return self._c.offsets.extent(array, axis)
+
+    def offset(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element in memory."""
+        indices = along(index)
+        if isinstance(array, views.View):
+            return views.offset(self._c, array, indices)
+        if isinstance(array, ArrayValue) and len(indices) == array.ndim:
+            indices = tuple([self._counted(array, axis, at) for axis, at in enumerate(indices)])
+        return self._c.offsets.offset(array, indices)
+
+    def _counted(self, array: ArrayValue, axis: int, index: Any) -> Any:
+        """Returns an index that counts from the start; constants unchanged."""
+        if not isinstance(index, Number):
+            return index
+        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
+
+    def from_start(self, index: Any, length: Any) -> Value:
+        """Returns an index along an axis of this length; a negative one counts from the end."""
+        b, at = self._c.builder, self._c.index(index)
+        if isinstance(index, (int, np.integer)):
+            return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
+        if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
+            return at
+        negative = b.compute("lt", at, b.const(0, INT32))
+        return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
+
+    def is_natural(self, value: Value) -> bool:
+        """True if a value is known not to be negative, unless it wraps."""
+        if isinstance(value, Constant):
+            return not value.value < 0  # type: ignore[operator]
+        if value in self.natural or not isinstance(value, Op):
+            return value in self.natural
+        if value.code == "builtin":
+            return True
+        if value.code in ("cast", "bitcast"):
+            return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
+        return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))
