@@ -23,7 +23,8 @@ from vkcompute import VkComputeError
 from vkcompute.runtime.launching.imitated_gpu import ImitatedGPU, Outcome, Shader, outcomes_on
 
 RECORD = Path(__file__).resolve().parent / "results" / "compilers.json"
-_TIMEOUT_S = 3600
+_TIMEOUT_S = 120
+"""For one kernel."""
 _METAL = "30000"
 """The version of Metal's language: 3.0."""
 # A driver -> its shim, part of the names of its devices, the variable that the shim reads, and its values.
@@ -53,7 +54,7 @@ def gpus(mesa: Path | None, folder: Path) -> Iterator[ImitatedGPU]:
 def row(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> Row:
     """Returns what the compiler for a GPU makes of shaders."""
     try:
-        outcomes = outcomes_on(gpu, shaders, with_assembly=False)
+        outcomes = [outcomes_on(gpu, [shader], with_assembly=False)[0] for shader in shaders]
     except VkComputeError as error:  # no such driver, or one that ends at once
         return {"absent": str(error)}
     return summary(gpu.name, shaders, outcomes)

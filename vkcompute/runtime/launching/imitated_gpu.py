@@ -111,7 +111,8 @@ def _outcomes_of_a_process(
     gpu: ImitatedGPU, shaders: Sequence[Shader], with_assembly: bool
 ) -> tuple[list[Outcome], str]:
     """Compiles shaders up to one that ends the compiler; returns their outcomes, and how it ended."""
-    environ = {name: value for name, value in os.environ.items() if name not in DRIVER_SELECTORS} | gpu.environ
+    environ = {name: value for name, value in os.environ.items() if name not in DRIVER_SELECTORS}
+    environ |= gpu.environ
     limits = Limits(timeout_s=gpu.timeout_s, output_nbytes=_OUTPUT_NBYTES)
     work = gpu.device, list(shaders), with_assembly
     with announced(f"compiling {', '.join(shader.name for shader in shaders)} for {gpu.name}"):
