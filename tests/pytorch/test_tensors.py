@@ -281,3 +281,44 @@ def test_the_device_is_switched_off_and_on_and_first_used_by_several_threads() -
         "assert (torch.ones(2, device='vk') + 1).tolist() == [2, 2]\n"
     )
     subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], check=True)
+
+
+def test_copies_to_the_host_may_ask_not_to_block() -> None:
+    assert torch.ones(3, device="vk").to("cpu", non_blocking=True).tolist() == [1, 1, 1]
+
+
+def test_modules_without_sizes_move_to_the_device() -> None:
+    model = torch.nn.LazyLinear(2).to("vk")
+    assert model(torch.ones(3, 4, device="vk")).shape == (3, 2)
+    assert type(model.weight) is torch.nn.Parameter
+
+
+def test_events_have_the_times_of_the_device() -> None:
+    start, end = (torch.vk.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="must be recorded"):
+        start.elapsed_time(end)
+    start.record()
+    torch.randn(64, 64, device="vk").sin()
+    end.record()
+    assert 0 <= start.elapsed_time(end) < 60_000
+    assert end.query()
+    assert isinstance(torch.Event("vk").record().query(), bool)
+
+
+def test_figures_of_memory() -> None:
+    kept = torch.zeros(2**20, device="vk") + 1
+    torch.vk.synchronize()
+    torch.vk.reset_peak_memory_stats()
+    stats = torch.vk.memory_stats()
+    assert torch.vk.max_memory_allocated() >= torch.vk.memory_allocated() >= kept.nbytes
+    assert stats["allocated_bytes.all.current"] >= kept.nbytes
+    assert torch.accelerator.memory_allocated() >= kept.nbytes
+    assert "in use" in torch.vk.memory_summary()
+    torch.accelerator.empty_cache()
+
+
+def test_states_of_random_numbers_are_restored() -> None:
+    torch.manual_seed(3)
+    with torch.random.fork_rng(devices=[0], device_type="vk"):
+        inside = torch.rand(3, device="vk")
+    assert torch.equal(torch.rand(3, device="vk"), inside)

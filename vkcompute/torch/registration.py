@@ -15,12 +15,14 @@ from vkcompute.torch import patches
 from vkcompute.torch.device_module import DeviceModule
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
+from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
 _OPERATORS = (
-    "copies", "tensors", "elements", "activations", "reductions", "products", "convolutions", "normalization",
-    "indexing", "shapes", "random", "pooling", "interpolation", "losses", "recurrent", "optimizers",
-    "decompositions",
+    "copies", "tensors", "elements", "activations", "reductions", "scans", "products", "convolutions", "normalization",
+    "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random", "pooling",
+    "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
+    "gradients",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []
@@ -29,8 +31,7 @@ _loading = threading.RLock()
 
 def register() -> None:
     """Makes the device known to PyTorch; warns, and does nothing else, where PyTorch is too old. Idempotent."""
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < OLDEST:
+    if version() < OLDEST:
         warnings.warn(
             f"vkcompute's device {DEVICE_NAME} needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later; this is "
             f"{torch.__version__}; install a newer one, as by pip install -U torch",
@@ -60,6 +61,11 @@ def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
     with _loading:
         if not _loaded:
             _add_kernels(_libraries[0])
+            try:
+                require()
+            except RuntimeError:
+                unregister()
+                raise
     return called(*args, **named)
 
 
