@@ -322,3 +322,11 @@ def test_states_of_random_numbers_are_restored() -> None:
     with torch.random.fork_rng(devices=[0], device_type="vk"):
         inside = torch.rand(3, device="vk")
     assert torch.equal(torch.rand(3, device="vk"), inside)
+
+
+def test_a_default_device_holds_in_hooks_of_backward() -> None:
+    with torch.device("vk"):
+        x = torch.ones(3, requires_grad=True)
+        x.register_hook(lambda g: g + torch.arange(3.0) + torch.linspace(0, 1, 3) + torch.full((), 2.0))
+        x.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0, 4.5, 6.0]

@@ -154,7 +154,7 @@ def _restored(storage: Any, location: str) -> Any:
     nbytes = storage.nbytes()
     on_device = torch.empty(nbytes, dtype=torch.uint8, device=DEVICE_NAME)
     if nbytes:
-        on_device.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+        on_device.copy_(torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage))
     return on_device.untyped_storage()
 
 

@@ -19,9 +19,9 @@ from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
 _OPERATORS = (
-    "copies", "tensors", "elements", "activations", "reductions", "scans", "products", "convolutions", "normalization",
-    "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random", "pooling",
-    "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
+    "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
+    "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
+    "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
     "gradients",
 )  # fmt: skip
 _libraries: list[Any] = []

@@ -49,8 +49,8 @@ def _check() -> None:
     """Compares a gradient, views, an update in place and a copy with the CPU's."""
     results = []
     for device in ("cpu", DEVICE_NAME):
-        x = torch.arange(6.0).reshape(2, 3).to(device).requires_grad_()
-        loss = torch.nn.functional.cross_entropy(x @ x.t(), torch.tensor([1, 0]).to(device))
+        x = torch.arange(6.0, device="cpu").reshape(2, 3).to(device).requires_grad_()
+        loss = torch.nn.functional.cross_entropy(x @ x.t(), torch.tensor([1, 0], device="cpu").to(device))
         loss.backward()
         made = x.detach().clone()
         made.t()[1:].add_(x.grad.t()[1:])

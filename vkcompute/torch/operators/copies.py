@@ -27,9 +27,10 @@ def to_copy(self: Any, *, non_blocking: bool = False, **named: Any) -> Any:
 @kernel("_copy_from")
 def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
     """Copies a tensor, broadcast and converted, to another; one of the two may be on the host."""
+    if self.size() != dst.size():  # not `shape`, which parameters without sizes refuse
+        self = self.expand(dst.size())
     if not dst.numel():
-        return dst  # before `self.shape`, which parameters without sizes refuse
-    self = self if self.shape == dst.shape else self.expand(dst.shape)
+        return dst
     if not is_on_device(dst):
         dst.copy_(to_host(self))
     elif not is_on_device(self):
@@ -57,7 +58,7 @@ def local_scalar(self: Any) -> Any:
 def to_host(tensor: Any) -> Any:
     """Returns a contiguous copy on the host."""
     if not tensor.numel():
-        return torch.empty(tensor.shape, dtype=tensor.dtype)
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     return from_numpy(values_of(tensor).numpy(), tensor.dtype)
 
 
@@ -105,7 +106,7 @@ def fill(self: Any, value: Any) -> Any:
     """Sets all elements to a number."""
     if not self.numel():
         return self
-    number = torch.full((), value, dtype=self.dtype)
+    number = torch.full((), value, dtype=self.dtype, device="cpu")
     if not is_computed(self.dtype):
         _upload(number.expand(self.shape), self)
         return self

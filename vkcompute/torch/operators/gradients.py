@@ -9,6 +9,7 @@ import torch
 
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operators.decompositions import decomposition
+from vkcompute.torch.operators.losses import multilabel_margin_loss
 
 _AUTOGRAD = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradPrivateUse1) | torch._C.DispatchKeySet(
     torch._C.DispatchKey.ADInplaceOrView
@@ -18,7 +19,7 @@ _AUTOGRAD = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradPrivateUse1) | 
 
 def gradients(function: Callable[..., Any], inputs: Sequence[Any], by_result: Any) -> tuple[Any, ...]:
     """Returns the gradients of a function by its inputs, from that by its result."""
-    included = torch._C._dispatch_tls_local_include_set() | _AUTOGRAD
+    included = torch._C._dispatch_tls_local_include_set()
     excluded = torch._C._dispatch_tls_local_exclude_set() - _AUTOGRAD
     with torch._C._ForceDispatchKeyGuard(included, excluded), torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in inputs]
@@ -51,5 +52,4 @@ def multi_margin_loss_backward(
 @kernel("multilabel_margin_loss_backward")
 def multilabel_margin_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, is_target: Any) -> Any:
     """Returns the gradient of multilabel_margin_loss."""
-    loss = decomposition("multilabel_margin_loss_forward")
-    return gradients(lambda x: loss(x, target, reduction)[0], (self,), grad_output)[0]
+    return gradients(lambda x: multilabel_margin_loss(x, target, reduction)[0], (self,), grad_output)[0]

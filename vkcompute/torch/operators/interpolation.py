@@ -14,11 +14,11 @@ from vkcompute.torch.kernels import kernel
 @lru_cache(maxsize=64)
 def _matrix(kind: str, n: int, count: int, align_corners: bool, scale: float | None) -> Any:
     """Returns the matrix (n, count) by which an axis of n elements becomes one of count."""
-    if "2d" in kind:  # of one column
-        images = torch.eye(n, dtype=torch.float64).reshape(n, 1, n, 1)
+    identity = torch.eye(n, dtype=torch.float64, device="cpu")
+    if "2d" in kind:  # rows stay; PyTorch's CPU resizes columns of width 1 wrongly
         function = getattr(torch.ops.aten, kind)
-        return function(images, [count, 1], align_corners, scale, None).reshape(n, count).to(torch.float32)
-    lines = torch.eye(n, dtype=torch.float64).unsqueeze(0)
+        return function(identity[None, None], [n, count], align_corners, None, scale)[0, 0].to(torch.float32)
+    lines = identity.unsqueeze(0)
     function = getattr(torch.ops.aten, f"upsample_{kind}1d" if kind[0] != "_" else f"_upsample{kind}1d")
     named = {"align_corners": align_corners} if kind == "linear" else {}
     return function(lines, [count], scales=scale, **named)[0].to(torch.float32)

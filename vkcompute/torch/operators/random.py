@@ -20,7 +20,7 @@ from vkcompute.torch.storage import runtime, store, wrap
 
 def _next_generator(generator: Any = None) -> Generator:
     """Returns arrays' generator for one operator, whose key is drawn from a generator of PyTorch."""
-    drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator))
+    drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator), device="cpu")
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
 
 
