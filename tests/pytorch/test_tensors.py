@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -324,9 +325,27 @@ def test_states_of_random_numbers_are_restored() -> None:
     assert torch.equal(torch.rand(3, device="vk"), inside)
 
 
-def test_a_default_device_holds_in_hooks_of_backward() -> None:
-    with torch.device("vk"):
-        x = torch.ones(3, requires_grad=True)
-        x.register_hook(lambda g: g + torch.arange(3.0) + torch.linspace(0, 1, 3) + torch.full((), 2.0))
-        x.sum().backward()
-    assert x.grad is not None and x.grad.tolist() == [3.0, 4.5, 6.0]
+def _fail(*_: Any) -> Any:
+    raise LookupError("no gradient")
+
+
+def test_exceptions_in_hooks_of_backward_are_raised() -> None:
+    def hooked(kind: str) -> None:
+        x = torch.ones(3, device="vk", requires_grad=True)
+        y = x * 2
+        if kind == "tensor":
+            y.register_hook(_fail)
+        elif kind == "accumulated":
+            x.register_post_accumulate_grad_hook(_fail)
+        elif kind == "before":
+            cast(Any, y.grad_fn).register_prehook(_fail)
+        else:
+            cast(Any, y.grad_fn).register_hook(_fail)
+        y.sum().backward()
+
+    for kind in ("tensor", "accumulated", "before", "after"):
+        with pytest.raises(LookupError, match="no gradient"):
+            hooked(kind)
+    x = torch.ones(3, device="vk", requires_grad=True)
+    x.square().sum().backward()
+    assert cast(Any, x.grad).tolist() == [2.0, 2.0, 2.0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from vkcompute.torch.device_guard import Engine
 from vkcompute.torch.errors import warn_once
 from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
@@ -55,6 +56,7 @@ def apply(library: Any) -> None:
     replace(torch.accelerator, "get_device_capability", _capability)
     replace(torch._tensor_str, "_tensor_str", _printed_on_host(torch._tensor_str._tensor_str))
     replace(torch, "Generator", _generator_class(torch.Generator))
+    replace(torch.autograd.Variable, "_execution_engine", Engine())
     replace(torch, "Event", _event_class(torch.Event))
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # else `.to("vk")` unties tied weights

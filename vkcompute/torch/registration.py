@@ -12,6 +12,7 @@ from torch.utils import backend_registration
 
 from vkcompute.errors import MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import patches
+from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
 from vkcompute.torch.errors import NotComputedError
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
@@ -41,7 +42,9 @@ def register() -> None:
     if _libraries:
         return
     if not hasattr(torch, DEVICE_NAME):
-        backend_registration._setup_privateuseone_for_python_backend(DEVICE_NAME, backend_module=DeviceModule())
+        backend_registration._setup_privateuseone_for_python_backend(
+            DEVICE_NAME, backend_module=DeviceModule(), device_guard=DeviceGuard()
+        )
     library, others = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")
     others.fallback(_without_kernel, "PrivateUse1")
     others.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
