@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -121,7 +122,16 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
     "zeta functions": (lambda x, s: (torch.special.zeta(s.detach(), x.detach()), torch.polygamma(1, x),
                                      torch.polygamma(3, x)),
                        (torch.tensor([0.25, 1.5, 8.5, 12, -0.75, -2.25]), torch.tensor([2.0, 1.5, 1, 30, 3, 4]))),
-    "sampled images": (lambda x, g: F.grid_sample(x, g.tanh(), align_corners=False), (_a(1, 2, 4, 5), _a(1, 3, 3, 2))),
+    "incomplete gamma functions": (
+        lambda a, x: (torch.special.gammainc(a.detach(), x), torch.special.gammaincc(a.detach(), x)),
+        (torch.tensor([0.5, 2, 9, 30, 0.1, 1, 4]), torch.tensor([0.2, 5, 8, 31, 4, 1e-3, 25]))),
+    "parts of numbers": (lambda x: torch.frexp(x), (torch.tensor([0.0, 1, -2.5, 1e-3, 6e7, math.inf]),)),
+    "sampled volumes": (lambda x, g: tuple(
+        F.grid_sample(x, g * 1.5, mode, padding, align_corners=padding != "border") for mode in ("bilinear", "nearest")
+        for padding in ("zeros", "border", "reflection")), (_a(2, 2, 3, 4, 5), _a(2, 2, 3, 2, 3))),
+    "sampled images": (lambda x, g: (F.grid_sample(x, g.tanh(), align_corners=False),
+                                      F.grid_sample(x, g, "nearest", "border", align_corners=True)),
+                       (_a(1, 2, 4, 5), _a(1, 3, 3, 2))),
     "margin losses": (lambda x, i: (F.multi_margin_loss(x, i[:, 0]), F.multilabel_margin_loss(x, i)),
                       (_a(3, 4), torch.tensor([[1, 0, -1, 2], [3, -1, 0, 0], [0, 1, 2, 3]]))),
     "cubic and smooth resizing": (lambda x: (F.interpolate(x, (5, 7), mode="bicubic"),

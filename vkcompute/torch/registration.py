@@ -23,7 +23,7 @@ _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
-    "gradients",
+    "gradients", "sampled_volumes",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []

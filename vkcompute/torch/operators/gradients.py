@@ -23,7 +23,7 @@ def gradients(function: Callable[..., Any], inputs: Sequence[Any], by_result: An
     excluded = torch._C._dispatch_tls_local_exclude_set() - _AUTOGRAD
     with torch._C._ForceDispatchKeyGuard(included, excluded), torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in inputs]
-        results: tuple[Any, ...] = torch.autograd.grad(function(*leaves), leaves, by_result)
+        results: tuple[Any, ...] = torch.autograd.grad(function(*leaves), leaves, by_result, materialize_grads=True)
     return results
 
 

@@ -1,4 +1,4 @@
-"""Special functions that have loops: Hurwitz's zeta function, and the derivatives of digamma."""
+"""Special functions: zeta, derivatives of digamma, incomplete gamma functions, parts of numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from vkcompute.arrays.algorithms.lines import launch
+from vkcompute.arrays.functions.number_parts import frexp
 from vkcompute.jit.kernel import kernel as device_kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.torch.element_types import wide
@@ -90,3 +91,87 @@ def polygamma(n: int, self: Any, *, out: Any) -> Any:
         result = zeta(torch.full_like(x, n + 1), x) * ((-1) ** (n + 1) * math.gamma(n + 1.0))
     resize_to(out, result.shape)
     return out.copy_(result)
+
+
+@device_kernel
+def _gamma_ratio(a: Any, x: Any, out: Any, epsilon: float, tiny: float) -> None:
+    """Computes an incomplete gamma function over x**a * exp(-x) / gamma(a): the lower one below a + 1, else the upper.
+
+    By the series of DLMF 8.7.1 and the continued fraction of 8.9.2, as Lentz evaluates it.
+    """
+    i = global_id(0)
+    if i < out.size:
+        shape, at = a[i], x[i]
+        n = 1
+        if at < shape + 1:
+            term = 1 / shape
+            total = term
+            while abs(term) > epsilon * abs(total) and n < _MOST_TERMS:
+                term = term * at / (shape + n)
+                total = total + term
+                n = n + 1
+            out[i] = total
+        else:
+            b = at + 1 - shape
+            c, d = 1 / tiny, 1 / b
+            fraction, change = d, d
+            while (n == 1 or abs(change - 1) > epsilon) and n < _MOST_TERMS:
+                factor = n * (shape - n)
+                b = b + 2
+                d = factor * d + b
+                d = tiny if abs(d) < tiny else d
+                c = b + factor / c
+                c = tiny if abs(c) < tiny else c
+                d = 1 / d
+                change = d * c
+                fraction = fraction * change
+                n = n + 1
+            out[i] = fraction
+
+
+def _incomplete_gamma(self: Any, other: Any, *, is_lower: bool, out: Any) -> Any:
+    a, x = torch.broadcast_tensors(self, other)
+    dtype = torch.result_type(self, other)
+    dtype = dtype if dtype.itemsize > 2 else torch.float32
+    a, x = a.to(dtype), x.to(dtype)
+    is_valid = (a > 0) & (x > 0) & torch.isfinite(a) & torch.isfinite(x)
+    shape, at = torch.where(is_valid, a, 1), torch.where(is_valid, x, 1)
+    numbers = wide(dtype)
+    arrays = [operand(value.contiguous(), numbers).copy().reshape(-1) for value in (shape, at)]
+    ratio = torch.empty(a.shape, dtype=dtype, device="vk")
+    if ratio.numel():
+        result = runtime().empty(arrays[0].shape, numbers)
+        limits = np.finfo(numbers)
+        launch(_gamma_ratio, result.size, *arrays, result, float(limits.eps), float(limits.tiny) * 4)
+        store(ratio, result.reshape(tuple(ratio.shape)))
+    part = ratio * torch.exp(shape * torch.log(at) - at - torch.lgamma(shape))
+    result = torch.where((at < shape + 1) == is_lower, part, 1 - part)
+    zero, one = (0.0, 1.0) if is_lower else (1.0, 0.0)
+    limit = torch.where((x == 0) | torch.isinf(a), zero, one)
+    limit = torch.where((a < 0) | (x < 0) | (a == 0) & (x == 0) | torch.isinf(a) & torch.isinf(x), math.nan, limit)
+    limit = torch.where((a != a) | (x != x), math.nan, limit)
+    resize_to(out, result.shape)
+    return out.copy_(torch.where(is_valid, result, limit))
+
+
+@kernel("igamma.out")
+def igamma(self: Any, other: Any, *, out: Any) -> Any:
+    """Computes the regularized lower incomplete gamma function."""
+    return _incomplete_gamma(self, other, is_lower=True, out=out)
+
+
+@kernel("igammac.out")
+def igammac(self: Any, other: Any, *, out: Any) -> Any:
+    """Computes the regularized upper incomplete gamma function."""
+    return _incomplete_gamma(self, other, is_lower=False, out=out)
+
+
+@kernel("frexp.Tensor_out")
+def parts(self: Any, *, mantissa: Any, exponent: Any) -> Any:
+    """Computes mantissas from 0.5 up to 1, and exponents of 2."""
+    for out in (mantissa, exponent):
+        resize_to(out, self.shape)
+    if self.numel():
+        for out, array in zip((mantissa, exponent), frexp(operand(self)), strict=True):
+            store(out, array)
+    return mantissa, exponent
