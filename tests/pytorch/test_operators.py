@@ -125,6 +125,13 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
     "incomplete gamma functions": (
         lambda a, x: (torch.special.gammainc(a.detach(), x), torch.special.gammaincc(a.detach(), x)),
         (torch.tensor([0.5, 2, 9, 30, 0.1, 1, 4]), torch.tensor([0.2, 5, 8, 31, 4, 1e-3, 25]))),
+    "orthogonal polynomials": (lambda x, n: tuple(getattr(torch.special, name)(x.detach(), n) for name in (
+        *(f"{kind}chebyshev_polynomial_{letter}" for kind in ("", "shifted_") for letter in "tuvw"),
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")),
+        (torch.tensor([0.5, -0.25, 1.5, 0.75, 1, -1]), torch.tensor([0, 1, 2, 5, 3, -1]))),
+    "segments": (lambda x: tuple(
+        torch.segment_reduce(x.detach(), kind, lengths=torch.tensor(lengths).to(x.device), unsafe=True)
+        for kind, lengths in (("sum", [1, 0, 2]), ("mean", [1, 2]), ("max", [3, 1]))), (_a(4, 3),)),
     "parts of numbers": (lambda x: torch.frexp(x), (torch.tensor([0.0, 1, -2.5, 1e-3, 6e7, math.inf]),)),
     "sampled volumes": (lambda x, g: tuple(
         F.grid_sample(x, g * 1.5, mode, padding, align_corners=padding != "border") for mode in ("bilinear", "nearest")

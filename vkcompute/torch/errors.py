@@ -15,6 +15,10 @@ class NotComputedError(TypeError):
     """Arrays store elements of a dtype, but do not compute with them: the host does."""
 
 
+class NotStoredError(TypeError):
+    """The device has no elements of a dtype, so that the host cannot help either."""
+
+
 def warn_once(text: str) -> None:
     """Warns with a text that was not said before."""
     if text not in _said:

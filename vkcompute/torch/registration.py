@@ -14,7 +14,7 @@ from vkcompute.errors import MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import patches
 from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.errors import NotComputedError
+from vkcompute.torch.errors import NotComputedError, NotStoredError
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
 from vkcompute.torch.self_check import require, version
 
@@ -23,7 +23,7 @@ _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
-    "gradients", "sampled_volumes",
+    "gradients", "sampled_volumes", "orthogonal_polynomials",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []
@@ -90,6 +90,8 @@ def _guarded(name: str, function: Kernel) -> Kernel:
             return function(*args, **named)
         except OutOfDeviceMemory as error:
             raise torch.OutOfMemoryError(str(error)) from error
+        except NotStoredError:
+            raise
         except (MissingFeature, TypeError) as error:
             if isinstance(error, (MissingFeature, NotComputedError)) or _has_complex((args, tuple(named.values()))):
                 return _loaded[0](operator(name), *args, **named)

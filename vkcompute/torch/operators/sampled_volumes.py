@@ -49,22 +49,23 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
         result = 0
         lows = [torch.floor(at) for at in axes]
         for corner in itertools.product((0, 1), repeat=3):
-            weight = 1.0
+            weight: Any = 1.0
             for at, low, step in zip(axes, lows, corner, strict=True):
                 weight = weight * (at - low if step else low + 1 - at)
             corners = [low + step for low, step in zip(lows, corner, strict=True)]
-            result = result + _at(flat, sizes, corners) * weight.unsqueeze(1)  # type: ignore[attr-defined]
+            result = result + _at(flat, sizes, corners) * weight.unsqueeze(1)
     return result.reshape(*input.shape[:2], *grid.shape[1:4])
 
 
 def _at(flat: Any, sizes: Sequence[int], indices: Sequence[Any]) -> Any:
     """Returns elements of flat volumes at indices, which are whole floats; 0 outside."""
-    index, is_inside = None, None
+    index: Any = 0
+    is_inside: Any = True
     for at, n in zip(indices, sizes, strict=True):
         within = (at >= 0) & (at < n)
         whole = torch.where(within, at, 0).to(torch.int64)
-        index = whole if index is None else index * n + whole
-        is_inside = within if is_inside is None else is_inside & within
+        index = index * n + whole
+        is_inside = within & is_inside
     elements = flat.gather(2, index.unsqueeze(1).expand(-1, flat.shape[1], -1))
     return torch.where(is_inside.unsqueeze(1), elements, 0)
 

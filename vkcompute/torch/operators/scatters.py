@@ -181,12 +181,14 @@ def segment_reduce(
     if lengths is None:
         lengths = torch.diff(offsets, dim=-1)
     start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
-    shape = (*lengths.shape, *data.shape[axis + 1 :])
+    n_segments = lengths.shape[-1]
+    shape = (*lengths.shape[:-1], n_segments + 1, *data.shape[axis + 1 :])  # and one for what is in no segment
     begin = torch.full(shape, start if initial is None else float(initial), dtype=data.dtype, device="vk")
     ends = lengths.cumsum(-1)
     rows = torch.arange(data.shape[axis], device="vk").expand(*lengths.shape[:-1], -1).contiguous()
     at = torch.searchsorted(ends, rows, right=True).reshape(*rows.shape, *[1] * (data.dim() - axis - 1))
     total = reduced(begin, axis, at.expand(data.shape), data, "sum" if reduce == "mean" else reduce)
+    total = total.narrow(axis, 0, n_segments)
     if reduce != "mean":
         return total
     n = lengths.reshape(*lengths.shape, *[1] * (data.dim() - axis - 1))
