@@ -130,8 +130,10 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
         "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")),
         (torch.tensor([0.5, -0.25, 1.5, 0.75, 1, -1]), torch.tensor([0, 1, 2, 5, 3, -1]))),
     "segments": (lambda x: tuple(
-        torch.segment_reduce(x.detach(), kind, lengths=torch.tensor(lengths).to(x.device), unsafe=True)
-        for kind, lengths in (("sum", [1, 0, 2]), ("mean", [1, 2]), ("max", [3, 1]))), (_a(4, 3),)),
+        torch.segment_reduce(x, kind, lengths=torch.tensor(lengths).to(x.device), initial=initial, unsafe=True)
+        for kind, lengths, initial in (("sum", [1, 0, 2], 0), ("mean", [1, 2], 0), ("max", [3, 1], -9),
+                                       ("prod", [4], 1))),
+        (torch.tensor([[1.0, 2, 0], [1, 3, 0], [-2, 3, 5], [4, 0, 6]]),)),
     "parts of numbers": (lambda x: torch.frexp(x), (torch.tensor([0.0, 1, -2.5, 1e-3, 6e7, math.inf]),)),
     "sampled volumes": (lambda x, g: tuple(
         F.grid_sample(x, g * 1.5, mode, padding, align_corners=padding != "border") for mode in ("bilinear", "nearest")

@@ -172,6 +172,13 @@ def index_sum(self: Any, dim: int, index: Any, source: Any) -> Any:
     return reduced(self, dim, _over_slices(index, source, dim), source, "sum").reshape(self.shape)
 
 
+def _segments(lengths: Any, data: Any, axis: int) -> Any:
+    """Returns the segment of each element along an axis; the number of segments for those in none."""
+    rows = torch.arange(data.shape[axis], device="vk").expand(*lengths.shape[:-1], -1).contiguous()
+    at = torch.searchsorted(lengths.cumsum(-1), rows, right=True)
+    return at.reshape(*rows.shape, *[1] * (data.dim() - axis - 1)).expand(data.shape)
+
+
 @kernel("segment_reduce")
 def segment_reduce(
     data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
@@ -184,12 +191,41 @@ def segment_reduce(
     n_segments = lengths.shape[-1]
     shape = (*lengths.shape[:-1], n_segments + 1, *data.shape[axis + 1 :])  # and one for what is in no segment
     begin = torch.full(shape, start if initial is None else float(initial), dtype=data.dtype, device="vk")
-    ends = lengths.cumsum(-1)
-    rows = torch.arange(data.shape[axis], device="vk").expand(*lengths.shape[:-1], -1).contiguous()
-    at = torch.searchsorted(ends, rows, right=True).reshape(*rows.shape, *[1] * (data.dim() - axis - 1))
-    total = reduced(begin, axis, at.expand(data.shape), data, "sum" if reduce == "mean" else reduce)
+    at = _segments(lengths, data, axis)
+    total = reduced(begin, axis, at, data, "sum" if reduce == "mean" else reduce)
     total = total.narrow(axis, 0, n_segments)
     if reduce != "mean":
         return total
     n = lengths.reshape(*lengths.shape, *[1] * (data.dim() - axis - 1))
     return torch.where(n == 0, math.nan if initial is None else total, total / n)
+
+
+@kernel("_segment_reduce_backward")
+def segment_reduce_backward(
+    grad: Any, output: Any, data: Any, reduce: str, *, lengths: Any = None, offsets: Any = None, axis: int = 0,
+    initial: Any = None,
+) -> Any:  # fmt: skip
+    """Returns the gradient of segment_reduce: equal extremes share it."""
+    lengths = torch.diff(offsets, dim=-1) if lengths is None else lengths
+    at = _segments(lengths, data, axis)
+    is_inside = at < lengths.shape[-1]
+    index = torch.where(is_inside, at, 0)
+
+    def sums(values: Any) -> Any:
+        start = torch.zeros_like(output)
+        return reduced(start, axis, index, torch.where(is_inside, values, 0), "sum").gather(axis, index)
+
+    result = grad.gather(axis, index)
+    if reduce == "mean":
+        result = result / sums(torch.ones_like(data))
+    elif reduce in ("max", "min"):
+        is_extreme = ((data == output.gather(axis, index)) | (data != data)).to(data.dtype)
+        result = torch.where(is_extreme != 0, result / sums(is_extreme), 0)
+    elif reduce == "prod":
+        is_zero = data == 0
+        begin = torch.full_like(output, 1.0 if initial is None else float(initial))
+        factors = torch.where(is_zero | ~is_inside, 1, data)
+        product = reduced(begin, axis, index, factors, "prod").gather(axis, index)
+        others = sums(is_zero.to(data.dtype)) - is_zero.to(data.dtype)
+        result = torch.where(others == 0, result * product / torch.where(is_zero, 1, data), 0)
+    return torch.where(is_inside, result, 0)
