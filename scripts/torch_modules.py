@@ -127,7 +127,8 @@ def main() -> None:
                 continue
             print(json.dumps({"operator": name, "state": "running", "host": []}), file=file, flush=True)
             torch.vk.clear_fallbacks()
-            start, record = time.perf_counter(), {"operator": name, "state": "pass"}
+            start = time.perf_counter()
+            record: dict[str, Any] = {"operator": name, "state": "pass"}
             try:
                 record["n"] = check(options.samples)
             except Exception as error:
