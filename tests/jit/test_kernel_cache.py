@@ -13,7 +13,9 @@ import pytest
 from hang_limit import hang_limit_s
 
 from vkcompute import disk
+from vkcompute.arrays.algorithms import scans
 from vkcompute.compiled import cache
+from vkcompute.jit.compilation import fingerprint
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 
 pytestmark = pytest.mark.pure
@@ -264,3 +266,12 @@ def test_what_is_on_disk_is_not_parsed(tmp_path: Path) -> None:
         command = [sys.executable, str(program), *given]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=hang_limit_s(), check=False)
         assert (done.stdout, done.stderr) == ("[1, 3, 5, 7]\n", "")
+
+
+def test_lambdas_of_this_package_differ_by_their_code() -> None:
+    add, multiply = (lambda a, b: a + b), (lambda a, b: a * b)
+    for function in (add, multiply):
+        function.__module__ = "vkcompute.arrays.algorithms.scans"
+        function.__qualname__ = "<lambda>"
+    assert fingerprint.value(add) != fingerprint.value(multiply)
+    assert "scans.cumulative" in str(fingerprint.value(scans.cumulative))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,50 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
                 (_a(3, 4), _a(3, 4).flip(0))),
     "medians": (lambda x: (x.median(), x.median(1)[0], x.kthvalue(2, 0)[0], *x.aminmax(dim=1)), (_a(3, 5),)),
     "masked writes": (lambda x, y: torch.zeros_like(x).masked_scatter(x > 0, y), (_a(3, 4), _a(3, 4).flip(0))),
+    "adaptive pooling": (lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.adaptive_max_pool2d(x, (3, 4)),
+                                    F.adaptive_max_pool1d(x[0], 4)), (_a(2, 2, 8, 6),)),
+    "volumes": (lambda x, w: (F.conv3d(x, w, stride=(2, 1, 1), padding=1), F.avg_pool3d(x, 2), F.max_pool3d(x, 2, 1),
+                              F.conv_transpose3d(x, w.transpose(0, 1), stride=2, output_padding=1),
+                              F.adaptive_avg_pool3d(x, (2, 1, 3))), (_a(1, 2, 4, 3, 4), _a(3, 2, 2, 3, 2))),
+    "cumulative extremes": (lambda x: (x.cummax(1)[0], x.cummin(0)[0], x.logcumsumexp(1)), (_a(3, 5),)),
+    "reductions at indices": (lambda x, i: (
+        *(torch.ones_like(x).scatter_reduce(1, i, x, kind, include_self=inner) for inner in (True, False)
+          for kind in ("amax", "amin", "mean", "prod")), torch.ones_like(x).index_reduce(0, i[0, :3] % 3, x, "amax")),
+        (_a(3, 4), _i(4, 3, 4))),
+    "bags": (lambda w, i: tuple(F.embedding_bag(i, w, torch.tensor([0, 2, 2]).to(w.device), mode=mode)
+                                for mode in ("sum", "mean", "max")), (_a(6, 3), _i(6, 5))),
+    "distances": (lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, 1.0), F.pdist(y)), (_a(3, 4), _a(5, 4))),
+    "padding in one axis": (lambda x: (F.pad(x, (1, 2), "reflect"), F.pad(x, (3, 1), "replicate")), (_a(2, 3, 4),)),
+    "special functions": (lambda x: (torch.erfinv(x), torch.digamma(x), torch.angle(x), torch.lgamma(x + 2)),
+                          (torch.linspace(-0.9, 0.95, 12),)),
+    "zeta functions": (lambda x, s: (torch.special.zeta(s.detach(), x.detach()), torch.polygamma(1, x),
+                                     torch.polygamma(3, x)),
+                       (torch.tensor([0.25, 1.5, 8.5, 12, -0.75, -2.25]), torch.tensor([2.0, 1.5, 1, 30, 3, 4]))),
+    "incomplete gamma functions": (
+        lambda a, x: (torch.special.gammainc(a.detach(), x), torch.special.gammaincc(a.detach(), x)),
+        (torch.tensor([0.5, 2, 9, 30, 0.1, 1, 4]), torch.tensor([0.2, 5, 8, 31, 4, 1e-3, 25]))),
+    "orthogonal polynomials": (lambda x, n: tuple(getattr(torch.special, name)(x.detach(), n) for name in (
+        *(f"{kind}chebyshev_polynomial_{letter}" for kind in ("", "shifted_") for letter in "tuvw"),
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")),
+        (torch.tensor([0.5, -0.25, 1.5, 0.75, 1, -1]), torch.tensor([0, 1, 2, 5, 3, -1]))),
+    "segments": (lambda x: tuple(
+        torch.segment_reduce(x, kind, lengths=torch.tensor(lengths).to(x.device), initial=initial, unsafe=True)
+        for kind, lengths, initial in (("sum", [1, 0, 2], 0), ("mean", [1, 2], 0), ("max", [3, 1], -9),
+                                       ("prod", [4], 1))),
+        (torch.tensor([[1.0, 2, 0], [1, 3, 0], [-2, 3, 5], [4, 0, 6]]),)),
+    "parts of numbers": (lambda x: torch.frexp(x), (torch.tensor([0.0, 1, -2.5, 1e-3, 6e7, math.inf]),)),
+    "sampled volumes": (lambda x, g: tuple(
+        F.grid_sample(x, g * 1.5, mode, padding, align_corners=padding != "border") for mode in ("bilinear", "nearest")
+        for padding in ("zeros", "border", "reflection")), (_a(2, 2, 3, 4, 5), _a(2, 2, 3, 2, 3))),
+    "sampled images": (lambda x, g: (F.grid_sample(x, g.tanh(), align_corners=False),
+                                      F.grid_sample(x, g, "nearest", "border", align_corners=True)),
+                       (_a(1, 2, 4, 5), _a(1, 3, 3, 2))),
+    "margin losses": (lambda x, i: (F.multi_margin_loss(x, i[:, 0]), F.multilabel_margin_loss(x, i)),
+                      (_a(3, 4), torch.tensor([[1, 0, -1, 2], [3, -1, 0, 0], [0, 1, 2, 3]]))),
+    "cubic and smooth resizing": (lambda x: (F.interpolate(x, (5, 7), mode="bicubic"),
+                                             F.interpolate(x, (3, 4), mode="bilinear", antialias=True)),
+                                  (_a(1, 2, 6, 6),)),
+    "nan medians": (lambda x: x.log().nanmedian(1)[0], (_a(3, 5),)),
 }  # fmt: skip
 
 
@@ -109,6 +154,35 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
 def test_results_and_gradients(name: str) -> None:
     function, tensors = CASES[name]
     check(function, *tensors)
+
+
+SEARCHES: dict[str, Function] = {
+    "unique": lambda x: torch.unique(x, return_inverse=True, return_counts=True),
+    "unique slices": lambda x: torch.unique(x.reshape(-1, 2), dim=0, return_inverse=True, return_counts=True),
+    "runs": lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True),
+    "places": lambda x: torch.searchsorted(x.sort()[0], x, right=True),
+    "places in rows": lambda x: torch.searchsorted(x.reshape(2, -1).sort()[0], x.reshape(2, -1)),
+    "buckets": lambda x: torch.bucketize(x, torch.tensor([1, 3], device=x.device)),
+    "counts": lambda x: (torch.bincount(x), torch.bincount(x, x.float(), 9), torch.histc(x.float(), 4)),
+    "mode": lambda x: torch.mode(x.reshape(2, -1)),
+    "repeats": lambda x: torch.repeat_interleave(x, x),
+    "sums of bools": lambda x: torch.zeros(5, dtype=torch.bool).to(x.device).index_add(0, x, x > 1),
+    "indices of extremes": lambda x: (x.cummax(0)[1], x.cummin(0)[1]),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_and_counts(name: str) -> None:
+    check(SEARCHES[name], _i(5, 12))
+
+
+def test_attention_without_gradients_is_fused() -> None:
+    q, mask = _a(2, 2, 3, 4), _a(3, 3)
+    for named in ({}, {"is_causal": True}, {"attn_mask": mask}, {"scale": 0.3}):
+        expected = F.scaled_dot_product_attention(q, q * 2, q + 1, **named)
+        given = {name: value.to("vk") if isinstance(value, torch.Tensor) else value for name, value in named.items()}
+        on_device = [x.to("vk") for x in (q, q * 2, q + 1)]
+        torch.testing.assert_close(F.scaled_dot_product_attention(*on_device, **given).cpu(), expected)
 
 
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "logsumexp"])

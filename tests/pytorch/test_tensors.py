@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -170,6 +171,8 @@ def test_errors_name_devices_and_dtypes() -> None:
     assert (torch.ones(2, device="vk") + torch.tensor(2.0)).tolist() == [3, 3]
     with pytest.raises(TypeError, match="complex32"):
         torch.empty(2, dtype=torch.complex32, device="vk")
+    with pytest.raises(TypeError, match="complex32"):
+        torch.ones(2, dtype=torch.complex64, device="vk").chalf()
     with pytest.raises(NotImplementedError, match=r"_fft_r2c.*VKCOMPUTE_TORCH_FALLBACK"):
         torch.fft.rfft(torch.ones(4, device="vk"))
 
@@ -281,3 +284,70 @@ def test_the_device_is_switched_off_and_on_and_first_used_by_several_threads() -
         "assert (torch.ones(2, device='vk') + 1).tolist() == [2, 2]\n"
     )
     subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], check=True)
+
+
+def test_copies_to_the_host_may_ask_not_to_block() -> None:
+    assert torch.ones(3, device="vk").to("cpu", non_blocking=True).tolist() == [1, 1, 1]
+
+
+def test_modules_without_sizes_move_to_the_device() -> None:
+    model = torch.nn.LazyLinear(2).to("vk")
+    assert model(torch.ones(3, 4, device="vk")).shape == (3, 2)
+    assert type(model.weight) is torch.nn.Parameter
+
+
+def test_events_have_the_times_of_the_device() -> None:
+    start, end = (torch.vk.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="must be recorded"):
+        start.elapsed_time(end)
+    start.record()
+    torch.randn(64, 64, device="vk").sin()
+    end.record()
+    assert 0 <= start.elapsed_time(end) < 60_000
+    assert end.query()
+    assert isinstance(torch.Event("vk").record().query(), bool)
+
+
+def test_figures_of_memory() -> None:
+    kept = torch.zeros(2**20, device="vk") + 1
+    torch.vk.synchronize()
+    torch.vk.reset_peak_memory_stats()
+    stats = torch.vk.memory_stats()
+    assert torch.vk.max_memory_allocated() >= torch.vk.memory_allocated() >= kept.nbytes
+    assert stats["allocated_bytes.all.current"] >= kept.nbytes
+    assert torch.accelerator.memory_allocated() >= kept.nbytes
+    assert "in use" in torch.vk.memory_summary()
+    torch.accelerator.empty_cache()
+
+
+def test_states_of_random_numbers_are_restored() -> None:
+    torch.manual_seed(3)
+    with torch.random.fork_rng(devices=[0], device_type="vk"):
+        inside = torch.rand(3, device="vk")
+    assert torch.equal(torch.rand(3, device="vk"), inside)
+
+
+def _fail(*_: Any) -> Any:
+    raise LookupError("no gradient")
+
+
+def test_exceptions_in_hooks_of_backward_are_raised() -> None:
+    def hooked(kind: str) -> None:
+        x = torch.ones(3, device="vk", requires_grad=True)
+        y = x * 2
+        if kind == "tensor":
+            y.register_hook(_fail)
+        elif kind == "accumulated":
+            x.register_post_accumulate_grad_hook(_fail)
+        elif kind == "before":
+            cast(Any, y.grad_fn).register_prehook(_fail)
+        else:
+            cast(Any, y.grad_fn).register_hook(_fail)
+        y.sum().backward()
+
+    for kind in ("tensor", "accumulated", "before", "after"):
+        with pytest.raises(LookupError, match="no gradient"):
+            hooked(kind)
+    x = torch.ones(3, device="vk", requires_grad=True)
+    x.square().sum().backward()
+    assert cast(Any, x.grad).tolist() == [2.0, 2.0, 2.0]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import threading
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,3 +207,27 @@ def test_two_threads_train_two_models() -> None:
     for thread in threads:
         thread.join()
     assert [results[number] == pytest.approx(expected, rel=2e-4) for number in range(2)] == [True, True]
+
+
+def test_a_newer_pytorch_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from vkcompute.torch import self_check
+
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(self_check, "NEWEST", (2, 0))
+    with pytest.warns(UserWarning, match=r"has passed a self-check"):
+        self_check.require()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        self_check.require()  # its result is kept
+    monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path / "other"))
+    monkeypatch.setattr(torch.testing, "assert_close", lambda *_: 1 / 0)
+    with pytest.raises(RuntimeError, match=r"does not work with .* install a tested one"):
+        self_check.require()
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile of programs")
+def test_compiled_models_train() -> None:
+    model, loss_of = _mlp(), _classes((6, 8), 4)
+    expected = train(copy.deepcopy(model), loss_of, "cpu", "sgd", 2)
+    compiled = torch.compile(model.to("vk"))
+    assert train(compiled, loss_of, "vk", "sgd", 2) == pytest.approx(expected, rel=2e-4)

@@ -19,7 +19,6 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from vkcompute.torch import registration as _registration
 from vkcompute.torch.errors import FallbackWarning as FallbackWarning
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ __all__ = ["FallbackWarning", "array_of", "autoload", "from_array"]
 
 
 def autoload() -> None:
-    """Does nothing: the import of this module has registered the device. The entry point `torch.backends` calls it."""
+    """Does nothing: the import of this module registers the device. The entry point `torch.backends` calls it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -40,4 +39,5 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module("vkcompute.torch.storage"), name)
 
 
-_registration.register()
+# Last: where PyTorch is not imported yet, it loads the entry point of this module meanwhile.
+importlib.import_module("vkcompute.torch.registration").register()

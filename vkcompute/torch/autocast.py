@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import DEVICE_NAME, exists, operator
+from vkcompute.torch.kernels import DEVICE_NAME, exists, is_on_device, operator
 
 _LOWER = (
     "addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_transpose1d conv_transpose2d.input "
@@ -48,6 +48,6 @@ def _converting(function: Any, dtype: Callable[[], Any]) -> Callable[..., Any]:
 def _converted(value: Any, dtype: Any) -> Any:
     """Returns floating-point tensors of the device in a dtype, also in lists; float64 and others as they are."""
     if isinstance(value, torch.Tensor):
-        is_cast = value.device.type == DEVICE_NAME and value.is_floating_point() and value.dtype != torch.float64
+        is_cast = is_on_device(value) and value.is_floating_point() and value.dtype != torch.float64
         return value.to(dtype) if is_cast else value
     return type(value)([_converted(item, dtype) for item in value]) if type(value) in (list, tuple) else value

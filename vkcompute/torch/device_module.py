@@ -10,6 +10,8 @@ import torch
 from vkcompute.errors import VkComputeError
 from vkcompute.torch import generator
 from vkcompute.torch.kernels import COUNTS, DEVICE_NAME
+from vkcompute.torch.memory_figures import memory_stats, memory_summary
+from vkcompute.torch.streams import Event, Stream, StreamContext
 
 
 def runtime() -> Any:
@@ -21,27 +23,6 @@ def runtime() -> Any:
 
 class _Properties(types.SimpleNamespace):
     """Properties of the device: name, total_memory and others."""
-
-
-class _Stream:
-    """The only stream: the runtime orders work by the memory that it reads and writes."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.stream_id = self.device_index = 0
-        self.device = torch.device(DEVICE_NAME, 0)
-
-    def synchronize(self) -> None:
-        """Waits for all work of the device."""
-        runtime().wait()
-
-    def wait_stream(self, other: Any) -> None:
-        """Does nothing: there is one stream."""
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
 
 
 class _DeviceContext:
@@ -61,7 +42,8 @@ class DeviceModule(types.ModuleType):
     """The module that PyTorch reaches as `torch.vk`; its functions are methods."""
 
     device = device_of = _DeviceContext
-    Stream = _Stream
+    Stream, Event, StreamContext, stream = Stream, Event, StreamContext, StreamContext
+    OutOfMemoryError = torch.OutOfMemoryError
 
     def __init__(self) -> None:
         super().__init__(f"torch.{DEVICE_NAME}", DeviceModule.__doc__)
@@ -91,6 +73,20 @@ class DeviceModule(types.ModuleType):
     def set_rng_state(self, state: Any, device: Any = None) -> None:
         """Sets the state that `get_rng_state` returned."""
         generator.set_state(state)
+
+    def seed(self) -> int:
+        """Sets a seed that differs each time, and returns it."""
+        return generator.seed()
+
+    seed_all = seed
+
+    def get_rng_state_all(self) -> list[Any]:
+        """Returns the states of all devices, of which there is one."""
+        return [generator.get_state()]
+
+    def set_rng_state_all(self, states: Any) -> None:
+        """Sets the states that `get_rng_state_all` returned."""
+        generator.set_state(states[0])
 
     def is_available(self) -> bool:
         """Returns True if there is a device."""
@@ -128,39 +124,110 @@ class DeviceModule(types.ModuleType):
 
     _maybe_exchange_device = _exchange_device
 
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Returns False: there is one device."""
+        return False
+
     def synchronize(self, device: Any = None) -> None:
-        """Waits for all work of the device."""
+        """Launches what tensors hold as expressions, and waits for all work of the device."""
+        from vkcompute.torch.storage import compute_pending
+
+        compute_pending()
         runtime().wait()
 
-    def current_stream(self, device: Any = None) -> _Stream:
+    def current_stream(self, device: Any = None) -> Any:
         """Returns the stream."""
-        return _Stream()
+        return Stream()
+
+    default_stream = current_stream
+
+    def set_stream(self, stream: Any) -> None:
+        """Does nothing: there is one stream."""
 
     def get_device_name(self, device: Any = None) -> str:
         """Returns the name of the device."""
         return str(runtime().device.name)
 
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """Returns (8, 0): programs take it that the device computes with bfloat16, as all of these do."""
+        return 8, 0
+
     def get_device_properties(self, device: Any = None) -> Any:
-        """Returns name and total_memory."""
-        return _Properties(name=self.get_device_name(), total_memory=self.mem_get_info()[1], major=0, minor=0)
+        """Returns name, total_memory, and numbers that programs for CUDA read."""
+        physical = runtime().device.physical
+        return _Properties(
+            name=self.get_device_name(),
+            total_memory=self.mem_get_info()[1],
+            major=8,
+            minor=0,
+            multi_processor_count=1,
+            warp_size=physical.subgroup_size,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+            max_threads_per_multi_processor=int(physical.limits["maxComputeWorkGroupInvocations"]),
+        )
+
+    def is_bf16_supported(self, including_emulation: bool = True) -> bool:
+        """Returns True: bfloat16 is computed in float32 and rounded."""
+        return True
+
+    def get_amp_supported_dtype(self) -> list[Any]:
+        """Returns the dtypes of autocast."""
+        return [torch.float16, torch.bfloat16]
+
+    # -- memory -------------------------------------------------------------------------------------------------------
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
         """Returns the free and the total bytes of the device's memory."""
         memory = runtime().memory()
         return memory.free, memory.used + memory.free
 
+    get_memory_info = mem_get_info
+
     def memory_allocated(self, device: Any = None) -> int:
         """Returns the bytes that arrays and tensors have."""
         return int(runtime().memory().used)
 
     def max_memory_allocated(self, device: Any = None) -> int:
-        """Returns the most bytes that were in use at a time."""
+        """Returns the most bytes that were in use or kept for reuse at a time."""
         return int(runtime().memory().peak)
+
+    def memory_reserved(self, device: Any = None) -> int:
+        """Returns the bytes in use and kept for reuse."""
+        memory = runtime().memory()
+        return int(memory.used + memory.pooled)
+
+    def max_memory_reserved(self, device: Any = None) -> int:
+        """Returns the most bytes that were in use or kept for reuse at a time."""
+        return max(self.memory_reserved(), self.max_memory_allocated())
+
+    memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+    def reset_peak_memory_stats(self, device: Any = None) -> None:
+        """Counts the most bytes from now on."""
+        opened = runtime()
+        with opened.device.lock:
+            opened.device.memory.peak_bytes = 0
+
+    reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+    def reset_accumulated_memory_stats(self, device: Any = None) -> None:
+        """Does nothing: nothing is accumulated."""
+
+    def memory_stats(self, device: Any = None) -> dict[str, int]:
+        """Returns the bytes by the names that torch.cuda has for them."""
+        return memory_stats(runtime().memory())
+
+    def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
+        """Returns the bytes as a table."""
+        return memory_summary(self.get_device_name(), runtime().memory())
 
     def empty_cache(self) -> None:
         """Frees memory that is kept for reuse."""
         runtime().trim()
 
-    def get_amp_supported_dtype(self) -> list[Any]:
-        """Returns the dtypes of autocast."""
-        return [torch.float16, torch.bfloat16]
+    def empty_host_cache(self) -> None:
+        """Does nothing: no memory of the host is kept."""
+
+    def ipc_collect(self) -> None:
+        """Does nothing: memory is not shared between processes."""

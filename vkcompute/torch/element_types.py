@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from vkcompute.dtypes import as_dtype, on_host
-from vkcompute.torch.errors import NotComputedError
+from vkcompute.torch.errors import NotComputedError, NotStoredError
 
 ARRAYS: dict[Any, np.dtype[Any]] = {
     getattr(torch, name): as_dtype(name)
@@ -30,11 +30,11 @@ def array_dtype(dtype: Any) -> np.dtype[Any]:
     """Returns the dtype of arrays in which elements of a dtype of PyTorch are stored.
 
     Raises:
-        TypeError: the device does not store such elements.
+        NotStoredError: the device does not store such elements.
     """
     stored = ARRAYS.get(dtype)
     if stored is None:
-        raise TypeError(f"the device vk has no {dtype}; convert the tensor on the CPU, as by .to(torch.float32)")
+        raise NotStoredError(f"the device vk has no {dtype}; convert the tensor on the CPU, as by .to(torch.float32)")
     return stored
 
 

@@ -11,8 +11,8 @@ import torch
 from vkcompute.torch.element_types import array_dtype
 from vkcompute.torch.errors import FallbackWarning
 from vkcompute.torch.generator import host_generator
-from vkcompute.torch.kernels import COUNTS, DEVICE_NAME
-from vkcompute.torch.storage import Memory, empty, is_on_device, n_elements, new_storage, set_storage
+from vkcompute.torch.kernels import COUNTS, DEVICE_NAME, is_on_device
+from vkcompute.torch.storage import Memory, empty, n_elements, new_storage, set_storage
 
 _VARIABLE = "VKCOMPUTE_TORCH_FALLBACK"
 

@@ -15,6 +15,11 @@ def manual_seed(seed: int) -> None:
     _state.manual_seed(int(seed) & (2**63 - 1))
 
 
+def seed() -> int:
+    """Sets a seed that differs each time, and returns it."""
+    return int(_state.seed())
+
+
 def initial_seed() -> int:
     """Returns the seed."""
     return int(_state.initial_seed())

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import torch
 
 DEVICE_NAME = "vk"
+DEVICE_TYPES = {DEVICE_NAME}
+"""Types of devices that are this one: `vk`, and `cuda` in programs that `as_cuda` runs. These see the smallest."""
 Kernel = Callable[..., Any]
 _Function = TypeVar("_Function", bound=Kernel)
 COUNTS: collections.Counter[str] = collections.Counter()
@@ -39,3 +41,8 @@ def operator(name: str) -> Any:
     """Returns PyTorch's operator of a name such as "add.out"."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+def is_on_device(value: Any) -> bool:
+    """True for a tensor of the device."""
+    return isinstance(value, torch.Tensor) and value.device.type in DEVICE_TYPES

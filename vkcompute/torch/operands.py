@@ -11,7 +11,8 @@ import torch
 from vkcompute.dtypes import small_float
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import computed, wide
-from vkcompute.torch.storage import convert, covers_storage, is_on_device, memory_order, store, values_of
+from vkcompute.torch.kernels import is_on_device
+from vkcompute.torch.storage import convert, covers_storage, memory_order, store, values_of
 
 
 def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
@@ -35,10 +36,11 @@ def operand(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
                 f"Expected all tensors to be on the same device, but found at least two devices, {devices}!"
             )
         value = value.item()
-    return np.asarray(value)[()] if dtype is None else _number(value, dtype)
+    return np.asarray(value)[()] if dtype is None else number_of(value, dtype)
 
 
-def _number(value: Any, dtype: np.dtype[Any]) -> Any:
+def number_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Returns a number in a dtype, as PyTorch converts it: integers wrap around."""
     if small_float(dtype):
         return dtype.type(value)
     if dtype.kind in "iu" and not isinstance(value, complex):

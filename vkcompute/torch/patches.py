@@ -7,9 +7,40 @@ from typing import Any
 
 import torch
 
-from vkcompute.torch.kernels import DEVICE_NAME
+from vkcompute.torch.device_guard import Engine
+from vkcompute.torch.errors import warn_once
+from vkcompute.torch.kernels import DEVICE_NAME, DEVICE_TYPES, is_on_device
 
-_restorers: list[Callable[[], None]] = []
+_ACCELERATOR = (
+    "empty_cache empty_host_cache get_memory_info max_memory_allocated max_memory_reserved "
+    "memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats synchronize"
+).split()
+"""Functions of torch.accelerator whose C++ ends the process, or raises, without an allocator in C++."""
+
+
+class Replacements:
+    """Replaced attributes of PyTorch, and how they are restored."""
+
+    def __init__(self) -> None:
+        self._restorers: list[Callable[[], None]] = []
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Sets an attribute of a module or a class until `undo`."""
+        has_own, original = name in owner.__dict__, owner.__dict__.get(name)
+        setattr(owner, name, value)
+        self.on_undo(lambda: setattr(owner, name, original) if has_own else delattr(owner, name))
+
+    def on_undo(self, function: Callable[[], None]) -> None:
+        """Calls a function at `undo`, before those that were given earlier."""
+        self._restorers.append(function)
+
+    def undo(self) -> None:
+        """Restores all attributes."""
+        while self._restorers:
+            self._restorers.pop()()
+
+
+_replaced = Replacements()
 
 
 def apply(library: Any) -> None:
@@ -18,41 +49,52 @@ def apply(library: Any) -> None:
     Args:
         library: the library of kernels, to which one of the CPU is added.
     """
-    _replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
-    _replace(torch.accelerator, "synchronize", _synchronize)
-    _replace(torch._tensor_str, "_tensor_str", _printed_on_host(torch._tensor_str._tensor_str))
-    _replace(torch, "Generator", _generator_class(torch.Generator))
+    replace = _replaced.replace
+    replace(torch.UntypedStorage, "__new__", _storage_maker(torch.UntypedStorage.__new__))
+    for name in filter(torch.accelerator.__dict__.__contains__, _ACCELERATOR):
+        replace(torch.accelerator, name, _of_module(name))
+    replace(torch.accelerator, "get_device_capability", _capability)
+    replace(torch._tensor_str, "_tensor_str", _printed_on_host(torch._tensor_str._tensor_str))
+    replace(torch, "Generator", _generator_class(torch.Generator))
+    replace(torch.autograd.Variable, "_execution_engine", Engine())
+    replace(torch, "Event", _event_class(torch.Event))
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)  # else `.to("vk")` unties tied weights
-    _restorers.append(lambda: torch.__future__.set_swap_module_params_on_conversion(swaps))
+    _replaced.on_undo(lambda: torch.__future__.set_swap_module_params_on_conversion(swaps))
+    replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
+    inductor = torch._TorchCompileInductorWrapper
+    replace(inductor, "__call__", _compiler(inductor.__call__))
     package = (15, _tag, _restored)
     torch.serialization.register_package(*package)
     registry = torch.serialization._package_registry
-    _restorers.append(lambda: registry.remove(package))
+    _replaced.on_undo(lambda: registry.remove(package))
     library.impl("_pin_memory", lambda tensor, device=None: tensor.clone(), "CPU")  # ordinary memory serves
 
 
 def undo() -> None:
     """Restores what `apply` replaced."""
-    while _restorers:
-        _restorers.pop()()
-
-
-def _replace(owner: Any, name: str, value: Any) -> None:
-    original = owner.__dict__.get(name)
-    setattr(owner, name, value)
-
-    def restore() -> None:
-        if original is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
-
-    _restorers.append(restore)
+    _replaced.undo()
 
 
 def _is_device(device: Any) -> bool:
-    return device is not None and torch.device(device).type == DEVICE_NAME
+    return device is not None and torch.device(device).type in DEVICE_TYPES
+
+
+def _of_module(name: str) -> Callable[..., Any]:
+    """Returns a function of torch.accelerator that calls that of torch.vk."""
+
+    def call(device: Any = None, /) -> Any:
+        return getattr(torch.vk, name)()
+
+    call.__name__ = name
+    return call
+
+
+def _capability(device: Any = None, /) -> dict[str, Any]:
+    """Returns the dtypes of the device, by the name that torch.accelerator has for them."""
+    from vkcompute.torch.element_types import ARRAYS
+
+    return {"supported_dtypes": set(ARRAYS)}
 
 
 def _storage_maker(original: Any) -> Any:
@@ -67,31 +109,54 @@ def _storage_maker(original: Any) -> Any:
     return new
 
 
-def _synchronize(device: Any = None, /) -> None:
-    torch.vk.synchronize()
-
-
 def _printed_on_host(original: Any) -> Any:
     """Returns the function that formats elements; on the device, it would compile a dozen kernels."""
 
     def format_elements(tensor: Any, indent: int) -> Any:
-        return original(tensor.cpu() if tensor.device.type == DEVICE_NAME else tensor, indent)
+        return original(tensor.cpu() if is_on_device(tensor) else tensor, indent)
 
     return format_elements
 
 
-def _tag(storage: Any) -> None:
-    """Names no location: PyTorch names the device's itself."""
+def _apply_lazily(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+    """Applies a function, as `.to` does, to a module; swapped, its parameters without sizes would become ordinary."""
+    tables = self._parameters, self._buffers
+    pairs = [(table, name, value) for table in tables for name, value in table.items()]
+    lazy = [pair for pair in pairs if torch.nn.parameter.is_lazy(pair[2])]
+    for table, name, _ in lazy:
+        table[name] = None
+    torch.nn.Module._apply(self, fn, recurse)
+    for table, name, value in lazy:
+        like = fn(torch.empty(0, dtype=value.dtype, device=value.device))
+        table[name] = type(value)(value.requires_grad, device=like.device, dtype=like.dtype)
+    return self
+
+
+def _compiler(original: Any) -> Any:
+    """Returns the default compiler of torch.compile, which runs graphs of the device operator by operator."""
+
+    def compile_graph(self: Any, model_: Any, inputs_: Any, **named: Any) -> Any:
+        if not any(map(is_on_device, inputs_)):
+            return original(self, model_, inputs_, **named)
+        warn_once(f"torch.compile of programs on {DEVICE_NAME} runs the operators of their graphs one by one")
+        return model_.forward
+
+    return compile_graph
+
+
+def _tag(storage: Any) -> str | None:
+    """Returns the location of a storage of the device for programs that say cuda; else PyTorch names it itself."""
+    return "cuda:0" if storage.device.type == DEVICE_NAME and "cuda" in DEVICE_TYPES else None
 
 
 def _restored(storage: Any, location: str) -> Any:
     """Returns a storage of the host on the device, for `torch.load`; None for other locations."""
-    if location.split(":")[0] != DEVICE_NAME:
+    if location.split(":")[0] not in DEVICE_TYPES:
         return None
     nbytes = storage.nbytes()
     on_device = torch.empty(nbytes, dtype=torch.uint8, device=DEVICE_NAME)
     if nbytes:
-        on_device.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+        on_device.copy_(torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage))
     return on_device.untyped_storage()
 
 
@@ -102,9 +167,30 @@ def _generator_class(original: Any) -> Any:
         """A generator of random numbers; for the device, one of the host from which its kernels draw keys."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
-            return original.__new__(cls, "cpu" if _is_device(device) else device)
+            made = original.__new__(cls, "cpu" if _is_device(device) else device)
+            made._is_vk = _is_device(device)
+            return made
 
         def __init__(self, device: Any = "cpu") -> None:
             """Does nothing: `__new__` has set all."""
 
+        @property
+        def device(self) -> Any:
+            """The device for whose operators it is made."""
+            return torch.device(min(DEVICE_TYPES), 0) if self._is_vk else super().device
+
     return Generator
+
+
+def _event_class(original: Any) -> Any:
+    """Returns torch.Event, whose events of the device are those of torch.vk: C++ has none."""
+
+    class Event(original):  # type: ignore[misc]
+        """A moment in the work of a device."""
+
+        def __new__(cls, device: Any = None, **named: Any) -> Any:
+            if _is_device(torch.accelerator.current_accelerator() if device is None else device):
+                return torch.vk.Event(**named)
+            return original.__new__(original, device, **named)
+
+    return Event

@@ -12,15 +12,18 @@ from torch.utils import backend_registration
 
 from vkcompute.errors import MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import patches
+from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.errors import NotComputedError
+from vkcompute.torch.errors import NotComputedError, NotStoredError
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
+from vkcompute.torch.self_check import require, version
 
 OLDEST = 2, 10
 _OPERATORS = (
-    "copies", "tensors", "elements", "activations", "reductions", "products", "convolutions", "normalization",
-    "indexing", "shapes", "random", "pooling", "interpolation", "losses", "recurrent", "optimizers",
-    "decompositions",
+    "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
+    "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
+    "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
+    "gradients", "sampled_volumes", "orthogonal_polynomials",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []
@@ -29,8 +32,7 @@ _loading = threading.RLock()
 
 def register() -> None:
     """Makes the device known to PyTorch; warns, and does nothing else, where PyTorch is too old. Idempotent."""
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < OLDEST:
+    if version() < OLDEST:
         warnings.warn(
             f"vkcompute's device {DEVICE_NAME} needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later; this is "
             f"{torch.__version__}; install a newer one, as by pip install -U torch",
@@ -40,7 +42,9 @@ def register() -> None:
     if _libraries:
         return
     if not hasattr(torch, DEVICE_NAME):
-        backend_registration._setup_privateuseone_for_python_backend(DEVICE_NAME, backend_module=DeviceModule())
+        backend_registration._setup_privateuseone_for_python_backend(
+            DEVICE_NAME, backend_module=DeviceModule(), device_guard=DeviceGuard()
+        )
     library, others = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")
     others.fallback(_without_kernel, "PrivateUse1")
     others.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
@@ -60,6 +64,11 @@ def _without_kernel(called: Any, *args: Any, **named: Any) -> Any:
     with _loading:
         if not _loaded:
             _add_kernels(_libraries[0])
+            try:
+                require()
+            except RuntimeError:
+                unregister()
+                raise
     return called(*args, **named)
 
 
@@ -81,6 +90,8 @@ def _guarded(name: str, function: Kernel) -> Kernel:
             return function(*args, **named)
         except OutOfDeviceMemory as error:
             raise torch.OutOfMemoryError(str(error)) from error
+        except NotStoredError:
+            raise
         except (MissingFeature, TypeError) as error:
             if isinstance(error, (MissingFeature, NotComputedError)) or _has_complex((args, tuple(named.values()))):
                 return _loaded[0](operator(name), *args, **named)

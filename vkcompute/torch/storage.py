@@ -20,7 +20,7 @@ from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import Runtime, default_runtime
 from vkcompute.torch.element_types import TORCH, array_dtype, is_computed
-from vkcompute.torch.kernels import DEVICE_NAME
+from vkcompute.torch.kernels import DEVICE_NAME, is_on_device
 
 _construct_storage = torch._C._construct_storage_from_data_pointer
 _create_tensor = torch._C._acc.create_empty_tensor
@@ -97,9 +97,13 @@ def runtime() -> Runtime:
     return default_runtime()
 
 
-def is_on_device(value: Any) -> bool:
-    """True for a tensor of the device."""
-    return isinstance(value, torch.Tensor) and value.device.type == DEVICE_NAME
+def compute_pending() -> None:
+    """Launches what tensors hold as expressions."""
+    for reference in list(_memories.values()):
+        memory = reference()
+        array = None if memory is None else memory.whole
+        if array is not None and array.is_pending:
+            array.compute()
 
 
 def memory_of(tensor: Any) -> Memory:

@@ -44,7 +44,7 @@ def value(captured: Any) -> str | None:
         return plain_text(captured)
     if isinstance(captured, ModuleType):
         return f"module {captured.__name__}"
-    if isinstance(captured, FunctionType) and not str(captured.__module__).startswith(_OWN):
+    if isinstance(captured, FunctionType) and not _is_known_by_name(captured):
         return function(captured)
     if isinstance(definition := getattr(captured, "definition", None), Definition):  # compiled where it is called
         return function(definition.function)
@@ -54,6 +54,16 @@ def value(captured: Any) -> str | None:
         module = getattr(captured, "__module__", "numpy")
         return f"{type(captured).__name__} {module}.{getattr(captured, '__qualname__', captured.__name__)}"
     return None
+
+
+def _is_known_by_name(fn: FunctionType) -> bool:
+    """True for a function that this package has under its name, as it has no lambda and no function of a call."""
+    if not str(fn.__module__).startswith(_OWN):
+        return False
+    owner: Any = sys.modules.get(fn.__module__)
+    for name in fn.__qualname__.split("."):
+        owner = getattr(owner, name, None)
+    return owner is fn
 
 
 def function(fn: FunctionType) -> str | None:

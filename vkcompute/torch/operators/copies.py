@@ -11,23 +11,34 @@ from vkcompute.arrays.expressions.ufunc import astype
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, from_numpy, is_computed, to_numpy
-from vkcompute.torch.kernels import kernel
-from vkcompute.torch.storage import is_on_device, runtime, store, values_of, view_of
+from vkcompute.torch.kernels import is_on_device, kernel
+from vkcompute.torch.storage import runtime, store, values_of, view_of
+
+_to_copy = torch.library.get_kernel("aten::_to_copy", "CPU").call_boxed  # the same for all devices
+_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+
+
+@kernel("_to_copy")
+def to_copy(self: Any, *, non_blocking: bool = False, **named: Any) -> Any:
+    """Returns a copy with another dtype or device; it always waits, as pinned memory needs an allocator in C++."""
+    return _to_copy(_KEYS, self, **named)
 
 
 @kernel("_copy_from")
 def copy_from(self: Any, dst: Any, non_blocking: bool = False) -> Any:
     """Copies a tensor, broadcast and converted, to another; one of the two may be on the host."""
-    self = self if self.shape == dst.shape else self.expand(dst.shape)
+    if self.size() != dst.size():  # not `shape`, which parameters without sizes refuse
+        self = self.expand(dst.size())
+    if not dst.numel():
+        return dst
     if not is_on_device(dst):
         dst.copy_(to_host(self))
-    elif dst.numel():
-        if not is_on_device(self):
-            _upload(self, dst)
-        elif self.dtype == dst.dtype and not is_computed(self.dtype):
-            _copy_bits(self, dst)
-        elif not _is_converted(self, dst):
-            _upload(to_host(self), dst)
+    elif not is_on_device(self):
+        _upload(self, dst)
+    elif self.dtype == dst.dtype and not is_computed(self.dtype):
+        _copy_bits(self, dst)
+    elif not _is_converted(self, dst):
+        _upload(to_host(self), dst)
     return dst
 
 
@@ -47,7 +58,7 @@ def local_scalar(self: Any) -> Any:
 def to_host(tensor: Any) -> Any:
     """Returns a contiguous copy on the host."""
     if not tensor.numel():
-        return torch.empty(tensor.shape, dtype=tensor.dtype)
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     return from_numpy(values_of(tensor).numpy(), tensor.dtype)
 
 
@@ -95,7 +106,7 @@ def fill(self: Any, value: Any) -> Any:
     """Sets all elements to a number."""
     if not self.numel():
         return self
-    number = torch.full((), value, dtype=self.dtype)
+    number = torch.full((), value, dtype=self.dtype, device="cpu")
     if not is_computed(self.dtype):
         _upload(number.expand(self.shape), self)
         return self

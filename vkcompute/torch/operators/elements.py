@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -320,3 +321,69 @@ def complex_from_parts(real: Any, imag: Any, *, out: Any) -> Any:
 def polar(abs: Any, angle: Any, *, out: Any) -> Any:
     """Computes complex numbers from absolute values and angles."""
     return complex_from_parts(abs * torch.cos(angle), abs * torch.sin(angle), out=out)
+
+
+@kernel("angle.out")
+def angle(self: Any, *, out: Any) -> Any:
+    """Computes the angles of complex numbers; 0 or pi for real ones."""
+    return out.copy_(angle_new(self))
+
+
+@kernel("angle")
+def angle_new(self: Any) -> Any:
+    """Returns the angles of complex numbers; 0 or pi for real ones."""
+    if self.is_complex():
+        return torch.atan2(self.imag, self.real)
+    x = self if self.is_floating_point() else self.to(torch.get_default_dtype())
+    return torch.where(x < 0, math.pi, torch.where(x == x, 0.0, x))
+
+
+@kernel("erfinv.out")
+def erfinv(self: Any, *, out: Any) -> Any:
+    """Computes the inverse of erf: M. Giles, Approximating the erfinv function, 2010, and two steps of Newton's."""
+    x = self if self.is_floating_point() else self.to(torch.get_default_dtype())
+    x = x.to(torch.float32) if x.dtype.itemsize < 4 else x
+    w = -torch.log((1 - x) * (1 + x))
+    near = _polynomial(w - 2.5, _ERFINV_NEAR)
+    far = _polynomial(torch.sqrt(w) - 3, _ERFINV_FAR)
+    y = torch.where(w < 5, near, far) * x
+    if x.dtype == torch.float64:
+        for _ in range(2):
+            y = y - (torch.erf(y) - x) * (math.sqrt(math.pi) / 2) * torch.exp(y * y)
+    limit = torch.where(x.abs() == 1, x * math.inf, math.nan)
+    return out.copy_(torch.where(x.abs() < 1, y, limit))
+
+
+_ERFINV_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+                -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
+_ERFINV_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+               0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
+
+
+def _polynomial(x: Any, factors: tuple[float, ...]) -> Any:
+    """Returns a polynomial; the factor of the highest power is first."""
+    total = torch.full_like(x, factors[0])
+    for factor in factors[1:]:
+        total = total * x + factor
+    return total
+
+
+@kernel("digamma.out")
+def digamma(self: Any, *, out: Any) -> Any:
+    """Computes digamma: by recurrence up to 8, the asymptotic series (DLMF 5.11.2), and reflection below 0."""
+    given = self if self.is_floating_point() else self.to(torch.get_default_dtype())
+    given = given.to(torch.float32) if given.dtype.itemsize < 4 else given
+    x = torch.where(given < 0.5, 1 - given, given)
+    total = torch.zeros_like(x)
+    for _ in range(8):
+        is_small = x < 8
+        total = torch.where(is_small, total - 1 / x, total)
+        x = torch.where(is_small, x + 1, x)
+    square = 1 / (x * x)
+    series = _polynomial(square, (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12, 0.0))
+    total = total + torch.log(x) - 0.5 / x - series
+    fraction = given - torch.floor(given)
+    reflected = total - math.pi / torch.tan(math.pi * fraction)
+    result = torch.where(given < 0.5, reflected, total)
+    result = torch.where((given <= 0) & (fraction == 0), math.nan, result)
+    return out.copy_(torch.where(given == 0, -math.inf * torch.sign(1 / given), result))

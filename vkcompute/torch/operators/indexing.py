@@ -14,8 +14,9 @@ from vkcompute.arrays.functions import indexing, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import array_dtype, computed, wide
 from vkcompute.torch.fallback import fall_back
-from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, operand, resize_to
+from vkcompute.torch.kernels import is_on_device, kernel
+from vkcompute.torch.operands import elementwise, number_of, operand, resize_to
+from vkcompute.torch.operators.scatters import index_sum, reduced
 from vkcompute.torch.storage import convert, runtime, store, values_of, view_of, wrap
 
 aten = torch.ops.aten
@@ -160,7 +161,7 @@ def scatter_value(self: Any, dim: int, index: Any, value: Any, *, out: Any) -> A
 def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
     """Computes a tensor plus the elements of a source at indices along an axis."""
     if self.dtype == torch.bool:
-        return fall_back(aten.scatter_add.out, self, dim, index, src, out=out)
+        return out.copy_(reduced(self, dim, index, src, "sum"))
     return _scatter(self, dim, index, src, out, adds=True)
 
 
@@ -168,11 +169,11 @@ def scatter_add(self: Any, dim: int, index: Any, src: Any, *, out: Any) -> Any:
 def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any) -> Any:
     """Computes a tensor plus slices of a source at indices along an axis."""
     if self.dtype == torch.bool or not self.dim():
-        return fall_back(aten.index_add.out, self, dim, index, source, alpha=alpha, out=out)
+        return out.copy_(index_sum(self, dim, index, source if alpha == 1 else source * alpha))
     dtype = wide(out.dtype)
     target, given = operand(self, dtype).copy(), operand(source, dtype)
     if index.numel() and given.size:
-        given = given if alpha == 1 else apply("multiply", given, alpha)
+        given = given if alpha == 1 else apply("multiply", given, number_of(alpha, dtype))
         key = (*[slice(None)] * (dim % self.dim()), operand(index).reshape(-1))
         indexing.add(target, key, given)
     return store(out, target)
@@ -209,7 +210,9 @@ def masked_fill(self: Any, mask: Any, value: Any) -> Any:
 def _converted(value: Any, dtype: Any) -> Any:
     """Returns a number or a tensor in a dtype: a number of NumPy, or a tensor."""
     return (
-        operand(value, computed(dtype)) if not isinstance(value, torch.Tensor) or not value.is_vk else value.to(dtype)
+        operand(value, computed(dtype))
+        if not isinstance(value, torch.Tensor) or not is_on_device(value)
+        else value.to(dtype)
     )
 
 

@@ -14,7 +14,11 @@ from vkcompute.torch.kernels import kernel
 @lru_cache(maxsize=64)
 def _matrix(kind: str, n: int, count: int, align_corners: bool, scale: float | None) -> Any:
     """Returns the matrix (n, count) by which an axis of n elements becomes one of count."""
-    lines = torch.eye(n, dtype=torch.float64).unsqueeze(0)
+    identity = torch.eye(n, dtype=torch.float64, device="cpu")
+    if "2d" in kind:  # rows stay; PyTorch's CPU resizes columns of width 1 wrongly
+        function = getattr(torch.ops.aten, kind)
+        return function(identity[None, None], [n, count], align_corners, None, scale)[0, 0].to(torch.float32)
+    lines = identity.unsqueeze(0)
     function = getattr(torch.ops.aten, f"upsample_{kind}1d" if kind[0] != "_" else f"_upsample{kind}1d")
     named = {"align_corners": align_corners} if kind == "linear" else {}
     return function(lines, [count], scales=scale, **named)[0].to(torch.float32)
@@ -24,7 +28,7 @@ def _backward(kind: str, n_axes: int) -> Callable[..., Any]:
     def run(
         grad_output: Any, output_size: Sequence[int], input_size: Sequence[int], *rest: Any, grad_input: Any
     ) -> Any:
-        align_corners, *scales = rest if kind == "linear" else (False, *rest)
+        align_corners, *scales = rest if kind == "linear" or "2d" in kind else (False, *rest)
         scales = [*scales, *[None] * (n_axes - len(scales))]
         result = grad_output
         for axis, scale in zip(range(2, 2 + n_axes), scales, strict=True):
@@ -42,3 +46,23 @@ for _kind, _axes, _name in (
       for kind, prefix in (("nearest", "upsample_nearest"), ("_nearest_exact", "_upsample_nearest_exact"))),
 ):  # fmt: skip
     kernel(f"{_name}_backward.grad_input")(_backward(_kind, _axes))
+
+
+def _forward(kind: str) -> Callable[..., Any]:
+    def run(
+        self: Any, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None,
+        scales_w: float | None = None, *, out: Any,
+    ) -> Any:  # fmt: skip
+        result = self
+        for axis, scale in ((2, scales_h), (3, scales_w)):
+            matrix = _matrix(kind, self.shape[axis], output_size[axis - 2], align_corners, scale)
+            result = (result.movedim(axis, -1) @ matrix.to("vk", result.dtype)).movedim(-1, axis)
+        return out.copy_(result)
+
+    return run
+
+
+for _kind in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "upsample_bicubic2d"):
+    kernel(f"{_kind}_backward.grad_input")(_backward(_kind, 2))
+    if _kind.endswith("aa"):
+        kernel(f"{_kind}.out")(_forward(_kind))

@@ -13,7 +13,7 @@ from vkcompute.arrays.functions import reductions, standard
 from vkcompute.runtime.memory.array import Array
 from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
-from vkcompute.torch.operands import elementwise, operand
+from vkcompute.torch.operands import elementwise, operand, resize_to
 from vkcompute.torch.storage import runtime, store
 
 _MEAN, _SUM = 1, 2  # at::Reduction
@@ -154,3 +154,32 @@ def binary_cross_entropy_backward(
     result = grad_output * (self - target) / ((1 - self) * self).clamp_min(1e-12)
     result = result if weight is None else result * weight
     return result / self.numel() if reduction == _MEAN else result
+
+
+@kernel("multilabel_margin_loss_forward")
+def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> tuple[Any, Any]:
+    """Returns max(0, 1 - x[target] + x[other]) / classes, and 1 at targets; in a row, these end at the first -1.
+
+    PyTorch's decomposition counts what follows the end as targets of class 0.
+    """
+    x, targets = (value if value.dim() > 1 else value.reshape(1, -1) for value in (self, target))
+    n = x.shape[1]
+    classes = torch.arange(n, device=x.device)
+    end = torch.where(targets == -1, classes, n).amin(1, keepdim=True)
+    is_used = classes < end
+    indices = torch.where(is_used, targets, 0)
+    is_target = ((indices.unsqueeze(2) == classes) & is_used.unsqueeze(2)).any(1)
+    losses = (1 - x.gather(1, indices).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0) / n
+    losses = torch.where(is_used.unsqueeze(2) & ~is_target.unsqueeze(1), losses, 0).sum((1, 2))
+    losses = losses if self.dim() > 1 else losses.reshape(())
+    return _reduced(losses, reduction), is_target.to(self.dtype).reshape(target.shape)
+
+
+@kernel("multilabel_margin_loss_forward.output")
+def multilabel_margin_loss_into(self: Any, target: Any, reduction: int, *, output: Any, is_target: Any) -> Any:
+    """Computes multilabel_margin_loss_forward."""
+    results = multilabel_margin_loss(self, target, reduction)
+    for out, result in zip((output, is_target), results, strict=True):
+        resize_to(out, result.shape)
+        out.copy_(result)
+    return output, is_target

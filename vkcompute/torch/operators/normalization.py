@@ -26,6 +26,11 @@ def _wide(tensor: Any) -> Array:
     return convert(array, _FLOAT32) if array.dtype.itemsize < 4 else array
 
 
+def _saved(tensor: Any) -> Any:
+    """Returns the dtype of the means and deviations that gradients need."""
+    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
+
+
 def _mean(array: Array, axes: tuple[int, ...], n: int) -> Array:
     return apply("divide", reductions.sum(array, axes, keepdims=True), float(n))
 
@@ -43,7 +48,7 @@ def layer_norm(input: Any, normalized_shape: Sequence[int], weight: Any, bias: A
     axes = tuple(range(input.dim() - len(normalized_shape), input.dim()))
     if not input.numel():
         kept = [1 if axis in axes else n for axis, n in enumerate(input.shape)]
-        return torch.empty_like(input), *(torch.empty(kept, device="vk") for _ in range(2))
+        return torch.empty_like(input), *(torch.empty(kept, dtype=_saved(input), device="vk") for _ in range(2))
     x = operand(input)
     affine = [None if given is None else operand(given) for given in (weight, bias)]
     result = nn.layer_norm(x, tuple(normalized_shape), affine[0], affine[1], eps)
@@ -106,7 +111,7 @@ def batch_norm(
     saved = (
         [wrap(array.reshape(-1).copy()) for array in (mean, deviation)]
         if training
-        else [torch.empty(0, device="vk") for _ in range(2)]
+        else [torch.empty(0, dtype=_saved(input), device="vk") for _ in range(2)]
     )
     return _like(input, result), *saved
 
@@ -132,6 +137,15 @@ def batch_norm_legit(
 def batch_norm_without_stats(input: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
     """Returns what native_batch_norm does, without running means."""
     return batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+@kernel("_batch_norm_with_update")
+def batch_norm_with_update(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> Any:
+    """Returns what native_batch_norm does, and an empty reserve."""
+    results = batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *results, torch.empty(0, dtype=torch.uint8, device="vk")
 
 
 @kernel("native_batch_norm_backward")

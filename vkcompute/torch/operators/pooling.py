@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ from vkcompute.torch.element_types import wide
 from vkcompute.torch.fallback import fall_back
 from vkcompute.torch.kernels import kernel
 from vkcompute.torch.operands import operand
-from vkcompute.torch.storage import runtime, store
+from vkcompute.torch.storage import convert, runtime, store, wrap
 
 aten = torch.ops.aten
 Numbers = Sequence[int]
@@ -33,43 +35,52 @@ class _Windows(NamedTuple):
     counts: tuple[int, ...]
 
     @property
-    def padded(self) -> tuple[int, int]:
+    def padded(self) -> tuple[int, ...]:
         """The lengths of images with padding, so that no window ends outside."""
-        rows, columns = [
+        return tuple(
             max(pad + length, (count - 1) * step + by * (size - 1) + 1)
             for size, step, pad, by, length, count in zip(*self, strict=True)
-        ]
-        return rows, columns
+        )
 
-    def taps(self) -> Iterator[tuple[int, int, tuple[slice, slice]]]:
-        """Yields per tap its row, its column and the elements of padded images under it."""
-        for row in range(self.sizes[0]):
-            for column in range(self.sizes[1]):
-                starts = row * self.dilations[0], column * self.dilations[1]
-                keys = [
-                    slice(start, start + (count - 1) * step + 1, step)
-                    for start, count, step in zip(starts, self.counts, self.steps, strict=True)
-                ]
-                yield row, column, (keys[0], keys[1])
+    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Yields per tap its index in the window and the elements of padded images under it."""
+        for tap in itertools.product(*map(range, self.sizes)):
+            yield (
+                tap,
+                tuple(
+                    slice(at * by, at * by + (count - 1) * step + 1, step)
+                    for at, by, count, step in zip(tap, self.dilations, self.counts, self.steps, strict=True)
+                ),
+            )
+
+    def flat(self, indices: Sequence[Any]) -> Any:
+        """Returns the flat index in an image of an index per axis: numbers, or arrays, which combine."""
+        total: Any = 0
+        for axis, index in enumerate(indices):
+            later = len(self.lengths) - axis - 1
+            shaped = index.reshape(-1, *[1] * later) if isinstance(index, np.ndarray) else index
+            total = total + shaped * math.prod(self.lengths[axis + 1 :])
+        return total
 
 
-def _pair(values: Numbers) -> tuple[int, int]:
-    return values[0], values[-1]
+def _tuple(values: Numbers, n_axes: int) -> tuple[int, ...]:
+    return tuple(values) if len(values) == n_axes else (values[0],) * n_axes
 
 
 def _windows(
     kernel_size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, image: Any, counts: Any
 ) -> _Windows:
-    sizes = _pair(kernel_size)
-    steps = _pair(stride) if len(stride) else sizes
-    return _Windows(sizes, steps, _pair(padding), _pair(dilation), tuple(image.shape[-2:]), tuple(counts))
+    n_axes = len(counts)
+    given = kernel_size, stride if len(stride) else kernel_size, padding, dilation
+    sizes, steps, pads, dilations = [_tuple(values, n_axes) for values in given]
+    return _Windows(sizes, steps, pads, dilations, tuple(image.shape[-n_axes:]), tuple(counts))
 
 
 def _padded(x: Array, windows: _Windows, filler: Any) -> Array:
     """Returns images with padding around them."""
     if windows.padded == windows.lengths:
         return x
-    padded = runtime().full((*x.shape[:-2], *windows.padded), filler, x.dtype)
+    padded = runtime().full((*x.shape[: -len(windows.sizes)], *windows.padded), filler, x.dtype)
     assign(padded[_inside(windows)], x)
     return padded
 
@@ -78,22 +89,18 @@ def _inside(windows: _Windows) -> tuple[Any, ...]:
     return (..., *[slice(pad, pad + n) for pad, n in zip(windows.pads, windows.lengths, strict=True)])
 
 
-def _under(x: Array, key: tuple[slice, slice]) -> Array:
+def _under(x: Array, key: tuple[slice, ...]) -> Array:
     """Returns the elements of padded images under a tap."""
     index = (..., *key)
     part: Array = x[index]
     return part
 
 
-def _indices(windows: _Windows, row: int, column: int) -> Array:
-    """Returns the indices in an image's plane of the elements under a tap."""
-    rows, columns = [
-        np.arange(count) * step - pad + at * by
-        for count, step, pad, at, by in zip(
-            windows.counts, windows.steps, windows.pads, (row, column), windows.dilations, strict=True
-        )
-    ]
-    return runtime().array((rows[:, None] * windows.lengths[1] + columns).astype(np.int64))
+def _indices(windows: _Windows, tap: Numbers) -> Array:
+    """Returns the flat indices in an image of the elements under a tap."""
+    axes = zip(windows.counts, windows.steps, windows.pads, tap, windows.dilations, strict=True)
+    places = [np.arange(count) * step - pad + at * by for count, step, pad, at, by in axes]
+    return runtime().array(windows.flat(places).astype(np.int64))
 
 
 @kernel("max_pool2d_with_indices.out")
@@ -104,12 +111,19 @@ def max_pool2d(
     """Computes the largest element of each window, and its index in the image; NaN if there is one."""
     if not out.numel():
         return out, indices
-    windows = _windows(kernel_size, stride, padding, dilation, self, out.shape[-2:])
+    best, places = _largest(self, _windows(kernel_size, stride, padding, dilation, self, out.shape[-2:]))
+    store(out, best)
+    store(indices, places)
+    return out, indices
+
+
+def _largest(self: Any, windows: _Windows) -> tuple[Array, Array]:
+    """Returns the largest element of each window, and its flat index in the image."""
     x = operand(self)
     lowest: Any = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     x = _padded(x, windows, lowest)
     best, offset = None, _first_inside(windows)
-    for row, column, key in windows.taps():
+    for tap, key in windows.taps():
         values = _under(x, key)
         if best is None:
             best = values
@@ -117,21 +131,46 @@ def max_pool2d(
         is_larger = apply("greater", values, best)
         if x.dtype.kind == "f":
             is_larger = apply("logical_or", is_larger, apply("not_equal", values, values))
-        shift = row * windows.dilations[0] * windows.lengths[1] + column * windows.dilations[1]
+        shift = windows.flat([at * by for at, by in zip(tap, windows.dilations, strict=True)])
         best, offset = where(is_larger, values, best), where(is_larger, shift, offset)
     assert best is not None
-    store(out, best)
-    store(indices, apply("add", offset.broadcast_to(best.shape), _indices(windows, 0, 0)))
-    return out, indices
+    return best, apply("add", offset.broadcast_to(best.shape), _indices(windows, (0,) * len(windows.sizes)))
 
 
 def _first_inside(windows: _Windows) -> Array:
     """Returns the offset, from the first tap of each window, of the first one that is inside of the image."""
-    rows, columns = [
-        np.maximum(pad - np.arange(count) * step + by - 1, 0) // by * by
-        for count, step, pad, by in zip(windows.counts, windows.steps, windows.pads, windows.dilations, strict=True)
-    ]
-    return runtime().array((rows[:, None] * windows.lengths[1] + columns).astype(np.int64))
+    axes = zip(windows.counts, windows.steps, windows.pads, windows.dilations, strict=True)
+    places = [np.maximum(pad - np.arange(count) * step + by - 1, 0) // by * by for count, step, pad, by in axes]
+    return runtime().array(windows.flat(places).astype(np.int64))
+
+
+@kernel("max_pool3d_with_indices")
+def max_pool3d(
+    self: Any, kernel_size: Numbers, stride: Numbers = (), padding: Numbers = (0,), dilation: Numbers = (1,),
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """Returns the largest element of each window of volumes, and its index; NaN if there is one."""
+    like = torch.empty_like(self, device="meta")
+    made = aten.max_pool3d_with_indices.default(like, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    if not made.numel():
+        return self.new_empty(made.shape), self.new_empty(made.shape, dtype=torch.int64)
+    best, places = _largest(self, _windows(kernel_size, stride, padding, dilation, self, made.shape[-3:]))
+    return wrap(best, self.dtype), wrap(convert(places, np.dtype("int64")))
+
+
+@kernel("max_pool3d_with_indices_backward")
+def max_pool3d_backward(
+    grad_output: Any, self: Any, kernel_size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers,
+    ceil_mode: bool, indices: Any,
+) -> Any:  # fmt: skip
+    """Returns the gradient of max_pool3d: each window's goes to its largest element."""
+    return sent_back(grad_output, self, indices, 3)
+
+
+def sent_back(grad_output: Any, self: Any, indices: Any, n_axes: int) -> Any:
+    """Returns the sums of gradients at flat indices in images or volumes."""
+    total = torch.zeros_like(self, memory_format=torch.contiguous_format).flatten(-n_axes)
+    return total.scatter_add(-1, indices.flatten(-n_axes), grad_output.flatten(-n_axes)).reshape(self.shape)
 
 
 @kernel("max_pool2d_with_indices_backward.grad_input")
@@ -146,9 +185,9 @@ def max_pool2d_backward(
     g, chosen = operand(grad_output), operand(indices)
     chosen.compute()
     total = runtime().zeros((*self.shape[:-2], *windows.padded), wide(grad_output.dtype))
-    for row, column, key in windows.taps():
+    for tap, key in windows.taps():
         target = _under(total, key)
-        part = where(apply("equal", chosen, _indices(windows, row, column)), g, 0)
+        part = where(apply("equal", chosen, _indices(windows, tap)), g, 0)
         assign(target, apply("add", target, part))
     return store(grad_input, total[_inside(windows)])
 
@@ -164,28 +203,49 @@ def avg_pool2d(
     if not self.dtype.is_floating_point:
         numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         return fall_back(aten.avg_pool2d.out, self, *numbers, out=out)
-    steps = _pair(stride) if len(stride) else None
+    windows = _windows(kernel_size, stride, padding, (1,), self, out.shape[-2:])
+    size, step, pad = ((numbers[0], numbers[1]) for numbers in (windows.sizes, windows.steps, windows.pads))
     x = operand(self)
-    result = nn.avg_pool2d(x, _pair(kernel_size), steps, _pair(padding), ceil_mode, count_include_pad, divisor_override)
-    return store(out, result)
+    return store(out, nn.avg_pool2d(x, size, step, pad, ceil_mode, count_include_pad, divisor_override))
 
 
-@kernel("avg_pool2d_backward.grad_input")
-def avg_pool2d_backward(
-    grad_output: Any, self: Any, kernel_size: Numbers, stride: Numbers, padding: Numbers, ceil_mode: bool,
-    count_include_pad: bool, divisor_override: int | None, *, grad_input: Any,
+@kernel("avg_pool3d.out")
+def avg_pool3d(
+    self: Any, kernel_size: Numbers, stride: Numbers = (), padding: Numbers = (0,), ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any,
 ) -> Any:  # fmt: skip
-    """Computes the gradient of avg_pool2d: each element has its share of its windows'."""
-    if not grad_output.numel():
-        return grad_input.fill_(0)
-    windows = _windows(kernel_size, stride, padding, (1, 1), self, grad_output.shape[-2:])
-    shares = apply("divide", operand(grad_output), _divisors(windows, count_include_pad, divisor_override, grad_output))
-    shares.compute()
-    total = runtime().zeros((*self.shape[:-2], *windows.padded), wide(grad_input.dtype))
-    for _, _, key in windows.taps():
-        target = _under(total, key)
-        assign(target, apply("add", target, shares))
-    return store(grad_input, total[_inside(windows)])
+    """Computes the mean of each window of volumes."""
+    if not out.numel():
+        return out
+    windows = _windows(kernel_size, stride, padding, (1,), self, out.shape[-3:])
+    x, total = _padded(operand(self, wide(self.dtype)), windows, 0), None
+    for _, key in windows.taps():
+        total = _under(x, key) if total is None else apply("add", total, _under(x, key))
+    return store(out, apply("divide", total, _divisors(windows, count_include_pad, divisor_override, self)))
+
+
+def _avg_pool_backward(n_axes: int) -> Any:
+    def run(
+        grad_output: Any, self: Any, kernel_size: Numbers, stride: Numbers, padding: Numbers, ceil_mode: bool,
+        count_include_pad: bool, divisor_override: int | None, *, grad_input: Any,
+    ) -> Any:  # fmt: skip
+        if not grad_output.numel():
+            return grad_input.fill_(0)
+        windows = _windows(kernel_size, stride, padding, (1,), self, grad_output.shape[-n_axes:])
+        divisors = _divisors(windows, count_include_pad, divisor_override, grad_output)
+        shares = apply("divide", operand(grad_output), divisors)
+        shares.compute()
+        total = runtime().zeros((*self.shape[:-n_axes], *windows.padded), wide(grad_input.dtype))
+        for _, key in windows.taps():
+            target = _under(total, key)
+            assign(target, apply("add", target, shares))
+        return store(grad_input, total[_inside(windows)])
+
+    return run
+
+
+for _n in (2, 3):
+    kernel(f"avg_pool{_n}d_backward.grad_input")(_avg_pool_backward(_n))
 
 
 def _divisors(windows: _Windows, with_padding: bool, given: int | None, like: Any) -> Any:
@@ -197,29 +257,5 @@ def _divisors(windows: _Windows, with_padding: bool, given: int | None, like: An
         first = np.arange(count) * step - pad
         low, high = (-pad, length + pad) if with_padding else (0, length)
         counts.append(np.minimum(first + size, high) - np.maximum(first, low))
-    return runtime().array(np.outer(*counts).astype(wide(like.dtype)))
-
-
-def _is_even(self: Any, output_size: Numbers) -> bool:
-    return all(count and n % count == 0 for n, count in zip(self.shape[-2:], output_size, strict=True))
-
-
-@kernel("_adaptive_avg_pool2d")
-def adaptive_avg_pool2d(self: Any, output_size: Numbers) -> Any:
-    """Returns the means of windows that divide an image; on the host where they overlap."""
-    if not _is_even(self, output_size):
-        return fall_back(aten._adaptive_avg_pool2d.default, self, output_size)
-    sizes = [n // count for n, count in zip(self.shape[-2:], output_size, strict=True)]
-    return torch.nn.functional.avg_pool2d(self, sizes)
-
-
-@kernel("_adaptive_avg_pool2d_backward")
-def adaptive_avg_pool2d_backward(grad_output: Any, self: Any) -> Any:
-    """Returns the gradient of adaptive_avg_pool2d."""
-    counts = grad_output.shape[-2:]
-    if not _is_even(self, counts):
-        return fall_back(aten._adaptive_avg_pool2d_backward.default, grad_output, self)
-    rows, columns = [n // count for n, count in zip(self.shape[-2:], counts, strict=True)]
-    shares = (grad_output / (rows * columns)).unsqueeze(-1).unsqueeze(-3)
-    lead = grad_output.shape[:-2]
-    return shares.expand(*lead, counts[0], rows, counts[1], columns).reshape(self.shape)
+    sizes = functools.reduce(np.multiply.outer, counts)
+    return runtime().array(np.asarray(sizes).astype(wide(like.dtype)))

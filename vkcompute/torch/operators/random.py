@@ -20,7 +20,7 @@ from vkcompute.torch.storage import runtime, store, wrap
 
 def _next_generator(generator: Any = None) -> Generator:
     """Returns arrays' generator for one operator, whose key is drawn from a generator of PyTorch."""
-    drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator))
+    drawn = torch.randint(0, 2**62, (2,), generator=host_generator(generator), device="cpu")
     return default_rng(np.random.SeedSequence([int(value) for value in drawn]), device=runtime())
 
 
@@ -166,3 +166,15 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
     uniform(drawn, generator=generator)
     position = drawn * sums[..., -1:]
     return torch.sum(position.unsqueeze(-1) >= sums.unsqueeze(-2), -1).clamp_max(self.shape[-1] - 1)
+
+
+@kernel("rrelu_with_noise")
+def rrelu(
+    self: Any, noise: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, *, generator: Any = None
+) -> Any:
+    """Returns elements, negative ones times a random slope in training, else times the mean slope."""
+    if not training:
+        return torch.nn.functional.leaky_relu(self, (lower + upper) / 2)
+    slopes = uniform(torch.empty_like(self), lower, upper, generator=generator)
+    noise.copy_(torch.where(self <= 0, slopes, 1.0))
+    return self * noise

@@ -1,4 +1,4 @@
-"""Cells of LSTM and GRU, and attention: composed of other operators of PyTorch."""
+"""Cells of LSTM and GRU, composed of other operators of PyTorch."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from typing import Any
 import torch
 
 from vkcompute.torch.kernels import kernel
-
-_MATH = 0  # at::sdp::SDPBackend
-
-
-@kernel("_fused_sdp_choice")
-def attention_choice(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
-    scale: float | None = None, enable_gqa: bool = False,
-) -> int:  # fmt: skip
-    """Returns the number of the attention that is composed of products and softmax, whose gradients PyTorch has."""
-    return _MATH
 
 
 @kernel("_thnn_fused_lstm_cell")

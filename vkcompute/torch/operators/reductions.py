@@ -384,3 +384,25 @@ def median(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: 
 def median_of_all(self: Any) -> Any:
     """Returns the lower median of all elements; NaN if there is one."""
     return torch.median(self.reshape(-1), 0)[0]
+
+
+@kernel("nanmedian.dim_values")
+def nanmedian(self: Any, dim: int, keepdim: bool = False, *, values: Any, indices: Any) -> Any:
+    """Computes the lower medians along an axis of the elements that are no NaN, and their indices."""
+    if not self.dtype.is_floating_point or not self.dim():
+        return median(self, dim, keepdim, values=values, indices=indices)
+    ordered, order = torch.sort(self, dim=dim, stable=True)
+    n = torch.sum(self == self, dim, keepdim=True)
+    at = torch.div(n - 1, 2, rounding_mode="floor").clamp_min(0)
+    for out, source in ((values, ordered), (indices, order)):
+        result = source.gather(dim, at)
+        result = result if keepdim else result.squeeze(dim)
+        resize_to(out, result.shape)
+        out.copy_(result)
+    return values, indices
+
+
+@kernel("nanmedian")
+def nanmedian_of_all(self: Any) -> Any:
+    """Returns the lower median of the elements that are no NaN."""
+    return torch.nanmedian(self.reshape(-1), 0)[0]

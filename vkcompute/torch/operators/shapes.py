@@ -17,7 +17,7 @@ from vkcompute.torch.storage import runtime, store, values_of, wrap
 @kernel("arange.start_out")
 def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
     """Computes the numbers from start to end."""
-    made = torch.arange(start, end, step, dtype=out.dtype)
+    made = torch.arange(start, end, step, dtype=out.dtype, device="cpu")
     resize_to(out, made.shape)
     return out.copy_(made)
 
@@ -26,7 +26,7 @@ def arange(start: Any, end: Any, step: Any = 1, *, out: Any) -> Any:
 def linspace(start: Any, end: Any, steps: int, *, out: Any) -> Any:
     """Computes numbers at equal distances."""
     resize_to(out, (steps,))
-    return out.copy_(torch.linspace(start, end, steps, dtype=out.dtype))
+    return out.copy_(torch.linspace(start, end, steps, dtype=out.dtype, device="cpu"))
 
 
 @kernel("eye.m_out")
@@ -83,5 +83,5 @@ def roll(self: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
 @kernel("scalar_tensor")
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> Any:
     """Returns a tensor without axes."""
-    made = torch.scalar_tensor(s, dtype=dtype)
+    made = torch.scalar_tensor(s, dtype=dtype, device="cpu")
     return wrap(runtime().array(to_numpy(made)), made.dtype)

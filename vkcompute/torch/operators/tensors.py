@@ -122,3 +122,8 @@ def _grown(storage: Any, nbytes: int) -> Any:
         grown[:used] = old.view(0, (used,), (1,), bytes_dtype)
         memory.replace(grown)
     return new_storage(memory)
+
+
+@kernel("record_stream")
+def record_stream(self: Any, s: Any) -> None:
+    """Does nothing: memory is reused in the order of the work that uses it."""
