@@ -132,19 +132,11 @@ CASES: dict[str, Callable[[Make], Any]] = {
 }
 
 
-WIDE = {"cov"}
-"""Cases in which Dask itself asks for float64, which not every device has."""
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_functions(name: str) -> None:
     if name in ("lstsq", "residuals", "cholesky", "lu", "inv"):
         pytest.importorskip("scipy")
-    if name in WIDE and "shaderFloat64" not in vc.default_runtime().device.features:
-        with pytest.raises(vc.MissingFeature, match="lacks shaderFloat64"):
-            compare(CASES[name])
-    else:
-        compare(CASES[name], tolerance=1e-3)
+    compare(CASES[name], tolerance=1e-3)
 
 
 def test_random_numbers_depend_on_the_seed_and_the_chunks() -> None:

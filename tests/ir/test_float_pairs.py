@@ -152,18 +152,44 @@ print(json.dumps([
     bool(np.array_equal((x * x - 0.5).numpy(), h * h - 0.5)),
     bool(np.array_equal(vnp.sort(-x).numpy(), np.sort(-h))),
     bool(abs(float(vnp.sum(x)) - h.sum()) < 1e-13),
+    bool(np.allclose((x.reshape(10, 10) @ x.reshape(10, 10)).numpy(), h.reshape(10, 10) @ h.reshape(10, 10), 1e-14, 0)),
+    bool(np.allclose(vc.nn.softmax(x.reshape(4, 25)).numpy().sum(1), 1, 1e-15, 0)),
+    bool(np.array_equal(vc.multiply(h, h), h * h)),
     (x + 1j * x).dtype.name,
+    (vnp.arange(3) + vnp.ones(3, np.float32)).dtype.name,
 ]))
+"""
+REFUSED = """
+import numpy as np
+import vkcompute as vc, vkcompute.numpy as vnp
+
+x = vnp.asarray(np.ones(3))
+try:
+    x + x
+except vc.MissingFeature as error:
+    print(error)
+print((vnp.arange(3) + vnp.ones(3, np.float32)).dtype.name)
 """
 
 
-def test_arrays_and_kernels_of_float64_where_the_device_lacks_it() -> None:
-    environment = {**os.environ, "VKCOMPUTE_FLOAT64": "emulate", "VKCOMPUTE_DISABLE_FEATURES": "shaderFloat64",
-                   "VKCOMPUTE_DEVICE": "cpu"}  # fmt: skip
-    command = [sys.executable, "-c", PROGRAM]
+def output(program: str, **variables: str) -> str:
+    """What a program prints on a device without float64."""
+    environment = {**os.environ, "VKCOMPUTE_DISABLE_FEATURES": "shaderFloat64", "VKCOMPUTE_DEVICE": "cpu", **variables}
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [True, True, True, True, "complex128"]
+    return done.stdout
+
+
+def test_arrays_and_kernels_of_float64_where_the_device_lacks_it() -> None:
+    assert json.loads(output(PROGRAM)) == [*[True] * 7, "complex128", "float64"]
+
+
+def test_float64_is_refused_on_demand() -> None:
+    error, promoted = output(REFUSED, VKCOMPUTE_FLOAT64="refuse").splitlines()
+    assert "lacks shaderFloat64" in error
+    assert "unset VKCOMPUTE_FLOAT64" in error
+    assert promoted == "float32"
 
 
 @pytest.mark.pure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,8 @@ from vkcompute.compiled.launches import (
 from vkcompute.compiled.plan import Plan
 from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Specialization
 from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
-from vkcompute.compiled.target import target_of
+from vkcompute.compiled.target import computes_by_words, target_of
+from vkcompute.dtypes import as_dtype
 from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function, Split
@@ -71,6 +72,7 @@ _EXACT: dict[type, Callable[[Any], Any]] = {bool: bool, int: int, str: str, floa
 """Keys of constants that no other constant of the type has: 0.0 and -0.0 are equal."""
 _MAX_FORMS = 256
 _MAX_PROGRAMS = 1024
+_SUMS_BY_WORDS = 4  # of a product of float64 that an invocation computes by words
 
 
 class BlockSource:
@@ -208,8 +210,9 @@ class BlockLauncher:
             grid_wrapped=is_wrapped(grid, runtime), check_bounds=checks, target=target_of(runtime)
         )
         asserts = chosen.asserts or checks or self._asserts()
-        options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, _overlaps(args), asserts)
         program, types = self._program(constants), tuple(signature.items())
+        target = _target_for(runtime, signature.values())
+        options = BlockOptions(chosen.n_warps, target, compilation, _overlaps(args), asserts)
         specialization = program.specialized(types, options)
         if not specialization.windows and (splits := _splits(runtime, specialization, args)):
             few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
@@ -263,6 +266,15 @@ def bindings(args: Sequence[Any]) -> tuple[Any, ...]:
         return args
     given = [tables[at].rows if at in tables else arg for at, arg in enumerate(args)]
     return (*given, *[window for table in tables.values() for window in table.windows])
+
+
+def _target_for(runtime: Runtime, types: Iterable[Any]) -> Target:
+    """Returns the target for a program with arguments of these types."""
+    target = block_target(runtime)
+    dtypes = [as_dtype(kind.character) for kind in types if hasattr(kind, "character")]
+    if computes_by_words(runtime, dtypes):
+        return target._replace(spreads=True, sums=_SUMS_BY_WORDS, stages=False)
+    return target
 
 
 def _type_of(arg: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import SCALARS
+from vkcompute.ir import FLOAT64, SCALARS, Polynomial
+from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number
@@ -23,7 +24,10 @@ def _as(kind: str, c: Compiler, x: Any) -> Number:
     return Number(c.builder.bitcast(value, target), Kind(target))
 
 
-def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...]) -> Any:
+def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...] | Polynomial) -> Any:
+    if isinstance(coefficients, Polynomial):
+        value = c.cast(x, FLOAT64)
+        return Number(c.builder.append(Op("polynomial", FLOAT64, (value,), coefficients)), Kind(FLOAT64))
     return reduce(lambda sum, each: c.binary("+", c.binary("*", sum, x), each), coefficients[::-1])
 
 
