@@ -1,6 +1,6 @@
 # Every goal first installs missing requirements, and lists them.
 #   PYTHON=/path/to/python3   the Python of .venv (default: the first that is 3.10 or later)
-#   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues)
+#   DRIVER=lavapipe           `make test`, `make complete`, `make fuzz`: only this driver (lavapipe, swiftshader, gpu, both, queues, poor)
 #   REQUIRE="a b"             `make test`, `make complete`: fail if one of these drivers is missing
 #   ARGS="..."                arguments of pytest, the demo, the benchmarks
 #   TORCH="torch==2.13.0 ..." `make torch`: what its environment has

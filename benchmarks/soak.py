@@ -32,7 +32,7 @@ sys.path[:0] = [str(HERE.parent)]  # measures this checkout
 from stream_once import rss_anon  # noqa: E402
 
 import vkcompute as vc  # noqa: E402
-from vkcompute.core.emulation import emulated  # noqa: E402
+from vkcompute.core.device_profile import emulated  # noqa: E402
 from vkcompute.core.lifetime import live_counts  # noqa: E402
 
 Work = tuple[Callable[[], Any], Callable[[], None]]

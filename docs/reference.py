@@ -125,6 +125,18 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section("Kompute from 0.7", "vkcompute.compat.kp"),
             Section("Kompute to 0.6", "vkcompute.compat.kp05"),
             Section("PyShader", "vkcompute.compat.pyshader"),
+            Section("CuPy's extras", "vkcompute.compat.cupyx"),
+            Section("Measurements as CuPy's", "vkcompute.compat.cupyx.profiler"),
+            Section("Numba", "vkcompute.compat.numba", "cuda vectorize guvectorize install_as_numba"),
+            Section("Numba's cuda", "vkcompute.compat.numba.cuda"),
+            Section("Numba's types", "vkcompute.compat.numba.types", "signature typeof from_dtype as_dtype"),
+            Section(
+                "Numba's random numbers",
+                "vkcompute.compat.numba.cuda.random",
+                "create_xoroshiro128p_states init_xoroshiro128p_states xoroshiro128p_next "
+                "xoroshiro128p_uniform_float32 xoroshiro128p_uniform_float64 "
+                "xoroshiro128p_normal_float32 xoroshiro128p_normal_float64",
+            ),
             Section("Triton", "vkcompute.compat.triton"),
             Section("Triton's language", "vkcompute.compat.triton.language"),
             Section(

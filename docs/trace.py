@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 
 import vkcompute as vc
-from vkcompute.core.emulation import emulated
+from vkcompute.core.device_profile import emulated
 
 matplotlib.use("Agg")
 target = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("scheduling.png")

@@ -9,7 +9,9 @@ The drivers are lavapipe, swiftshader and gpu (a real GPU, if the loader finds o
 no driver changes, run once, as "pure": with the first driver. Tests marked `devices` run again as "both": with both
 software drivers in one process. Tests marked `queues` run again as "queues": on an emulated GPU with many queues
 (many_queues.py), and "discrete" runs all tests there, in about half an hour. That needs a C compiler, and runs only if
-named. The exit status is 0 if every run passed, tests were collected, and all required drivers were used.
+named. So does "poor": all tests on lavapipe with the least that Vulkan guarantees. A run of it that was ended resumes,
+and `--marker poor` names a small part. The exit status is 0 if every run passed, tests were collected, and all required
+drivers were used.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 import drivers
 import many_queues
+import passed_tests
 import selection
 from hang_limit import hang_limit_s
 from probe import Probe, probe
@@ -37,8 +40,11 @@ from report import say
 from selection import Selection
 
 SOFTWARE = ("lavapipe", "swiftshader")
-EMULATED = {"queues": "queues", "discrete": "not pure"}
+QUEUES = {"queues": "queues", "discrete": "not pure"}
 """Runs on the emulated GPU with many queues -> the marker of their tests."""
+POOR = "poor"
+"""The run on the poorest device that Vulkan allows (core/device_profile.py)."""
+EMULATED = (*QUEUES, POOR)
 NAMES = (*SOFTWARE, "gpu", "both", *EMULATED)
 NO_TESTS_COLLECTED = 5  # pytest's exit status
 N_SHARDS = 2  # of a driver's run: when the last ones begin, both cores still have work
@@ -109,17 +115,31 @@ def find(names: Collection[str] = NAMES) -> tuple[list[Driver], dict[str, str]]:
         found.append(Driver("both", "all at once", drivers.only(os.pathsep.join(manifests)), "devices"))
     else:
         absent["both"] = "it needs both software drivers"
-    emulated = {name: marker for name, marker in EMULATED.items() if name in names}
-    if not emulated:
-        return found, absent
+    if POOR in names and found and found[0].name == "lavapipe":
+        found.append(poorest(found[0]))
+    elif POOR in names:
+        absent[POOR] = "it needs lavapipe"
+    _find_queues({name: marker for name, marker in QUEUES.items() if name in names}, found, absent)
+    return found, absent
+
+
+def poorest(lavapipe: Driver) -> Driver:
+    """The run on lavapipe with subgroups of 4 lanes, and of all else the least that Vulkan guarantees."""
+    env = {**lavapipe.env, "VKCOMPUTE_PROFILE": POOR, "LP_NATIVE_VECTOR_WIDTH": "128"}
+    return Driver(POOR, f"{lavapipe.device}, at its poorest", env, "not pure")
+
+
+def _find_queues(runs: dict[str, str], found: list[Driver], absent: dict[str, str]) -> None:
+    """Adds the runs (name -> marker) on the emulated GPU with many queues, which is built if there are any."""
+    if not runs:
+        return
     made = many_queues.build(drivers.lavapipe())
     seen = Probe(loader=True, error=made) if isinstance(made, str) else probe(made)
-    for name, marker in emulated.items():
+    for name, marker in runs.items():
         if seen.usable and not isinstance(made, str):
             found.append(Driver(name, f"{seen.usable[0].name}, with many queues", made, marker))
         else:
             absent[name] = seen.error or "the built driver has no Vulkan 1.2 device"
-    return found, absent
 
 
 def _software_manifests(everyone: list[Driver]) -> list[str]:
@@ -173,6 +193,8 @@ def environment(driver: Driver, everyone: list[Driver], chosen: Selection | None
     if chosen is not None and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_SELECTION"] = chosen.dumps()
     env["VKCOMPUTE_TEST_SHARD"] = json.dumps(driver.shard)
+    if driver.name == POOR:
+        env[passed_tests.VARIABLE] = str(passed_tests.file_for(POOR, drivers.ROOT))
     manifests = _software_manifests(everyone)
     if len(manifests) > 1 and driver.name not in EMULATED:
         env["VKCOMPUTE_TEST_ALL_ICDS"] = os.pathsep.join(manifests)

@@ -24,6 +24,7 @@ import pytest
 import validator
 from hang_limit import hang_limit_s
 from hypothesis import HealthCheck, settings
+from passed_tests import VARIABLE, PassedTests
 
 if TYPE_CHECKING:
     import vkcompute
@@ -43,6 +44,8 @@ _cache = pytest.StashKey["tempfile.TemporaryDirectory[str]"]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session a disk cache of its own (tests neither read nor write the user's), and signals that arrive."""
+    if VARIABLE in os.environ:
+        config.pluginmanager.register(PassedTests(Path(os.environ.pop(VARIABLE))))
     folder = tempfile.TemporaryDirectory(prefix="vkcompute-tests-")
     config.stash[_cache] = folder
     os.environ["VKCOMPUTE_CACHE_DIR"] = folder.name

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import vkcompute as vc
-from vkcompute.core.emulation import emulated
+from vkcompute.core.device_profile import emulated
 from vkcompute.dtypes import lookup
 
 
@@ -16,12 +16,13 @@ def open_runtime(
     timelines: int | tuple[int, int] = 1,
     staging: bool = False,
     limits: Mapping[str, Any] = MappingProxyType({}),
+    profile: str = "",
     submits_early: bool = False,
     **options: Any,
 ) -> vc.Runtime:
-    """Opens a runtime with at least so many queues, that stages every transfer, or with other limits.
+    """Opens a runtime with at least so many queues, that stages every transfer, with lower limits, or a profile.
 
-    See `emulation.Emulation`.
+    See `device_profile.DeviceProfile`.
 
     Args:
         timelines: compute queues, or (compute, transfer) queues.
@@ -31,7 +32,7 @@ def open_runtime(
         options: passed on to `vc.Runtime`. Submits have no time limit, else a GPU gets the first launch of a kernel in
             parts, with a submit each.
     """
-    with emulated(timelines=timelines, staging=staging, limits=limits):
+    with emulated(timelines=timelines, staging=staging, limits=limits, profile=profile):
         runtime = vc.Runtime(**{"submit_limit_s": None, **options})
     for queue in runtime.scheduler.queues if not submits_early else ():
         queue.n_early = queue.fewest = 0

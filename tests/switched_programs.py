@@ -14,7 +14,7 @@ import numpy as np
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.core.emulation import current, emulated
+from vkcompute.core.device_profile import current, emulated
 
 HOST = np.arange(6, dtype=np.float32)
 

@@ -259,10 +259,10 @@ def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: 
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_: int) -> None:
+    def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "fsync", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         disk.write_cached(tmp_path / "file", b"new")
     assert files(tmp_path) == set()

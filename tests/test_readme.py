@@ -153,6 +153,13 @@ def test_the_page_for_those_who_come_from_kompute(clean_handles: None) -> None:
     names.clear()
 
 
+@pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning")
+def test_the_page_for_those_who_come_from_numba(gpu: vc.Runtime) -> None:
+    names: dict[str, Any] = {"__name__": "numba.md"}
+    assert run_blocks(ROOT / "docs/numba.md", names) == 1
+    names.clear()
+
+
 def test_the_page_on_what_devices_lack() -> None:
     assert run_blocks(ROOT / "docs/devices.md", {"__name__": "devices.md"}) == 2
 
@@ -185,7 +192,7 @@ def test_every_statement_on_the_language_of_kernels_has_an_example() -> None:
 def test_pages_without_samples_to_run_have_none() -> None:
     with_samples = {path.name for path in (ROOT / "docs").glob("*.md") if "```python" in path.read_text("utf-8")}
     own = {"arrays.md", "blocks.md", "kernels.md", "kompute.md", "linalg.md", "scheduling.md"}
-    own |= {"devices.md", "index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md"}
+    own |= {"devices.md", "index.md", "quickstart.md", "coming_from.md", "dask.md", "howto.md", "nn.md", "numba.md"}
     own |= {"pytorch.md"}  # run by tests/pytorch
     assert with_samples == own
 

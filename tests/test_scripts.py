@@ -361,7 +361,9 @@ def test_a_real_gpu_is_a_third_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many_queues, "build", lambda inner: "it takes a C compiler (cc)")
     monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
     found, absent = run_tests.find()
-    assert [(driver.name, driver.device) for driver in found] == [("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000")]
+    assert [(driver.name, driver.device) for driver in found] == [
+        ("lavapipe", "llvmpipe"), ("gpu", "Some GPU 9000"), ("poor", "llvmpipe, at its poorest"),
+    ]  # fmt: skip
     assert found[1].env["VKCOMPUTE_DEVICE"] == "Some GPU 9000"
     assert "VK_DRIVER_FILES" not in found[1].env
     assert absent == {
@@ -385,15 +387,38 @@ def test_two_software_drivers_run_tests_of_several_devices_together(monkeypatch:
     monkeypatch.setattr(many_queues, "build", lambda inner: {"VK_DRIVER_FILES": "/many.json"})
     found, absent = run_tests.find()
     assert [(driver.name, driver.marker) for driver in found] == [
-        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("queues", "queues"),
-        ("discrete", "not pure"),
+        ("lavapipe", ""), ("swiftshader", ""), ("both", "devices"), ("poor", "not pure"),
+        ("queues", "queues"), ("discrete", "not pure"),
     ]  # fmt: skip
     assert absent == {"gpu": "no real GPU found"}
     env = run_tests.environment(found[2], found)
     assert env["VK_DRIVER_FILES"] == env["VKCOMPUTE_TEST_ALL_ICDS"] == f"/lvp.json{os.pathsep}/sws.json"
     env = run_tests.environment(found[3], found)
+    assert (env["VK_DRIVER_FILES"], env["VKCOMPUTE_PROFILE"]) == ("/lvp.json", "poor")
+    env = run_tests.environment(found[4], found)
     assert env["VK_DRIVER_FILES"] == "/many.json"
     assert "VKCOMPUTE_TEST_ALL_ICDS" not in env
+
+
+def test_a_run_resumes_after_the_tests_that_have_passed(tmp_path: Path) -> None:
+    text = (
+        "import pathlib\ndef test_a(): pass\ndef test_b(): assert pathlib.Path('mended').exists()\ndef test_c(): pass\n"
+    )
+    (tmp_path / "test_it.py").write_text(text)
+    (tmp_path / "conftest.py").write_text(
+        "import pathlib, passed_tests\n"
+        "def pytest_configure(config):\n"
+        "    config.pluginmanager.register(passed_tests.PassedTests(pathlib.Path('passed.txt')))\n"
+    )
+
+    def run() -> str:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        env = {**os.environ, "PYTHONPATH": str(drivers.ROOT / "scripts")}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False).stdout
+
+    assert "1 failed, 2 passed" in run()
+    (tmp_path / "mended").touch()
+    assert "1 passed, 2 deselected" in run()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="it takes a C compiler")

@@ -194,7 +194,7 @@ def subject_of(function: Any, arrays: list[np.ndarray[Any, Any]], numbers: list[
     options = CompileOptions(local_size=(n, 1, 1))
     compiler = build(Compiler, definition_of(function), signature, options)
     values = [*numbers]
-    for at, what in compiler.extents:
+    for at, what in compiler.offsets.pushed:
         values.append(arrays[at].size if what == SIZE else arrays[at].shape[what])
     made = optimized(compiler.function, options)
     arrays = [*arrays, *(table.array for table in compiler.tables)]

@@ -218,16 +218,20 @@ def _listed(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
         return []
 
 
-def write_atomic(path: Path, data: bytes, mode: int | None = None) -> None:
-    """Writes a file atomically: readers see the old or the new content, even after a crash. See `replacing`.
+def write_atomic(path: Path, data: bytes, mode: int | None = None, *, synced: bool = True) -> None:
+    """Writes a file atomically: readers see the old or the new content. See `replacing`.
+
+    Args:
+        synced: waits for the disk, so that this holds after a power cut, too.
 
     Raises:
         OSError: the folder cannot be written; no temporary file is left.
     """
     with replacing(path, mode) as temporary, open(temporary, "wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def read_cached(path: Path) -> bytes | None:
@@ -315,7 +319,7 @@ def write_cached(path: Path, data: bytes) -> None:
             _make_private(path.parent)
             if os.path.lexists(path) and not _is_entry(path):
                 raise ValueError("a file of another program has its name")
-            write_atomic(path, _header(data) + data, mode=0o600)
+            write_atomic(path, _header(data) + data, mode=0o600, synced=False)  # a damaged one is read as missing
     except (OSError, ValueError) as error:
         if isinstance(error, FileExistsError) and not _is_obstacle(error.filename):
             return  # deleted after mkdir found it, and perhaps made again

@@ -13,8 +13,9 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,8 +278,19 @@ def can_cast(one: Any, other: Any, casting: Any = "safe") -> bool:
     given, wanted = (_HALF if isinstance(dtype, SmallFloat) else dtype for dtype in (one, other))
     if casting != "safe":
         return bool(np.can_cast(given, wanted, casting))
-    is_narrower = isinstance(other, SmallFloat) or as_dtype(other) == _HALF
-    return not is_narrower and bool(np.can_cast(given, wanted))
+    if isinstance(other, SmallFloat):
+        return _keeps_all_values(as_dtype(one), other)
+    return not (one == BFLOAT16 and wanted == _HALF) and bool(np.can_cast(given, wanted))
+
+
+@cache
+def _keeps_all_values(one: Any, other: SmallFloat) -> bool:
+    """Returns True if a small float has all values of a dtype, which then has one byte."""
+    if one.itemsize > 1:
+        return False
+    codes = np.arange(2 if one == np.bool_ else 256, dtype=np.uint8)
+    values = one.format.decoded(codes) if isinstance(one, SmallFloat) else codes.view(one).astype(np.float32)
+    return np.array_equal(other.format.decoded(other.format.encoded(values)), values, equal_nan=True)
 
 
 def numbers_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -452,13 +464,22 @@ def conversion(dtype: np.dtype[np.generic], name: str) -> str:
 
 
 _default_float: list[np.dtype[np.generic]] = [np.dtype(np.float32)]
+scoped_float: ContextVar[np.dtype[np.generic] | None] = ContextVar("scoped_float", default=None)
+"""The default float of the calls of a namespace that has its own; None for that of the process."""
 
 
 def set_default_float(dtype: np.dtype[np.generic]) -> None:
-    """Sets the dtype that `default_float` returns."""
+    """Sets the dtype that `default_float` returns outside of namespaces with their own."""
     _default_float[0] = dtype
+
+
+def float_rule() -> str:
+    """Returns a name of the rule by which floats are made of integers: equal names give equal dtypes."""
+    scoped = scoped_float.get()
+    return _default_float[0].char if scoped is None else f"{scoped.char} scoped"
 
 
 def default_float() -> np.dtype[np.generic]:
     """Returns the dtype of Python floats and of functions that make floats of integers."""
-    return _default_float[0]
+    scoped = scoped_float.get()
+    return _default_float[0] if scoped is None else scoped

@@ -17,7 +17,7 @@ from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.completion import expect
-from vkcompute.core.emulation import emulated
+from vkcompute.core.device_profile import emulated
 
 pytestmark = pytest.mark.device_only
 

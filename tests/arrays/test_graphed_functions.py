@@ -533,6 +533,18 @@ def test_another_array_is_seen_in_modules_and_classes(gpu: vc.Runtime) -> None:
     assert function(x).tolist() == [3, 11]
 
 
+def test_another_array_is_seen_behind_many_objects(gpu: vc.Runtime) -> None:
+    words, layers = [str(n) for n in range(100_000)], [[n] for n in range(10_000)]
+    holder, x = {"words": words, "layers": layers, "w": [gpu.array([2.0, 2.0])]}, gpu.array([1.0, 2.0])
+    function = vc.graph(lambda x: x * holder["w"][0] + len(holder["words"]) + len(layers) - 110_000)
+    assert function(x).tolist() == [2, 4]
+    holder["w"][0] = gpu.array([3.0, 5.0])
+    assert function(x).tolist() == [3, 10]
+    many = [[n] for n in range(100_000)]
+    with pytest.raises(ValueError, match=r"reaches more than 65,536 objects .* pass arrays as arguments"):
+        vc.graph(lambda x: x * len(many))(x)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Options:
     factor: Any

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from runtimes import lacks
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
+from vkcompute.arrays.algorithms import axis_reductions
 
 SHAPES = [(4096 + 512,), (7, 4100), (2, 515), (131, 513), (2, 200, 600)]
 
@@ -66,3 +68,25 @@ def test_narrow_elements(gpu: vc.Runtime, dtype: str) -> None:
 def test_expressions_of_empty_arrays(gpu: vc.Runtime) -> None:
     x, row = gpu.zeros((3, 4, 0), np.float32), gpu.zeros((1, 4, 1), np.float32)
     assert vnp.sum(x - row, axis=(0, 2)).numpy().tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int8"])
+@pytest.mark.parametrize("shape", [(1 << 14,), (40013,), (3, 8192), (2, 3, 4096), (3, 5003)], ids=str)
+def test_extremes_are_searched_in_chunks(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str
+) -> None:
+    """The first of equal extremes, or the first NaN, counts; the last chunk may be shorter."""
+    if lacks(gpu, dtype):
+        return
+    for name, value in (("_LONG", 1 << 10), ("_SHORTEST_CHUNK", 16), ("_LONGEST_CHUNK", 64)):
+        monkeypatch.setattr(axis_reductions, name, value)
+    few = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    special = (_data(shape) * 100).astype(dtype)
+    if special.dtype.kind == "f":
+        special[..., shape[-1] // 2 + 7] = special.reshape(-1)[-1] = np.nan
+    for data in (few, np.ones(shape, dtype), special):
+        x = gpu.array(data)
+        for axis, keepdims in ((None, False), (-1, True)):
+            for name in ("argmin", "argmax"):
+                expected = getattr(np, name)(data, axis, keepdims=keepdims)
+                np.testing.assert_array_equal(getattr(vnp, name)(x, axis, keepdims=keepdims).numpy(), expected)

@@ -105,6 +105,17 @@ def test_promotion_is_that_of_jax(gpu: vc.Runtime, package: str) -> None:
         assert (other * x if not isinstance(other, np.generic) else x * other).dtype.name == name
     assert vnp.result_type(x, np.float64).name == "float64"
     assert vnp.finfo(vc.bfloat16).eps == 2.0**-7
+    for pair, name in {
+        ("bfloat16", "float16"): "float32",
+        ("i8", vc.bfloat16): "bfloat16",
+        ("u1", "i1"): "int16",
+    }.items():
+        assert vnp.promote_types(*pair).name == name
+    known = ["bool", "int8", "uint8", "int16", "float16", "float32", *NAMES]
+    castable = {to: [name for name in known if vnp.can_cast(name, to)] for to in ("bfloat16", "float8_e5m2", "float16")}
+    assert castable["bfloat16"] == ["bool", "int8", "uint8", *NAMES]
+    assert castable["float8_e5m2"] == ["bool", "float8_e5m2"]
+    assert castable["float16"] == ["bool", "int8", "uint8", "float16", *NAMES[1:]]
 
 
 def test_data_of_the_host(gpu: vc.Runtime, package: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import radix
+from vkcompute.arrays.algorithms import leading, order_statistics, radix
 from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
@@ -112,6 +112,46 @@ def test_topk(gpu: vc.Runtime, data: Any, seed: int) -> None:
     found, indices = topk(array, k, axis, largest=largest)
     np.testing.assert_array_equal(indices.numpy(), order)
     np.testing.assert_array_equal(bits(found.numpy()), bits(np.take_along_axis(x, order, axis)))
+
+
+@pytest.mark.parametrize("dtype", _ALL.split())
+@pytest.mark.parametrize("most_held", [2, 16])
+def test_first_elements_without_sorting(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, most_held: int
+) -> None:
+    """Few elements are held by invocations; others are in chunks. The rest of a row is not sorted."""
+    if not dtypes_of(gpu, dtype):
+        return
+    monkeypatch.setattr(leading, "MOST_HELD", most_held)
+    monkeypatch.setattr(leading, "_SORTED", 4)
+    x = values(np.random.default_rng(0), (6, 333), dtype)
+    x[1], x[2], x[3] = x[1, 0], np.sort(x[2]), np.sort(x[3])[::-1]
+    x[4] = x[4, np.arange(333) % 3]
+    for largest in (False, True):
+        order = descending(x, 1) if largest else np.argsort(x, 1, kind="stable")
+        for k in (1, 3, 7, 16):
+            result, indices = topk(gpu.array(x), k, largest=largest)
+            np.testing.assert_array_equal(indices.numpy(), order[:, :k])
+            np.testing.assert_array_equal(bits(result.numpy()), bits(np.take_along_axis(x, order[:, :k], 1)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int64", "float16"])
+@pytest.mark.parametrize("tuning", [ON_CPU, ON_GPU], ids=["CPU", "GPU"])
+def test_elements_at_places(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str, tuning: Any) -> None:
+    """Elements are selected by their digits where these are enough elements, and few places."""
+    if not dtypes_of(gpu, dtype):
+        return
+    for name, value in (("_FEWEST", 1), ("_SHORTEST_ROW", 1), ("tuning_of", lambda device: tuning)):
+        monkeypatch.setattr(order_statistics, name, value)
+    x = values(np.random.default_rng(0), (6, 300), dtype)
+    x[1], x[2], x[3] = x[1, 0], np.sort(x[2]), np.sort(x[3])[::-1]
+    x[4] = x[4, np.arange(300) % 3]
+    ordered = np.sort(x)
+    for places in ([0], [149, 150], [3, 299], [298, 299], [1, 100], [7, 30, 31, 200]):
+        elements = order_statistics.elements_at(gpu.array(x), places)
+        assert sorted(elements) == places
+        for place, element in elements.items():
+            np.testing.assert_array_equal(element.numpy(), ordered[:, place])
 
 
 @given(data=st.data(), seed=seeds())

@@ -14,7 +14,6 @@ import vkcompute
 import vkcompute.compat.triton as triton
 import vkcompute.compat.triton.language as tl
 from vkcompute import KernelError
-from vkcompute.blocks.compiler.types import FLOAT8
 from vkcompute.blocks.language import libdevice
 from vkcompute.compat.triton.refused import REFUSED
 
@@ -31,19 +30,14 @@ def rows() -> dict[str, set[str]]:
 @pytest.mark.pure
 def test_the_table_has_each_name() -> None:
     found = rows()
-    assert found.pop("refused") == {*REFUSED, *FLOAT8}
-    assert set().union(*found.values()) == {*tl.__all__} - {*REFUSED, *FLOAT8}
+    assert found.pop("refused") == {*REFUSED}
+    assert set().union(*found.values()) == {*tl.__all__} - {*REFUSED}
     assert sum(map(len, found.values())) == len(set().union(*found.values()))
 
 
 @triton.jit
 def assembly(x_ptr):
     tl.inline_asm_elementwise("nop", "", [], tl.int32, True, 1)
-
-
-@triton.jit
-def float8(x_ptr):
-    tl.store(x_ptr, tl.load(x_ptr).to(tl.float8e5))
 
 
 @triton.jit
@@ -94,7 +88,6 @@ def in_a_branch(x_ptr, n):
     ("program", "args", "message"),
     [
         (assembly, (), "tl.inline_asm_elementwise is not supported: it has no portable assembly"),
-        (float8, (), "float8e5 is not supported; store it as tl.uint8"),
         (
             misspelled,
             (),

@@ -130,7 +130,65 @@ def test_packs_of_elements(machine: vkcompute.Runtime | None) -> None:
     assert np.array_equal(products, a * b.reshape(8, 2)[:, ::-1].reshape(-1))
 
 
-@triton.must_use_result
+@triton.aggregate
+class Base:
+    x: tl.tensor
+    scale: tl.constexpr = 3
+
+    @triton.jit
+    def scaled(self):
+        return self.x * self.scale
+
+
+@triton.aggregate
+class Derived(Base):
+    y: tl.tensor = 0
+
+
+@triton.jit
+def inherits(x_ptr, out_ptr):
+    one = Derived(tl.load(x_ptr), y=tl.load(x_ptr + 1))
+    other = tl.aggregate_replace(one, scale=5)
+    tl.store(out_ptr, one.scaled() + one.y)
+    tl.store(out_ptr + 1, other.scaled())
+
+
+@pytest.mark.pure
+def test_structures_inherit() -> None:
+    *_, found = run(None, inherits, (1,), (np.array([7, 2], np.int32), np.zeros(2, np.int32)))
+    assert found.tolist() == [23, 35]
+    with pytest.raises(TypeError, match="can only inherit from other aggregates; got list"):
+        triton.aggregate(type("Odd", (list,), {}))
+    with pytest.raises(TypeError, match="Base has no field 'z'; it has the fields x, scale"):
+        tl.aggregate_replace(Base(1), z=2)
+    with pytest.raises(TypeError, match="expects an aggregate instance; got 42"):
+        tl.aggregate_replace(42, x=1)
+
+
+@triton.jit
+def order(x, y):
+    if x < y:
+        return -1
+    if x == y:
+        return 0
+    while x > 9:
+        x = x // 2
+    return x
+
+
+@triton.jit
+def ordered(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.map_elementwise(order, tl.load(x_ptr + at), tl.load(y_ptr + at)))
+
+
+def test_functions_of_elements_have_branches_and_loops(machine: vkcompute.Runtime | None) -> None:
+    x, y = np.array([1, 5, 3, 90], np.int32), np.array([2, 5, 1, 9], np.int32)
+    *_, found = run(machine, ordered, (1,), (x, y, x * 0), N=4)
+    assert found.tolist() == [-1, 0, 3, 5]
+
+
+@triton.must_use_result("it has no effect")
 @triton.jit
 def square(x):
     return x * x

@@ -27,13 +27,23 @@ def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Mana
     if request.param == "as it is":
         yield mgr
         return
-    from vkcompute.core.emulation import emulated
+    from vkcompute.core.device_profile import emulated
 
     with emulated(timelines=(3, 1), staging=True):
         manager = kp.Manager()
     assert len(manager.runtime.device.queues) == 4
     yield manager
     manager.destroy()
+
+
+@pytest.fixture
+def cupy_device(gpu: vc.Runtime) -> Iterator[None]:
+    """Makes the device under test the one that programs for CuPy find; skips on one without float64."""
+    if "shaderFloat64" not in gpu.device.features:
+        pytest.skip("CuPy's floats are float64")
+    vc.set_default_runtime(gpu)
+    yield
+    vc.set_default_runtime(None)
 
 
 @cache
@@ -57,3 +67,11 @@ def spirv() -> Callable[..., bytes]:
 def product(spirv: Callable[..., bytes]) -> bytes:
     """A shader that multiplies the first two bindings into the third."""
     return spirv("v2[i] = v0[i] * v1[i];", 3)
+
+
+@pytest.fixture
+def float64_device(gpu: vc.Runtime) -> vc.Runtime:
+    """A runtime whose device computes in float64, as programs for Numba do by default."""
+    if not {"shaderFloat64", "shaderInt64"} <= gpu.device.features:
+        pytest.skip("the device has no float64")
+    return gpu

@@ -11,7 +11,7 @@ import pytest
 from vast import GIB, Bytes, Span, vast_devices
 
 from vkcompute.compat import kp
-from vkcompute.core.emulation import emulated
+from vkcompute.core.device_profile import emulated
 
 pytestmark = pytest.mark.usefixtures("clean_handles")
 

@@ -36,4 +36,6 @@ class SimulatedRuntime(AbstractContextManager["SimulatedRuntime", None]):
         return self.full(shape, 0, dtype)
 
     empty = zeros
-    device = SimpleNamespace(physical=SimpleNamespace(subgroup_size=SUBGROUP_SIZE))
+    device = SimpleNamespace(
+        physical=SimpleNamespace(subgroup_size=SUBGROUP_SIZE, subgroup_operations={"arithmetic", "shuffle"})
+    )

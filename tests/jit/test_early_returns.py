@@ -115,6 +115,18 @@ def test_sums_of_blocks_with_an_early_return(gpu: vc.Runtime, n: int) -> None:
     assert np.array_equal(sums, np.where(np.arange(4) * GROUP < n, present, -1))
 
 
+@pytest.mark.device_only
+@pytest.mark.parametrize("n", [700, 1024, 2000])
+def test_sums_of_the_largest_blocks_with_an_early_return(gpu: vc.Runtime, n: int) -> None:
+    """Blocks of 1,024 invocations, or as many as the device has."""
+    limits = gpu.device.physical.limits
+    group = min(1024, 1 << limits["maxComputeWorkGroupInvocations"].bit_length() - 1)
+    x, out = np.arange(2048, dtype=np.float32) % 100, gpu.full(2048 // group, -1)
+    block_sum[2048 // group, group](gpu.array(x), out, n)
+    present = np.where(np.arange(2048) < n, x, 0).reshape(-1, group).sum(1)
+    assert np.array_equal(out.numpy(), np.where(np.arange(2048 // group) * group < n, present, -1))
+
+
 def test_returns_in_loops(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(3)
     x = rng.integers(0, 9, 2 * GROUP).astype(np.int32)

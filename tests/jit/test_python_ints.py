@@ -12,7 +12,8 @@ from oracle import module
 
 import vkcompute as vc
 from vkcompute.ir import FLOAT32, INT32, SCALARS, UINT8, UINT32
-from vkcompute.jit.frontend.values import NATURAL, Kind, joined, kind_of, settled, started
+from vkcompute.jit.frontend.type_rules import KernelTypes, settled
+from vkcompute.jit.frontend.values import NATURAL, Kind
 
 NARROW = ["int8", "uint8", "int16", "uint16"]
 TABLE = (-40_000, -129, -1, 0, 1, 2, 200, 40_000)
@@ -310,15 +311,17 @@ def test_natural_ints_keep_uint32(gpu: vc.Runtime) -> None:
 
 @pytest.mark.pure
 def test_types_of_joins() -> None:
-    zero, minus, many = (kind_of(n, FLOAT32) for n in (0, -1, 300))
+    rules = KernelTypes(FLOAT32)
+    joined, started = rules.joined, rules.accumulator
+    zero, minus, many = map(rules.constant, (0, -1, 300))
     byte, word = Kind(UINT8), Kind(UINT32)
-    assert joined(zero, byte, FLOAT32) == joined(byte, zero, FLOAT32) == byte
-    assert joined(many, byte, FLOAT32) == joined(byte, minus, FLOAT32) == Kind(INT32)
-    assert joined(minus, many, FLOAT32) == Kind(INT32, True, (-1, 300))
-    assert joined(started(zero), byte, FLOAT32) == Kind(INT32)
-    assert joined(started(zero), many, FLOAT32) == Kind(INT32, True, NATURAL)
-    assert joined(minus, word, FLOAT32) == Kind(SCALARS["int64"])
-    assert joined(started(zero), word, FLOAT32) == word
+    assert joined(zero, byte) == joined(byte, zero) == byte
+    assert joined(many, byte) == joined(byte, minus) == Kind(INT32)
+    assert joined(minus, many) == Kind(INT32, True, (-1, 300))
+    assert joined(started(zero), byte) == Kind(INT32)
+    assert joined(started(zero), many) == Kind(INT32, True, NATURAL)
+    assert joined(minus, word) == Kind(SCALARS["int64"])
+    assert joined(started(zero), word) == word
 
 
 @pytest.mark.pure

@@ -17,7 +17,8 @@ from hypothesis.extra import numpy as hnp
 import vkcompute as vc
 from vkcompute.ir import FLOAT32, FLOAT64, SCALARS
 from vkcompute.ir.types import SmallFloat
-from vkcompute.jit.frontend.values import Kind, kind_of, promoted
+from vkcompute.jit.frontend.type_rules import KernelTypes
+from vkcompute.jit.frontend.values import Kind
 
 NAMES = sorted(name for name, kind in SCALARS.items() if not isinstance(kind, SmallFloat))
 INTEGERS = [name for name in NAMES if "int" in name]
@@ -30,19 +31,20 @@ def test_promotion_is_numpys_but_for_float64_of_small_operands(real: Any) -> Non
         expected = np.result_type(one, other)
         if expected == np.float64 and "64" not in one + other:
             expected = real.numpy
-        assert promoted(Kind(SCALARS[one]), Kind(SCALARS[other]), real).type.numpy == expected, (one, other)
+        assert KernelTypes(real).promoted(Kind(SCALARS[one]), Kind(SCALARS[other])).type.numpy == expected, (one, other)
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("name", NAMES)
 def test_pythons_numbers_are_weak(name: str) -> None:
     """As numpy 2 has them, with its default int and float being int32 and float32 where it finds no other type."""
+    rules = KernelTypes(FLOAT32)
     for number in (1, 1.5):
-        kind = promoted(Kind(SCALARS[name]), kind_of(number, FLOAT32), FLOAT32)
+        kind = rules.promoted(Kind(SCALARS[name]), rules.constant(number))
         kept = name != "bool" and (number == 1 or name.startswith("float"))
         expected = name if kept else "float64" if name.endswith("64") else "int32" if number == 1 else "float32"
         assert (kind.type.name, kind.weak) == (expected, False)
-    assert promoted(kind_of(1, FLOAT32), kind_of(1.5, FLOAT32), FLOAT32) == Kind(FLOAT32, True)
+    assert rules.promoted(rules.constant(1), rules.constant(1.5)) == Kind(FLOAT32, True)
 
 
 @vc.kernel
@@ -193,7 +195,8 @@ def test_mixed_operands(gpu: vc.Runtime, one: str, other: str) -> None:
     """Each pair of types, computed in the type that it promotes to."""
     n = 8
     x, y = (np.arange(1, n + 1).astype(one), (np.arange(n)[::-1] * 2 + 1).astype(other))
-    kind = promoted(Kind(SCALARS[one]), Kind(SCALARS[other]), FLOAT64 if "float64" in (one, other) else FLOAT32).type
+    rules = KernelTypes(FLOAT64 if "float64" in (one, other) else FLOAT32)
+    kind = rules.promoted(Kind(SCALARS[one]), Kind(SCALARS[other])).type
     quotient = np.float64 if kind.bits == 64 else np.float32
     out = gpu.zeros((n, 5), np.float64 if kind.bits == 64 else np.float32)
     try:

@@ -20,7 +20,7 @@ from faults import handled, interrupted, watched
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.core.emulation import current, emulated
+from vkcompute.core.device_profile import current, emulated
 from vkcompute.runtime.scheduling.command_queue import CommandQueue
 from vkcompute.runtime.scheduling.placement import Placement
 from vkcompute.runtime.scheduling.scheduler import Scheduler
@@ -201,7 +201,7 @@ STORM = """
 import random, signal, sys, time
 import numpy as np
 import vkcompute as vc
-from vkcompute.core.emulation import emulated
+from vkcompute.core.device_profile import emulated
 
 def interrupt(*_):
     raise KeyboardInterrupt

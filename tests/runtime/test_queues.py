@@ -21,6 +21,7 @@ from runtimes import open_runtime
 import vkcompute as vc
 from shaders import MULTIPLY
 from vkcompute.core import vk
+from vkcompute.core.device_profile import DeviceProfile
 from vkcompute.core.physical import QueueFamily
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.runtime.scheduling.placement import DATA, ONLY, PINNED, RECORDED
@@ -386,8 +387,9 @@ def test_plans_of_all_queues_and_of_some() -> None:
 )  # fmt: skip
 def test_usual_plans(kind: str, timelines: tuple[int, int], compute: int, transfer: int) -> None:
     """Memory that is the host's needs no copy engine; who asks for more timelines gets real queues first."""
-    stub: Any = SimpleNamespace(kind=kind, queue_families=NVIDIA)
-    roles = [role for _, _, role in QueuePlan.default(stub, timelines).queues]
+    profile = DeviceProfile(timelines=timelines)
+    stub: Any = SimpleNamespace(kind=kind, queue_families=NVIDIA, profile=profile)
+    roles = [role for _, _, role in QueuePlan.default(stub).queues]
     assert (roles.count("compute"), roles.count("transfer")) == (compute, transfer)
 
 

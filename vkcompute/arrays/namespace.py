@@ -64,6 +64,7 @@ from vkcompute.arrays.functions.inspection import isdtype as isdtype
 from vkcompute.arrays.functions.inspection import may_share_memory as may_share_memory
 from vkcompute.arrays.functions.inspection import min_scalar_type as min_scalar_type
 from vkcompute.arrays.functions.inspection import namespace_info as namespace_info
+from vkcompute.arrays.functions.inspection import promote_types as promote_types
 from vkcompute.arrays.functions.inspection import shares_memory as shares_memory
 from vkcompute.arrays.functions.manipulation import broadcast_arrays as broadcast_arrays
 from vkcompute.arrays.functions.manipulation import broadcast_shapes as broadcast_shapes
@@ -149,7 +150,7 @@ _OF_NUMPY = (
     "base_repr", "binary_repr", "complexfloating", "dtype", "errstate", "floating", "format_float_positional",
     "format_float_scientific", "generic", "inexact", "integer", "mintypecode", "number", "signedinteger", "typename",
     "unsignedinteger", "get_printoptions", "geterr", "index_exp", "issubdtype", "ndindex", "printoptions",
-    "promote_types", "s_", "set_printoptions", "seterr", "byte", "cdouble", "csingle", "double", "half", "int_", "intc",
+    "s_", "set_printoptions", "seterr", "byte", "cdouble", "csingle", "double", "half", "int_", "intc",
     "intp", "longlong", "short", "single", "ubyte", "uint", "uintc", "uintp", "ulonglong", "ushort",
 )  # fmt: skip
 """Names of NumPy as they are. Devices raise no floating-point errors, so that errstate has no effect."""

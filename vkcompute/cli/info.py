@@ -130,6 +130,7 @@ def inventory(device: PhysicalDevice) -> dict[str, Any]:
     }
     if not unfit:
         found["driver"] = device.driver
+        found["profile"] = device.profile.name
         found["subgroup_size"] = device.subgroup_size
         found["subgroup_operations"] = sorted(device.subgroup_operations)
         found["matrix_products"] = [each._asdict() for each in device.matrix_products]
@@ -169,6 +170,8 @@ def _device(device: PhysicalDevice, reasons: list[str]) -> str:
         lines.append(terminal.field("Vulkan", version))
         return "\n".join(lines)
     lines.append(terminal.field("driver", f"{device.driver}, Vulkan {version}"))
+    if device.profile.name:
+        lines.append(terminal.field("pretends", f"to be {device.profile.name}: {device.profile.label}"))
     lines += [terminal.field(label, items) for label, items in (*_shape(device), *_limits(device), *_abilities(device))]
     return "\n".join(lines)
 

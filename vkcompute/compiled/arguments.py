@@ -65,14 +65,6 @@ def refuse_complex(array: Any) -> None:
         raise TypeError(f"this takes no complex numbers; got an array of {array.dtype}; pass x.real and x.imag")
 
 
-def refuse_storage(array: Any) -> None:
-    """Raises TypeError for an array of floats of 8 bits, for programs without these."""
-    if isinstance(array.dtype, dtypes.SmallFloat) and not array.dtype.computes:
-        raise TypeError(
-            f"this takes no floats of 8 bits, which are for storage; got {array.dtype}; call x.astype('float32')"
-        )
-
-
 def kind_of_number(arg: Any) -> Any:
     """Returns the part of a signature for a number, as `Signature` has it; None if it is not a number."""
     kind = type(arg)

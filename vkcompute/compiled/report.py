@@ -31,11 +31,13 @@ class Site(NamedTuple):
         text: format string for `str.format` with the values; a failure's also has `invocation` and `more`.
         kinds: numpy's names of the types of the values.
         fails: True if the launch fails, False if the text is printed.
+        error: Python's name of the error's class; "" for KernelError.
     """
 
     text: str
     kinds: tuple[str, ...]
     fails: bool
+    error: str = ""
 
     @property
     def n_words(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -57,7 +58,9 @@ def _read(name: str, sites: Sequence[Site], print_limit: int, remedy: str, memor
         return None
     z, y, x, at, site = min(_records(words, N_HEADER, min(N_HEADER + taken_by_failures, _START), sites))
     more = f", the first of {n_failures} failures" if n_failures > 1 else ""
-    return KernelError(_text(words, at, sites[site - 1], invocation=f"invocation ({x}, {y}, {z})", more=more))
+    failed = sites[site - 1]
+    kind: type[Exception] = getattr(builtins, failed.error) if failed.error else KernelError
+    return kind(_text(words, at, failed, invocation=f"invocation ({x}, {y}, {z})", more=more))
 
 
 def _records(

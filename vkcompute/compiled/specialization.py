@@ -45,6 +45,7 @@ class CompileOptions(NamedTuple):
         fast_math: True to use the device's own functions of floats where it has them.
         target: of the module.
         splits: the arrays that take several bindings.
+        together: the arrays that are in one buffer, for a kernel of more arrays than the device binds.
         aliased: True if an array may have bytes in common with another that is written.
     """
 
@@ -56,6 +57,7 @@ class CompileOptions(NamedTuple):
     fast_math: bool = False
     target: ir.Target = ANY
     splits: tuple[ir.Split, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
     aliased: bool = False
 
     def compiled_with(self, **options: Any) -> CompileOptions:

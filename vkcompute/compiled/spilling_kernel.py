@@ -11,6 +11,7 @@ import numpy as np
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.ir import ArrayBindings, Pack, Split
+from vkcompute.runtime.graphs.aliasing import is_input
 from vkcompute.runtime.graphs.graph import recording_graph, temporary
 from vkcompute.runtime.launching.arguments import binding_slack, first_index, needs_strides, require_same_runtime
 from vkcompute.runtime.launching.kernel import Kernel, on_memory
@@ -78,6 +79,7 @@ class SpillingKernel:
         n_given, splits, self._packs = array_bindings or ArrayBindings(n_bound, (), ())
         self._splits, self._elementwise = {index: (n, shift) for index, n, shift in splits}, elementwise
         packed = {index: written for pack in self._packs for index, written in pack.members}
+        self._shared = [{index for index, _ in pack.members} for pack in self._packs if pack.in_place]
         owners = [at for at in range(n_given) if at not in packed for _ in range(self._splits.get(at, (1,))[0])]
         n_more = n_bound - len(owners) - len(self._packs)  # buffers for the host, after the packs
         self.n_arrays, self._n_given, self._packed = n_given + n_more, n_given, packed
@@ -120,7 +122,7 @@ class SpillingKernel:
         arrays, values = args[: self.n_arrays], [*args[self.n_arrays :]]
         self._check(arrays)
         with self.runtime.scheduler.device.lock if self._packs else nullcontext():
-            packs = [_Filled(self.name, self.runtime, pack, arrays, self.strided) for pack in self._packs]
+            packs = [self._filled(pack, arrays) for pack in self._packs]
             values += [start for pack in packs for start in pack.starts]
             bound = [part for at in range(self._n_given) if at not in self._packed for part in self._parts(at, arrays)]
             bound += [pack.memory for pack in packs] + [*arrays[self._n_given :]]
@@ -131,6 +133,12 @@ class SpillingKernel:
             for pack in packs:
                 pack.copy_back()
         return future
+
+    def _filled(self, pack: Pack, arrays: Sequence[Array]) -> _Shared | _Filled:
+        """Returns what is bound for a pack."""
+        if pack.in_place:
+            return _Shared(pack, arrays, self.strided)
+        return _Filled(self.name, self.runtime, pack, arrays, self.strided)
 
     def _parts(self, at: int, arrays: Sequence[Array]) -> list[Array]:
         """Returns what is bound for an array: the array, or its parts."""
@@ -168,7 +176,8 @@ class SpillingKernel:
         graph = recording_graph(self.runtime.scheduler)
         writes, packed = {*self.writes}, self._packed.keys()
         for one, other in _pairs(arrays[: self._n_given], everything=graph is not None):
-            if not (writes & {one, other} and packed & {one, other}):
+            pair = {one, other}
+            if not (writes & pair and packed & pair) or any(pair <= group for group in self._shared):
                 continue
             if arrays[one].overlaps(arrays[other]):
                 raise ValueError(
@@ -226,6 +235,27 @@ def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:
     return tuple([(at, -(-n // step), (step // size).bit_length() - 1) for at, size, n in sized if n > most])
 
 
+def together_of(runtime: Runtime, bindings: ArrayBindings | None, args: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """Returns the arrays among the arguments of a launch that are in one buffer, if the kernel has to pack some.
+
+    Inputs of a graph are left out: in a run, they begin elsewhere in a buffer.
+    """
+    if bindings is None or not bindings.packs:
+        return ()
+    buffers: dict[int, list[int]] = {}
+    arrays = [arg for arg in args if type(arg) is Array]
+    for at, array in enumerate(arrays):
+        if array.size and not is_input(array.buffer):
+            buffers.setdefault(id(array.buffer), []).append(at)
+    groups = [tuple(group) for group in buffers.values() if len(group) > 1]
+    most = runtime.device.max_binding_bytes - _MAX_SLACK
+    return tuple([group for group in groups if _nbytes_spanned([arrays[at] for at in group]) <= most])
+
+
+def _nbytes_spanned(arrays: Sequence[Array]) -> int:
+    return int(max(array.span[2] for array in arrays) - min(array.span[1] for array in arrays))
+
+
 def _slack(array: Array) -> int:
     """Returns the bytes that a kernel binds before the elements of an array."""
     return binding_slack(array) if needs_strides(array) else 0
@@ -245,6 +275,31 @@ def _pairs(arrays: Sequence[Array], *, everything: bool) -> list[tuple[int, int]
                 break
             pairs.append((at, other))
     return pairs
+
+
+def _starts(pack: Pack, arrays: Sequence[Array], strided: dict[int, int], offsets: Sequence[int]) -> list[int]:
+    """Returns the index of the first element of each member of a pack, given their offsets in its memory."""
+    slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, _ in pack.members]
+    return [(offset - slack) // pack.nbytes & 0xFFFFFFFF for offset, slack in zip(offsets, slacks, strict=True)]
+
+
+class _Shared:
+    """A pack whose members are in one buffer, bound where they are.
+
+    Attributes:
+        memory, starts: as of `_Filled`.
+    """
+
+    def __init__(self, pack: Pack, arrays: Sequence[Array], strided: dict[int, int]) -> None:
+        members = [arrays[at] for at, _ in pack.members]
+        first = min(members, key=lambda array: array.span[1])
+        start = first.span[1] - binding_slack(first)
+        nbytes = max(array.span[2] for array in members) - start
+        self.memory = Array(first.runtime, first.buffer, start, (nbytes,), (1,), np.dtype(np.uint8))
+        self.starts = _starts(pack, arrays, strided, [array.span[1] - start for array in members])
+
+    def copy_back(self) -> None:
+        """Does nothing: the kernel has written the members themselves."""
 
 
 class _Filled:
@@ -272,9 +327,7 @@ class _Filled:
                 f"share a binding of at most {most}; put several in one array"
             )
         self._offsets = [offsets[array.span] for array, _ in self._written]
-        slacks = [binding_slack(arrays[at]) if at in strided else 0 for at, _ in pack.members]
-        starts = zip(self._offsets, slacks, strict=True)
-        self.starts = [(offset - slack) // pack.nbytes & 0xFFFFFFFF for offset, slack in starts]
+        self.starts = _starts(pack, arrays, strided, self._offsets)
         self.memory = temporary(runtime, max(nbytes, _ALIGN), np.uint8)
         target = self.memory.buffer
         for source, offset in offsets.items():

@@ -6,10 +6,9 @@ import contextlib
 import weakref
 from collections.abc import Collection
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
-from vkcompute.core import emulation, features, vk
+from vkcompute.core import device_profile, features, vk
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.core.memory import MIB, MemoryPool
@@ -43,18 +42,17 @@ class Device(LogicalDevice):
         memory_limit_bytes: int | None = None,
         robust: bool = False,
     ) -> None:
-        emulated = emulation.current.get()
-        if emulated.limits:
-            physical = replace(physical, limits={**physical.limits, **emulated.limits})
-        plan = plan or QueuePlan.default(physical, emulated.timelines)
+        physical = physical.under(device_profile.current.get())
+        profile = physical.profile
+        plan = plan or QueuePlan.default(physical)
         self.queues: list[Queue] = []
         self._lent: list[weakref.finalize[Any, Any]] = []
         super().__init__(physical, plan, require, self.queues, features.ROBUST if robust else frozenset())
         with ExitStack() as undo:
             undo.callback(self.close)
-            self._create_queues(plan, emulated.timelines)
+            self._create_queues(plan, profile.timelines)
             families = sorted({queue.family for queue in self.queues})
-            self.memory = MemoryPool(self, families, memory_limit_bytes, 64 * MIB, emulated.staging)
+            self.memory = MemoryPool(self, families, memory_limit_bytes, 64 * MIB, profile.staging)
             self.pipeline_cache = PipelineCache(self)
             undo.pop_all()
 

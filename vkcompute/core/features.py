@@ -64,6 +64,11 @@ ROBUST = frozenset({"robustBufferAccess", "robustBufferAccess2"})  # checks of e
 CALIBRATED_TIMESTAMPS = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # Enabled on every device that has them. One that has the portability subset requires it to be enabled.
 WANTED_EXTENSIONS = frozenset({"VK_EXT_memory_budget", "VK_KHR_portability_subset", *CALIBRATED_TIMESTAMPS})
+EXTENSIONS = WANTED_EXTENSIONS | {
+    "VK_EXT_external_memory_host",
+    *[needs for _, needs in _STRUCTURES if needs[:1] == "V"],
+}
+"""All that change what the library does."""
 
 
 def _chain(version: tuple[int, int, int], extensions: Collection[str]) -> tuple[Any, list[Any]]:

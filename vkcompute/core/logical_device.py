@@ -13,6 +13,7 @@ from vkcompute.core.deletion_queue import DeletionQueue, TimelineSemaphore
 from vkcompute.core.interrupts import Guarded, call_into
 from vkcompute.core.lifetime import Deletion, Handle, run_deletions
 from vkcompute.core.physical import PhysicalDevice
+from vkcompute.core.profile_check import ProfileCheck
 from vkcompute.core.queue_plan import QueuePlan
 from vkcompute.core.quirks import quirks_of
 from vkcompute.core.validation import raise_objections
@@ -104,7 +105,9 @@ class LogicalDevice(Handle, Guarded):
 
     def _functions(self) -> vk.Functions:
         """Returns the device's own functions, which skip the loader's trampolines."""
-        wrappers = [raise_objections] if self.physical.instance.validation == "error" else []
+        wrappers: list[vk.Wrapper] = [raise_objections] if self.physical.instance.validation == "error" else []
+        if self.physical.profile.name:
+            wrappers.append(ProfileCheck(self.physical, self.features, self.extensions))
         return vk.Functions(lambda name: vk.lib.vkGetDeviceProcAddr(self.handle, name), wrappers)
 
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from vkcompute.core import features, vk
+from vkcompute.core import device_profile, features, vk
+from vkcompute.core.device_profile import OWN, DeviceProfile
 from vkcompute.core.instance import Instance, remedy_without_driver
 from vkcompute.errors import NoDevice
 
@@ -92,6 +93,7 @@ class PhysicalDevice:
         api_version: (major, minor, patch) of Vulkan.
         limits: the members of VkPhysicalDeviceLimits by name.
         properties: the members of the other property structures by name.
+        profile: the device that it pretends to be, which is in the other attributes.
     """
 
     handle: Any = field(repr=False)
@@ -105,6 +107,7 @@ class PhysicalDevice:
     device_id: int
     pipeline_cache_uuid: bytes
     limits: Mapping[str, Any] = field(repr=False)
+    profile: DeviceProfile = field(default=OWN, repr=False)
 
     @classmethod
     def read(cls, instance: Instance, handle: Any, index: int) -> PhysicalDevice:
@@ -125,23 +128,34 @@ class PhysicalDevice:
             limits=vk.to_python(properties.limits),
         )
 
+    def under(self, profile: DeviceProfile) -> PhysicalDevice:
+        """Returns the device as a profile has it."""
+        if profile == OWN:
+            return self
+        version = self.api_version if profile.api is None else min(self.api_version, profile.api)
+        limits = profile.limited(self.limits)
+        return replace(self, api_version=version, limits=limits, profile=profile.within(self.profile))
+
     @cached_property
     def extensions(self) -> frozenset[str]:
         """The names of the device extensions."""
         available = vk.enumerate_all(
             "vkEnumerateDeviceExtensionProperties", "VkExtensionProperties", self.handle, vk.NULL
         )
-        return frozenset(vk.ffi.string(extension.extensionName).decode() for extension in available)
+        names = frozenset(vk.ffi.string(extension.extensionName).decode() for extension in available)
+        return self.profile.allowed(names)
 
     @cached_property
     def features(self) -> dict[str, bool]:
-        """Each known feature by name: True if the device has it, and the environment does not disable it.
+        """Each known feature by name: True if the device has it, and neither its profile nor the environment lacks it.
 
         Raises:
             ValueError: `VKCOMPUTE_DISABLE_FEATURES` names one that is not known.
         """
         supported = features.query(self.handle, self.api_version, self.extensions)
-        return supported | dict.fromkeys(features.disabled(os.environ.get(features.DISABLED, ""), supported), False)
+        lacks = [name for name in self.profile.lacks if name in supported]
+        lacks += features.disabled(os.environ.get(features.DISABLED, ""), supported)
+        return supported | dict.fromkeys(lacks, False)
 
     @cached_property
     def matrix_products(self) -> tuple[MatrixProduct, ...]:
@@ -179,7 +193,7 @@ class PhysicalDevice:
         merged: dict[str, Any] = {}
         for structure in structures:
             merged.update(vk.to_python(structure[0]))
-        return merged
+        return self.profile.limited(merged)
 
     @property
     def driver(self) -> str:
@@ -211,6 +225,12 @@ class PhysicalDevice:
         """The subgroup operations of compute shaders: "basic", "arithmetic", "shuffle" and so on."""
         bits = self.properties["subgroupSupportedOperations"]
         return frozenset(name for i, name in enumerate(_SUBGROUP_OPERATIONS) if bits & (1 << i))
+
+    def capabilities(self, enabled: Collection[str]) -> set[str]:
+        """Returns these features, its subgroup operations ("subgroup.vote") and the names of its float controls."""
+        subgroup = [f"subgroup.{name}" for name in self.subgroup_operations]
+        controls = [name for name, value in self.properties.items() if name.startswith("shader") and value == 1]
+        return {*enabled, *subgroup, *controls}
 
     @cached_property
     def queue_families(self) -> tuple[QueueFamily, ...]:
@@ -292,8 +312,13 @@ def _family(index: int, entry: Any) -> QueueFamily:
 
 
 def enumerate_devices(instance: Instance) -> list[PhysicalDevice]:
-    """Returns every physical device of the instance, usable or not, in the loader's order."""
-    return [PhysicalDevice.read(instance, handle, i) for i, handle in enumerate(instance.physical_handles())]
+    """Returns every physical device of the instance, usable or not, in the loader's order, under the user's profile.
+
+    Raises:
+        ValueError: `VKCOMPUTE_PROFILE` names no profile.
+    """
+    profile, handles = device_profile.of_environment(), instance.physical_handles()
+    return [PhysicalDevice.read(instance, handle, i).under(profile) for i, handle in enumerate(handles)]
 
 
 def gpus(devices: Iterable[PhysicalDevice]) -> list[PhysicalDevice]:

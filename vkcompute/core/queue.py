@@ -26,7 +26,7 @@ _yield_thread: Any = getattr(os, "sched_yield", lambda: time.sleep(0))
 class Queue(Handle):
     """One queue of a device. The value of its timeline semaphore counts its submits.
 
-    Several Queue objects may share one VkQueue: see `emulation`.
+    Several Queue objects may share one VkQueue: see `device_profile`.
 
     Attributes:
         device: the device that the queue belongs to.

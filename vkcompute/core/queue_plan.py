@@ -35,12 +35,15 @@ class QueuePlan:
         return cls((*chosen, *copies[: 2 if transfer is None else transfer]))
 
     @classmethod
-    def default(cls, physical: PhysicalDevice, timelines: tuple[int, int] = (1, 0)) -> QueuePlan:
-        """Plans the default queues, and at least so many (compute, transfer) queues where the device has them.
+    def default(cls, physical: PhysicalDevice) -> QueuePlan:
+        """Plans the default queues, and at least those of the device's profile where the device has them.
 
-        Plans no transfer queues by default where device memory is host memory: other queues copy as fast there.
+        A named profile's are the most, too. Plans no transfer queues by default where device memory is host memory:
+        other queues copy as fast there.
         """
-        compute, transfer = timelines
+        compute, transfer = physical.profile.timelines
+        if physical.profile.name:
+            return cls.of(physical.queue_families, compute, transfer)
         unified = physical.kind in ("integrated", "cpu")
         return cls.of(physical.queue_families, max(4, compute), transfer if unified or transfer > 2 else None)
 

@@ -382,12 +382,16 @@ class ControlFlow:
         """Ends the program, or the function that is inlined, with a value; `block` leaves what surrounds it."""
         scope = self.scopes[-1]
         if not scope.inlined:
-            self.builder.return_()
-            self.alive = False
+            self.end()
             return
         self.env |= {RETURNED: True, RESULT: value}
         if scope.loops:
             self.break_()
+
+    def end(self) -> None:
+        """Ends the program, also from a function that is inlined."""
+        self.builder.return_()
+        self.alive = False
 
     def _restart_outer(self, inner: LoopEdges, before: dict[str, Any], wider: dict[str, Any]) -> None:
         """Raises _WiderError if the enclosing loop will need these wider kinds, too.

@@ -45,6 +45,7 @@ from vkcompute.ir.types import (
     Scalar,
 )
 from vkcompute.ir.verifier import verify
+from vkcompute.ir.volatile_memory import order_volatile
 from vkcompute.ir.warps import WARP_SIZE, expand_warps
 from vkcompute.ir.workgroup_coverage import local_size_misfit
 from vkcompute.ir.workgroup_division import divide_workgroups, is_divisible
@@ -57,6 +58,6 @@ __all__ = [
     "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
     "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
     "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
-    "most_iterations", "move_returns_out", "optimize", "predicate", "text", "tile_misfits", "verify",
+    "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate", "text", "tile_misfits", "verify",
     "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

@@ -1,12 +1,13 @@
 """Bindings of arrays beyond a device's limits: arrays that share a binding, and arrays that take several.
 
-Where a kernel has more buffers than the device binds, some become parts of one buffer. The launch copies these arrays
-to it and back. A buffer that is larger than a binding becomes several, and each access chooses one.
+Where a kernel has more buffers than the device binds, some become parts of one buffer. Arrays that are in one buffer
+share a binding of it; the launch copies others to one and back. A buffer that is larger than a binding becomes several,
+and each access chooses one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Function, Op, Value, walk
@@ -16,18 +17,35 @@ from vkcompute.ir.target import Target
 from vkcompute.ir.types import UINT32, Type, element_of, vector
 
 
-def bind_arrays(function: Function, target: Target, splits: Sequence[Split] = ()) -> Function:
+def bind_arrays(
+    function: Function, target: Target, splits: Sequence[Split] = (), together: Sequence[Sequence[int]] = ()
+) -> Function:
     """Splits buffers, and packs as many as the target requires, in place; sets `function.array_bindings`.
 
     Arrays that the kernel only reads are packed first, those with atomic operations last.
+
+    Args:
+        together: the arrays, by their indices, that are in one buffer, if the target requires packs.
     """
     arrays, accesses = [*function.buffers], [op for op in walk(function.body) if op.memory is not None]
     written = {op.memory for op in accesses if op.operation.writes}
     if splits:
         _split(function, {arrays[index]: (n, shift) for index, n, shift in splits})
+    free = _free(function, arrays, accesses)
+    groups = [
+        (kind, group, True)
+        for indices in together
+        for kind, group in _by_type({arrays[index]: free[arrays[index]] for index in indices if arrays[index] in free})
+    ]
+    for kind, group, _ in groups:
+        _replace(function, kind, group)
+    rest = {memory: kind for memory, kind in free.items() if memory in function.buffers}
+    for kind, group in _by_type(_excessive(rest, _excess(function, target))):
+        _replace(function, kind, group)
+        groups.append((kind, group, False))
     packs = [
-        Pack(kind.bits // 8, tuple([(arrays.index(member), member in written) for member in members]))
-        for kind, members in _pack(function, arrays, accesses, target).items()
+        Pack(kind.bits // 8, tuple([(arrays.index(member), member in written) for member in group]), in_place)
+        for kind, group, in_place in groups
     ]
     if splits or packs:
         function.array_bindings = ArrayBindings(len(arrays), tuple(splits), tuple(packs))
@@ -53,28 +71,33 @@ def _split(function: Function, splits: dict[Memory | None, tuple[int, int]]) -> 
     expand(function, lambda op: op.memory in parts, access)
 
 
-def _pack(
-    function: Function, arrays: Sequence[Memory], accesses: Sequence[Op], target: Target
-) -> dict[Type, list[Memory]]:
-    """Packs the fewest buffers that the target requires; returns the members of the packs, by their types."""
+def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) -> dict[Memory, Type]:
+    """Returns the buffers that a pack may hold, the first to pack first, with the type of its members."""
     atomic = {op.memory for op in accesses if op.code in ("atomic", "compare_exchange")}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
     fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
     free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
-    types = {memory: memory.type if memory in atomic else _word(memory) for memory in free}
-    n_excess = _excess(function, target)
-    members: list[Memory] = []
-    while free and len(members) - len({types[member] for member in members}) < n_excess:
-        members.append(free.pop(0))
-    by_type: dict[Type, list[Memory]] = {}
-    for member in members:
-        by_type.setdefault(types[member], []).append(member)
-    candidates = {kind: group for kind, group in by_type.items() if len(group) > 1}
-    if candidates:
-        _replace(function, candidates)
-    return candidates
+    return {memory: memory.type if memory in atomic else _word(memory) for memory in free}
+
+
+def _by_type(free: Mapping[Memory, Type]) -> list[tuple[Type, list[Memory]]]:
+    """Returns the buffers of each type of which there are several."""
+    groups: dict[Type, list[Memory]] = {}
+    for memory, kind in free.items():
+        groups.setdefault(kind, []).append(memory)
+    return [(kind, group) for kind, group in groups.items() if len(group) > 1]
+
+
+def _excessive(free: Mapping[Memory, Type], n_excess: int) -> dict[Memory, Type]:
+    """Returns the fewest buffers whose packs save so many bindings."""
+    members: dict[Memory, Type] = {}
+    for memory, kind in free.items():
+        if len(members) - len({*members.values()}) >= n_excess:
+            break
+        members[memory] = kind
+    return members
 
 
 def _excess(function: Function, target: Target) -> int:
@@ -91,21 +114,17 @@ def _word(memory: Memory) -> Type:
     return UINT32 if memory.lanes == 1 else vector(UINT32, memory.lanes)
 
 
-def _replace(function: Function, packs: dict[Type, list[Memory]]) -> None:
-    """Replaces the members of packs by the packs, which become the last buffers."""
-    places: dict[Memory | None, tuple[Memory, Value]] = {}
-    for kind, members in packs.items():
-        lanes = members[0].lanes
-        pack = Memory("pack", element_of(kind), lanes=lanes)
-        for member in members:
-            places[member] = pack, function.push(f"{member.name}.start", UINT32)
-        function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
+def _replace(function: Function, kind: Type, members: Sequence[Memory]) -> None:
+    """Replaces the members of a pack by the pack, which becomes the last buffer."""
+    pack = Memory("pack", element_of(kind), lanes=members[0].lanes)
+    starts = {member: function.push(f"{member.name}.start", UINT32) for member in members}
+    function.buffers = [buffer for buffer in function.buffers if buffer not in members] + [pack]
 
     def access(b: Builder, op: Op) -> Value | None:
-        pack, start = places[op.memory]
-        return _access(b, op, pack, b.compute("add", b.cast(op.args[0], UINT32), start))
+        assert op.memory is not None
+        return _access(b, op, pack, b.compute("add", b.cast(op.args[0], UINT32), starts[op.memory]))
 
-    expand(function, lambda op: op.memory in places, access)
+    expand(function, lambda op: op.memory in starts, access)
 
 
 def _access(b: Builder, op: Op, memory: Memory, index: Value) -> Value | None:

@@ -183,9 +183,9 @@ class Function:
         self.buffers.append(Memory(name, element, None, binding, lanes, texels, for_host=for_host))
         return self.buffers[-1]
 
-    def shared(self, name: str, element: Scalar, length: int) -> Memory:
+    def shared(self, name: str, element: Scalar, length: int, *, volatile: bool = False) -> Memory:
         """Adds workgroup memory of `length` elements; its initial content is undefined."""
-        self.shared_memory.append(Memory(name, element, length))
+        self.shared_memory.append(Memory(name, element, length, volatile=volatile))
         return self.shared_memory[-1]
 
     def push(self, name: str, kind: Scalar) -> Push:

@@ -22,6 +22,7 @@ class Memory:
         private: True if each invocation has an array of its own. A loop that contains all accesses to it writes an
             element before it reads it, in each iteration.
         for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
+        volatile: True if the lanes of a warp access it in lockstep (ir/volatile_memory.py).
         parts: numbers of 8 or 16 bits in each element, a uint32 (ir/words.py); 1 if elements are numbers themselves.
 
     Raises:
@@ -37,6 +38,7 @@ class Memory:
     private: bool = False
     for_host: bool = False
     parts: int = 1
+    volatile: bool = False
 
     def __post_init__(self) -> None:
         if self.element.kind == "b" and self.lanes > 1:
@@ -65,10 +67,12 @@ class Pack(NamedTuple):
     Attributes:
         nbytes: of what an index selects.
         members: (index of the array, True if the kernel writes it).
+        in_place: True if they are in one buffer, so that none is copied.
     """
 
     nbytes: int
     members: tuple[tuple[int, bool], ...]
+    in_place: bool = False
 
 
 class ArrayBindings(NamedTuple):

@@ -6,16 +6,38 @@ The formats are IEEE's binary16, bfloat16, and those of 8 bits of P. Micikeviciu
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
+import numpy as np
+
 from vkcompute.dtypes import FloatFormat
-from vkcompute.ir.builder import Builder
 from vkcompute.ir.function import Value
-from vkcompute.ir.types import FLOAT16, FLOAT32, INT32, SCALARS, UINT32, Scalar, SmallFloat
+from vkcompute.ir.types import FLOAT8_E4B15, FLOAT16, FLOAT32, INT32, SCALARS, UINT32, Scalar, SmallFloat, Type
 
 _SIGN, _INFINITY, _QUIET = 0x80000000, 0x7F800000, 0x400000
 
 
+class Builder(Protocol):
+    """Builds operations on numbers, or on blocks of them. Constants have the shape of the operands."""
+
+    def const(self, value: Any, kind: Scalar, /) -> Value:
+        """Returns a constant."""
+
+    def compute(self, code: str, /, *args: Value) -> Value:
+        """Builds an operation."""
+
+    def cast(self, value: Value, kind: Type, /) -> Value:
+        """Converts numbers."""
+
+    def bitcast(self, value: Value, kind: Type, /) -> Value:
+        """Reinterprets bits."""
+
+    def select(self, condition: Value, one: Value, other: Value, /) -> Value:
+        """Selects numbers."""
+
+
 FORMATS: dict[Scalar, FloatFormat] = {FLOAT16: FloatFormat(16, 10, -14, 0x7E00, 0x7C00)} | {
-    kind: kind.format for kind in SCALARS.values() if isinstance(kind, SmallFloat)
+    kind: kind.format for kind in (*SCALARS.values(), FLOAT8_E4B15) if isinstance(kind, SmallFloat)
 }
 
 
@@ -29,16 +51,19 @@ def _rebias(f: FloatFormat) -> int:
     return (f.least + 126) << 23
 
 
-def rounded(b: Builder, value: Value, kind: Scalar) -> Value:
+def rounded(b: Builder, value: Value, kind: Scalar, *, saturates: bool = False) -> Value:
     """Rounds float32 to the nearest number of a type, to even between two; a NaN stays one.
 
-    What is beyond the largest number becomes infinite, or a NaN where the format has no infinities.
+    Greater numbers than the largest become infinite, or a NaN where the format has no infinities. If it saturates,
+    they and infinity become the largest.
     """
     f, word = FORMATS[kind], b.bitcast(value, UINT32)
     sign, size = _sign(b, word), _size(b, word)
     odd = b.compute("and", b.compute("shr", size, _uint(b, _dropped(f))), _uint(b, 1))
     nearest = b.compute("add", b.compute("add", size, _uint(b, (1 << _dropped(f) - 1) - 1)), odd)
     largest = _INFINITY if f.infinity else _INFINITY | _QUIET
+    if saturates:
+        largest = int(np.float32(f.value(f.beyond - 1)).view(np.uint32))
     nearest = b.select(_at_least(b, nearest, _rebias(f) + (f.beyond << _dropped(f))), _uint(b, largest), nearest)
     special = b.select(b.compute("gt", size, _uint(b, _INFINITY)), b.compute("or", size, _uint(b, _QUIET)), nearest)
     result = b.compute("and", special, _uint(b, 0xFFFFFFFF >> _dropped(f) << _dropped(f)))

@@ -22,6 +22,7 @@ from vkcompute.runtime.launching.launch_config import (
 )
 
 if TYPE_CHECKING:
+    from vkcompute.jit.compilation.build import Rules
     from vkcompute.jit.launcher import Launcher
     from vkcompute.runtime.launching.statistics import KernelStatistics
 
@@ -77,7 +78,11 @@ class PythonLaunchable(Launchable):
 
 
 class PythonKernel(PythonLaunchable):
-    """A kernel made by `vc.kernel`; a call launches it."""
+    """A kernel made by `vc.kernel`; a call launches it.
+
+    Args:
+        rules: type the numbers of another language; None for those of `vc.kernel`.
+    """
 
     def __init__(
         self,
@@ -88,9 +93,10 @@ class PythonKernel(PythonLaunchable):
         fast_math: bool = False,
         local_size: tuple[int, int, int] | None = None,
         source: str | None = None,
+        rules: Rules | None = None,
     ) -> None:
         self._check_bounds, self._print_limit, self._fast_math = check_bounds, print_limit, fast_math
-        self._local_size = local_size
+        self._local_size, self._given_rules = local_size, rules
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         try:
@@ -111,12 +117,12 @@ class PythonKernel(PythonLaunchable):
         options = CompileOptions(
             self._local_size, self._local_size is not None, check_bounds=self._checked, fast_math=self._fast_math
         )
-        return Launcher(self._definition, self._signature, options, self._print_limit)
+        return Launcher(self._definition, self._signature, options, self._print_limit, self._rules)
 
     @cached_property
     def simulate(self) -> Simulation:
         """The simulated kernel, run by Python: `kernel.simulate(…)`, `kernel.simulate[groups, local_size](…)`."""
-        return Simulation(self._definition, self._signature, self._local_size)
+        return Simulation(self._definition, self._signature, self._local_size, self._given_rules)
 
     def spirv(self) -> bytes:
         """Returns the SPIR-V for arguments of the annotated types, on the default local size. Needs no device.
@@ -142,11 +148,17 @@ class PythonKernel(PythonLaunchable):
         options = CompileOptions(
             self._local_size, self._local_size is not None, check_bounds=self._checked, fast_math=self._fast_math
         )
-        native = specialize(self._definition, signature, options)
+        native = specialize(self._definition, signature, options, self._rules)
         if not native.features:
             return (), native.spirv, b""
-        emulated = specialize(self._definition, signature, options._replace(emulate_atomics=True))
+        emulated = specialize(self._definition, signature, options._replace(emulate_atomics=True), self._rules)
         return native.features, native.spirv, emulated.spirv
+
+    @property
+    def _rules(self) -> Rules:
+        from vkcompute.jit.compilation.build import kernel_types
+
+        return self._given_rules or kernel_types
 
     @property
     def _checked(self) -> bool:
@@ -175,7 +187,7 @@ class PythonKernel(PythonLaunchable):
         if not in_main(function):
             return self.__qualname__
         options = self._check_bounds, self._print_limit, self._fast_math, self._local_size, None
-        return _unpickled, (*options, ByValue(function, self._definition.source.program))
+        return _unpickled, (*options, ByValue(function, self._definition.source.program), self._given_rules)
 
     def __copy__(self) -> PythonKernel:
         return self
@@ -188,19 +200,24 @@ class Simulation(PythonLaunchable):
     """A kernel run by Python, on NumPy arrays (without a driver) or device arrays; launches are synchronous."""
 
     def __init__(
-        self, definition: Definition, signature: inspect.Signature, local_size: tuple[int, int, int] | None
+        self,
+        definition: Definition,
+        signature: inspect.Signature,
+        local_size: tuple[int, int, int] | None,
+        rules: Rules | None = None,
     ) -> None:
         from vkcompute.jit.simulator.launch import simulate  # not at import: seldom needed
 
         functools.update_wrapper(self, definition.function)
-        self._definition, self._signature, self._local_size = definition, signature, local_size
-        self._launch = partial(simulate, definition, signature, local_size)
+        self._definition, self._signature, self._local_size, self._rules = definition, signature, local_size, rules
+        launch = simulate if rules is None else partial(simulate, rules=rules)
+        self._launch = partial(launch, definition, signature, local_size)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if not in_main(self._definition.function):
             return f"{self.__qualname__}.simulate"
         by_value = ByValue(self._definition.function, self._definition.source.program)
-        return _unpickled_simulation, (self._local_size, by_value)
+        return _unpickled_simulation, (self._local_size, by_value, self._rules)
 
 
 @overload
@@ -375,6 +392,7 @@ def _python_kernel(
     local_size: Any,
     source: str | None,
     function: Callable[..., object],
+    rules: Rules | None = None,
 ) -> PythonKernel:
     if not isinstance(function, FunctionType):
         raise TypeError(f"vc.kernel takes a function written in Python; got {type(function).__name__}")
@@ -391,6 +409,7 @@ def _python_kernel(
         fast_math=fast_math,
         local_size=checked_local_size(local_size),
         source=source,
+        rules=rules,
     )
 
 
@@ -400,5 +419,7 @@ def _unpickled(*given: Any) -> PythonKernel:
     return _python_kernel(*given)
 
 
-def _unpickled_simulation(local_size: tuple[int, int, int] | None, function: FunctionType) -> Simulation:
-    return PythonKernel(function, local_size=local_size).simulate
+def _unpickled_simulation(
+    local_size: tuple[int, int, int] | None, function: FunctionType, rules: Rules | None
+) -> Simulation:
+    return PythonKernel(function, local_size=local_size, rules=rules).simulate

@@ -23,7 +23,7 @@ from vkcompute.compiled.launches import (
     runtime_among,
 )
 from vkcompute.compiled.specialization import CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of
+from vkcompute.compiled.spilling_kernel import AnyKernel, splits_of, together_of
 from vkcompute.compiled.tables import table_on
 from vkcompute.compiled.target import target_of
 from vkcompute.dtypes import conversion, is_known
@@ -31,7 +31,7 @@ from vkcompute.errors import MissingFeature, hides_calls
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import Function
 from vkcompute.jit.compilation.annotations import EXACT, annotations_of, typed
-from vkcompute.jit.compilation.build import Signature, build, optimized, specialize
+from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types, optimized, specialize
 from vkcompute.jit.compilation.fingerprint import PythonOrigin
 from vkcompute.jit.compilation.local_sizes import demand_tiles
 from vkcompute.jit.compilation.missing_types import explained
@@ -48,6 +48,7 @@ from vkcompute.runtime.launching.launch_config import (
     grid_over,
 )
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 
@@ -59,40 +60,55 @@ __tracebackhide__ = hides_calls
 class KernelSource:
     """A kernel in Python; a `Source`, whose keys are a signature and `CompileOptions`.
 
+    Args:
+        language: the class of its compiler.
+
     Attributes:
         name: of the function.
         origin: the function, for the cache.
     """
 
-    def __init__(self, definition: Definition) -> None:
-        self._definition, self.name = definition, definition.function.__name__
-        self.origin = PythonOrigin((definition.function,))
+    def __init__(self, definition: Definition, rules: Rules, language: type[Compiler]) -> None:
+        self._definition, self._rules, self._language = definition, rules, language
+        self.name, self.origin = definition.function.__name__, PythonOrigin((definition.function,), rules)
 
     def specialize(self, signature: Signature, options: CompileOptions) -> Specialization:
         """Compiles the kernel for arguments of these types."""
-        return specialize(self._definition, signature, options)
+        return specialize(self._definition, signature, options, self._rules, self._language)
 
     def function(self, signature: Signature, options: CompileOptions) -> Function:
         """Returns the optimized function that the kernel is lowered from."""
-        compiler = build(Compiler, self._definition, signature, options)
+        compiler = build(self._language, self._definition, signature, options, self._rules)
         return optimized(compiler.function, options, compiler.reports)
 
     def explained(self, missing: MissingFeature, signature: Signature, options: CompileOptions) -> MissingFeature:
         """Adds the first use of a missing type to an error."""
-        return explained(missing, self._definition, signature, options)
+        is_ours = self._language is Compiler
+        return explained(missing, self._definition, signature, options, self._rules) if is_ours else missing
 
 
 class Launcher:
-    """Launches a kernel, and keeps its specializations."""
+    """Launches a kernel, and keeps its specializations.
+
+    Args:
+        rules: type the numbers of its language.
+        language: the class of its compiler; its qualified name belongs to the key of the disk cache.
+    """
 
     def __init__(
-        self, definition: Definition, parameters: Parameters, options: CompileOptions, print_limit: int
+        self,
+        definition: Definition,
+        parameters: Parameters,
+        options: CompileOptions,
+        print_limit: int,
+        rules: Rules = kernel_types,
+        language: type[Compiler] = Compiler,
     ) -> None:
         self._options, self._print_limit = options, print_limit
         self._definition, self._parameters = definition, parameters
         self._name, self._n_parameters = definition.function.__name__, len(parameters.parameters)
-        self._annotations = annotations_of(definition.function)
-        self._compiled = Compiled(KernelSource(definition))
+        self._annotations = annotations_of(definition.function) if language is Compiler else {}
+        self._compiled = Compiled(KernelSource(definition, rules, language), language.__qualname__)
         self._fixed: frozenset[int] = frozenset()  # positions of the arguments for whose values it is compiled
         self._plan_key, self._array_at = object(), 0  # position of an array among the arguments of the last launch
 
@@ -118,6 +134,8 @@ class Launcher:
 
     def _planned(self, key: tuple[Any, ...], config: LaunchConfig, args: tuple[Any, ...]) -> Any:
         """Launches without a plan, and keeps one for launches with the same key."""
+        if any(map(is_holder, args)):
+            return self(config, all_held(args), {})
         if (group := group_of(args)) is not None:
             if any(map(is_host_array, args)):
                 raise TypeError(f"{self._name} takes no NumPy array beside arrays of a group; pass group.array(data)")
@@ -162,6 +180,9 @@ class Launcher:
             options = options._replace(local_size=ONE_INVOCATION)
             loaded = self._compiled.on(runtime, signature, options)
         demand_tiles(loaded.specialization.misfits, config.groups)
+        if together := together_of(runtime, loaded.specialization.array_bindings, args):
+            options = options._replace(together=together)
+            loaded = self._compiled.on(runtime, signature, options)
         if _may_overlap(loaded.kernel, args):
             options = options._replace(aliased=True)
             loaded = self._compiled.on(runtime, signature, options)

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from vkcompute.dtypes import default_float
+from vkcompute.dtypes import float_rule
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.arguments import Arguments, Grouped, leaves, replaced, without_numbers
@@ -80,7 +80,7 @@ class GraphedFunction(Generic[_P, _R]):
             runtime.require_open()
             memory = Grouped.of(arguments.arrays)
             recorded = recordings_of(runtime, owner)
-            key = arguments.key, memory.pattern, default_float()
+            key = arguments.key, memory.pattern, float_rule()
             recording = recorded.get(key)
             if recording is None or not are_current(recording.captured):
                 self._warn_of_numbers(key, recorded)

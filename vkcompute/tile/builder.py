@@ -11,9 +11,9 @@ from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Memory, Value
 from vkcompute.ir.dead_code import remove_unused
 from vkcompute.ir.function import Op, Param, Region, Result, walk
-from vkcompute.ir.types import Type, element_of
+from vkcompute.ir.types import SmallFloat, Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type
-from vkcompute.tile.types import BFLOAT16, Block, block, shape_of, typed
+from vkcompute.tile.types import Block, block, shape_of, typed
 
 Built = TypeVar("Built")
 Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
@@ -83,6 +83,17 @@ class Builder(ir.Builder):
         return result, region.ops[:-1]
 
     # -- elements -----------------------------------------------------------------------------------------------------
+
+    def compute(self, code: str, *args: Value) -> Value:
+        """An operation on each element, as of numbers.
+
+        Raises:
+            IrError: the elements are floats of 8 bits, which are converted, moved and multiplied as matrices only.
+        """
+        kind = element_of(args[0].type)
+        if isinstance(kind, SmallFloat) and kind.bits == 8 and code != "abs":
+            raise IrError(f"{code} does not take floats of 8 bits; convert them, as x.to(tl.float16)")
+        return super().compute(code, *args)
 
     def full(self, value: Value, shape: tuple[int, ...]) -> Value:
         """A block whose elements are all this scalar."""
@@ -292,7 +303,8 @@ class Builder(ir.Builder):
         return self._scalar(code, scalars, of)
 
     def _scalar(self, code: str, args: Sequence[Value], attribute: Any) -> Value:
-        if BFLOAT16 in (attribute, *[value.type for value in args]):  # constants are not folded, as each is rounded
+        kinds = attribute, *[value.type for value in args]
+        if any(isinstance(kind, SmallFloat) for kind in kinds):  # constants are not folded, as each is rounded
             return self._append(code, args, attribute)
         return super()._value(code, args, attribute)
 

@@ -32,7 +32,7 @@ _LONGEST_MERGED, _MOST_MERGED = 1024, 1 << 14
 _SIGN, _INFINITY = 0x80000000, 0x7F800000
 _INFINITY_HIGH = 0x7FF00000
 _UNSIGNED, _SIGNED, _FLOAT = 0, 1, 2
-_FORMS = {"i": _SIGNED, "f": _FLOAT}
+FORMS = {"i": _SIGNED, "f": _FLOAT}
 
 
 class Word(NamedTuple):
@@ -41,17 +41,20 @@ class Word(NamedTuple):
     Attributes:
         keys: uint32, along one axis.
         n_bits: number of bits from the lowest on that differ.
+        form, flip: arguments of `key_of`, if the keys are still the bits of numbers.
     """
 
     keys: Array
     n_bits: int
+    form: int = _UNSIGNED
+    flip: int = 0
 
 
 def _flipped(key: Any, flip: Any) -> Any:
     return ~key if flip == 1 else key
 
 
-def _key(bits: Any, form: int, flip: int) -> Any:
+def key_of(bits: Any, form: int, flip: int) -> Any:
     """Makes a key in the order of numbers of 32 bits; zeros are equal, and so are NaN, the largest."""
     key, sign = bits, np.uint32(_SIGN)
     if form == _SIGNED:
@@ -67,17 +70,12 @@ def _key(bits: Any, form: int, flip: int) -> Any:
     return _flipped(key, flip)
 
 
-@kernel
-def _encode(x: Any, keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys of numbers of 32 bits."""
-    i = global_id(0)
-    if i < n_items:
-        keys[i] = _key(x[i], form, flip)
+_encode = Elementwise(key_of)
 
 
 @kernel
 def _encode_wide(x: Any, low_keys: Any, high_keys: Any, n_items: int, form: int, flip: int) -> None:
-    """Makes keys of numbers of 64 bits, given as words, as `_key`."""
+    """Makes keys of numbers of 64 bits, given as words, as `key_of`."""
     i = global_id(0)
     if i < n_items:
         low, high, sign = x[2 * i], x[2 * i + 1], np.uint32(_SIGN)
@@ -100,7 +98,23 @@ _nan_parts = Elementwise("np.uint32((2 if isnan(real) else 0) + (1 if isnan(imag
 
 
 def words_of(x: Array, *, descending: bool = False) -> list[Word]:
+    """Returns the words of keys that sort as the elements do; see `number_words`."""
+    return [encoded(word) for word in number_words(x, descending=descending)]
+
+
+def encoded(word: Word) -> Word:
+    """Returns the word with its keys, if it has numbers."""
+    if not (word.form or word.flip):
+        return word
+    keys = temporary(word.keys.runtime, word.keys.size, np.uint32)
+    _encode(word.keys, word.form, word.flip, out=keys)
+    return Word(keys, word.n_bits)
+
+
+def number_words(x: Array, *, descending: bool = False) -> list[Word]:
     """Returns the words of keys that sort as the elements do, in row-major order, the lowest first.
+
+    Keys of one word are still numbers, of which most algorithms make keys where they read them.
 
     The order is NumPy's: NaN is the largest number, zeros of both signs are equal. Complex numbers are ordered by their
     real parts, then by the imaginary ones; those with NaN in one part, in the real part and in both are last.
@@ -108,19 +122,20 @@ def words_of(x: Array, *, descending: bool = False) -> list[Word]:
     if x.dtype.kind == "c":
         real, imag = flat(x.real), flat(x.imag)
         kinds = _nan_parts(real, imag)
-        return [word for part in (imag, real, kinds) for word in words_of(part, descending=descending)]
+        return [word for part in (imag, real, kinds) for word in number_words(part, descending=descending)]
     n_bits = {"b": 1}.get(x.dtype.kind, 8 * x.dtype.itemsize)
-    form = _FORMS.get(x.dtype.kind, _UNSIGNED)
+    form = FORMS.get(x.dtype.kind, _UNSIGNED)
     if x.dtype.itemsize < 4:
         if form == _SIGNED:
             n_bits = 32
         x = converted(x, {_SIGNED: np.int32, _FLOAT: np.float32, _UNSIGNED: np.uint32}[form])
         n_bits = 32 if form == _FLOAT else n_bits
     given = flat(x).view(np.uint32)
-    keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(x.dtype.itemsize // 4)]
-    encode = _encode if len(keys) == 1 else _encode_wide
-    launch(encode, x.size, given, *keys, x.size, form, int(descending))
-    return [Word(key, min(n_bits, 32)) for key in keys]
+    if x.dtype.itemsize == 4:
+        return [Word(given, n_bits, form, int(descending))]
+    keys = [temporary(x.runtime, x.size, np.uint32) for _ in range(2)]
+    launch(_encode_wide, x.size, given, *keys, x.size, form, int(descending))
+    return [Word(key, 32) for key in keys]
 
 
 def _part(i: int, n: int, n_parts: int, length: int, n_digits: int) -> tuple[int, int, int]:
@@ -143,7 +158,7 @@ def _count(
     if i < n_items:
         first, base, count = _part(i, n, n_parts, length, n_digits)
         for k in range(count):
-            at = base + _digit(_key(x[first + k], form, flip), n_digits, shift) * n_parts
+            at = base + _digit(key_of(x[first + k], form, flip), n_digits, shift) * n_parts
             counts[at] += 1
 
 
@@ -181,7 +196,7 @@ def _move(
         first, base, count = _part(i, n, n_parts, length, n_digits)
         for k in range(count):
             bits = x[first + k]
-            at = base + _digit(_key(bits, form, flip), n_digits, shift) * n_parts
+            at = base + _digit(key_of(bits, form, flip), n_digits, shift) * n_parts
             place = places[at]
             places[at] = place + 1
             out[place] = bits
@@ -206,28 +221,44 @@ def _rank(keys: Any, order: Any, new_keys: Any, new_order: Any, n_items: int, n:
 
 @kernel
 def _merge(
-    keys: Any, order: Any, new_keys: Any, new_order: Any, n_items: int, n: int, width: int, n_steps: int, form: int
-) -> None:
-    """Merges pairs of sorted blocks of `width` elements: each element counts those of the other that precede it."""
+    keys: Any, order: Any, new_keys: Any, new_order: Any,
+    n_items: int, n: int, width: int, n_sections: int, length: int, n_steps: int, form: int,
+) -> None:  # fmt: skip
+    """Merges pairs of sorted blocks of `width` elements: an invocation stores `length` elements of the result.
+
+    A binary search tells how many elements of each block precede them (O. Green, R. McColl, D. A. Bader, GPU Merge
+    Path, 2012).
+
+    Args:
+        length: of a section, which divides 2 * width.
+        n_steps: of the search.
+        form: as of `_distribute`.
+    """
     i = global_id(0)
     if i < n_items:
-        mine, place_in_row = keys[i], i % n
-        row, start = i - place_in_row, place_in_row // (2 * width) * 2 * width
-        is_left = place_in_row < start + width
-        first = row + (start + width if is_left else start)
-        low, high = 0, (max(min(width, n - start - width), 0) if is_left else width)
+        row, first = i // n_sections * n, i % n_sections * length
+        start = first // (2 * width) * 2 * width
+        middle, end = min(start + width, n), min(start + 2 * width, n)
+        left, right = row + start, row + middle
+        n_left, n_right, n_before = middle - start, end - middle, first - start
+        low, high = max(n_before - n_right, 0), min(n_before, n_left)
         for _ in range(n_steps):
             if low < high:
-                middle = (low + high) // 2
-                other = keys[first + middle]
-                if other < mine or (other == mine and not is_left):
-                    low = middle + 1
+                at = (low + high) // 2
+                if keys[left + at] <= keys[right + n_before - 1 - at]:
+                    low = at + 1
                 else:
-                    high = middle
-        place = i + low if is_left else i - width + low
-        new_order[place] = order[i]
-        if form & 2 == 0:
-            new_keys[place] = mine
+                    high = at
+        a, b = low, n_before - low
+        key, other = keys[left + min(a, n_left - 1)], keys[right + min(b, n_right - 1)]
+        for k in range(min(length, end - first)):
+            is_left = b >= n_right or (a < n_left and key <= other)
+            new_order[row + first + k] = order[left + a if is_left else right + b]
+            if form & 2 == 0:
+                new_keys[row + first + k] = key if is_left else other
+            a, b = (a + 1, b) if is_left else (a, b + 1)
+            following = keys[left + min(a, n_left - 1) if is_left else right + min(b, n_right - 1)]
+            key, other = (following, other) if is_left else (key, following)
 
 
 def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None) -> Array:
@@ -239,7 +270,7 @@ def sort_rows(words: list[Word], n_rows: int, n: int, order: Array | None = None
         words: of n_rows * n elements, the lowest first.
         order: of the elements before, to sort by further words.
     """
-    for word in words:
+    for word in map(encoded, words):
         keys = word.keys if order is None else _gathered(word.keys, order)
         sort = _merged if _is_merged(n_rows, n, _LONGEST_MERGED) else _by_digits
         order = sort(keys, word.n_bits, n_rows, n, order)
@@ -273,11 +304,14 @@ def _merged(keys: Array, n_bits: int, n_rows: int, n: int, order: Array | None) 
         old = sorted_order if order is None else order
         launch(_rank, keys.size, keys, old, sorted_keys, sorted_order, keys.size, n, form)
     width = BLOCK
+    longest = min(tuning_of(keys.runtime.device.physical).radix_part, 2 * BLOCK)
+    length = 1 << part_length(keys.size, longest).bit_length() - 1
+    n_sections = -(-n // length)
     while width < n:
         new_order, new_keys = (temporary(keys.runtime, keys.size, dtype) for dtype in (np.int32, np.uint32))
         form = 2 * (2 * width >= n)
-        sizes = keys.size, n, width, width.bit_length(), form
-        launch(_merge, keys.size, sorted_keys, sorted_order, new_keys, new_order, *sizes)
+        sizes = n_rows * n_sections, n, width, n_sections, length, width.bit_length(), form
+        launch(_merge, sizes[0], sorted_keys, sorted_order, new_keys, new_order, *sizes)
         sorted_order, sorted_keys, width = new_order, new_keys, 2 * width
     return sorted_order
 
@@ -290,7 +324,7 @@ def sort_values(x: Array, n_rows: int, n: int, out: Array, *, descending: bool) 
     if x.dtype.itemsize != 4 or x.dtype.kind not in "iuf" or _is_merged(n_rows, n, _LONGEST_MERGED // 2):
         return False
     layout, digit_bits = _digits(x.runtime, n_rows, n)
-    form = _FORMS.get(x.dtype.kind, _UNSIGNED), int(descending)
+    form = FORMS.get(x.dtype.kind, _UNSIGNED), int(descending)
     bits, sorted_bits = x.reshape(-1).view(np.uint32), out.reshape(-1).view(np.uint32)
     for shift in range(0, 32, digit_bits):
         places = _places(bits, layout, shift, *form)

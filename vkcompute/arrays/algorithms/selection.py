@@ -9,13 +9,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from vkcompute.arrays.algorithms.gather import gather, take, words
 from vkcompute.arrays.algorithms.lines import (
     Lines,
     axis_of,
     contiguous,
-    copy_into,
     count_up,
     flat,
     launch,
@@ -117,9 +117,9 @@ class Selected:
             self._starts = cumulative(counts, "sum", 0, np.int32, include_initial=True)
             self.count = int(self._starts[-1])
 
-    def indices(self) -> Array:
-        """Returns the indices of the true elements in row-major order, int32."""
-        out = empty_result(self._mask.runtime, self.count, np.int32)
+    def indices(self, dtype: npt.DTypeLike = np.int32) -> Array:
+        """Returns the indices of the true elements in row-major order, as integers."""
+        out = empty_result(self._mask.runtime, self.count, dtype)
         if self.count:
             args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
             launch(self._kernels.indices, self._n_parts, *args)
@@ -140,10 +140,7 @@ class Selected:
 
 def flatnonzero(x: Array) -> Array:
     """Returns the indices of elements other than 0 in the flattened array."""
-    indices = Selected(x).indices()
-    out = empty_result(x.runtime, indices.shape, default_int(x.runtime))
-    copy_into(indices, out)
-    return out
+    return Selected(x).indices(default_int(x.runtime))
 
 
 def nonzero(x: Array) -> tuple[Array, ...]:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
-from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_into, flat, launch
-from vkcompute.arrays.algorithms.radix import Word, sort_rows, sort_values, words_of
+from vkcompute.arrays.algorithms.leading import first_in_rows
+from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_into, count_up, flat, launch
+from vkcompute.arrays.algorithms.radix import Word, number_words, sort_rows, sort_values, words_of
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.selection import Selected
 from vkcompute.arrays.expressions.promotion import default_int, promoted
@@ -24,6 +25,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 
 _in_row = Elementwise("at % n", "at, n")
+_of_row = Elementwise("at + row * n", "at, row, n")
 _either = Elementwise("a | b", "a, b")
 _nan_of_both = Elementwise("other if isnan(other) else part", "part, other")
 
@@ -86,7 +88,7 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
 def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
     """Returns the k largest or smallest elements along an axis in order, and their indices; of equal ones the first.
 
-    NaN counts as the largest number.
+    NaN counts as the largest number. The other elements are not sorted; see `leading.py`.
 
     Raises:
         ValueError: there are fewer than k elements along the axis.
@@ -98,9 +100,11 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     values = empty_result(x.runtime, (*moved.shape[:-1], k), x.dtype)
     indices = empty_result(x.runtime, values.shape, default_int(x.runtime))
     if values.size:
-        order = contiguous(_order(moved, descending=largest).reshape(moved.shape)[..., :k])
-        gather(moved, order.reshape(-1), Lines(1, x.size, 1), values)
-        _in_row(order, moved.shape[-1], out=indices)
+        n_rows, n = x.size // moved.shape[-1], moved.shape[-1]
+        at = first_in_rows(number_words(moved, descending=largest), n_rows, n, k).reshape((n_rows, k))
+        copy_into(at, indices.reshape((n_rows, k)))
+        order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
+        gather(moved, flat(order), Lines(1, x.size, 1), values)
     return _back(values, axis), _back(indices, axis)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.arrays.expressions import lazy
-from vkcompute.arrays.expressions.promotion import default_float
+from vkcompute.arrays.expressions.promotion import float_rule
 from vkcompute.compiled import call_plans
 from vkcompute.compiled.call_plans import CallPlans, UnknownKeyError, sharing, traced
 from vkcompute.compiled.call_steps import Memory, Step
@@ -183,7 +183,7 @@ class Planned:
 
     def _key(self, args: tuple[Any, ...], named: Mapping[str, Any], arrays: list[Array]) -> tuple[Any, ...] | None:
         """Returns the key of a call, and appends its arrays; None without arrays, or with those of two runtimes."""
-        key: list[Any] = [self, default_float().char]
+        key: list[Any] = [self, float_rule()]
         _add(key, args, arrays)
         for name, value in named.items():
             key.append(name)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.expressions.promotion import BOOL, common, complex_of, default_int, floating, part_of
+from vkcompute.arrays.expressions.promotion import BOOL, common, complex_of, element_float, floating, part_of
 from vkcompute.dtypes import is_dtype
 from vkcompute.runtime.memory.context import Context
 
@@ -28,6 +28,8 @@ class Types(NamedTuple):
     dtype: str = ""
 
 
+_WIDE = "divide", "sinc"
+"""Functions that give NumPy's default float of all integers."""
 Rule = Callable[[str, Context, Sequence[Any]], Types]
 
 
@@ -40,9 +42,9 @@ def _numbers(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _counted(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    """The common dtype; bools count as ints."""
+    """The common dtype; bools count as int8, as in NumPy."""
     dtype = common(context, kinds)
-    dtype = default_int(context) if dtype.kind == "b" else dtype
+    dtype = np.dtype(np.int8) if dtype.kind == "b" else dtype
     return Types(name, dtype, dtype)
 
 
@@ -59,12 +61,12 @@ def _rounded(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 def _nearest(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """As NumPy's rint, which has floats of integers and bools."""
-    return _rounded(name, context, [floating(common(context, kinds))])
+    return _rounded(name, context, [element_float(common(context, kinds))])
 
 
 def _magnitude(name: str, context: Context, kinds: Sequence[Any]) -> Types:
     """As NumPy's fabs, which has floats of integers and bools, and takes no complex numbers."""
-    dtype = floating(common(context, kinds))
+    dtype = element_float(common(context, kinds))
     return Types(name if dtype.kind == "c" else "absolute", dtype, dtype)
 
 
@@ -75,7 +77,8 @@ def _reciprocal(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _float(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    dtype = floating(common(context, kinds))
+    given = common(context, kinds)
+    dtype = floating(given) if name in _WIDE else element_float(given)
     return Types(name, dtype, dtype)
 
 
@@ -115,8 +118,8 @@ def _bit_counts(name: str, context: Context, kinds: Sequence[Any]) -> Types:
 
 
 def _angle(name: str, context: Context, kinds: Sequence[Any]) -> Types:
-    dtype = complex_of(floating(common(context, kinds)))
-    return Types(name, dtype, part_of(dtype))
+    dtype = element_float(common(context, kinds))
+    return Types(name, complex_of(dtype), part_of(dtype))
 
 
 def _conjugate(name: str, context: Context, kinds: Sequence[Any]) -> Types:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from vkcompute import dtypes
 from vkcompute.dtypes import SmallFloat, as_dtype, computes_float64, is_dtype, lookup, promote, small_float
 from vkcompute.dtypes import default_float as default_float
+from vkcompute.dtypes import float_rule as float_rule
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
@@ -120,6 +121,16 @@ def common(context: Context, kinds: Sequence[Any], *, exact: bool = False) -> DT
 def floating(dtype: DType) -> DType:
     """Returns a float or complex dtype, or the default float for integers and bools."""
     return dtype if dtype.kind in "fc" else default_float()
+
+
+def element_float(dtype: DType) -> DType:
+    """Returns the dtype of a function of elements that gives floats.
+
+    A namespace with its own default float has NumPy's: float16 of bools and integers of 8 bits, float32 of 16 bits.
+    """
+    if dtype.kind in "fc" or dtypes.scoped_float.get() is None or dtype.itemsize > 2:
+        return floating(dtype)
+    return np.dtype(np.float16 if dtype.itemsize == 1 else np.float32)
 
 
 def complex_of(dtype: DType) -> DType:

@@ -18,6 +18,7 @@ from vkcompute.arrays.expressions.promotion import (
     complex_of,
     default_float,
     default_int,
+    float_rule,
     kind_of,
     part_of,
     plain,
@@ -41,7 +42,7 @@ def apply(name: str, *operands: Any) -> Array:
         OverflowError: a Python int does not fit the integers of the other operand.
         MissingFeature: the device lacks the dtype.
     """
-    key: list[Any] = [name, default_float().char]
+    key: list[Any] = [name, float_rule()]
     context: Context | None = None
     shape: tuple[int, ...] = ()
     alike, has_numbers = True, False

@@ -17,6 +17,7 @@ from vkcompute.arrays.expressions.ufunc import astype as _astype
 from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, computes_float64, host_cast, promote, small_float
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import held
 from vkcompute.runtime.memory.host_data import imported
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
@@ -83,6 +84,41 @@ def in_order(x: Array, order: str | None) -> Array:
     return x.copy() if order == "C" and not x.contiguous else x
 
 
+def in_layout(x: Array, order: str | None, function: Callable[[Array], Array]) -> Array:
+    """Returns a function of an array that keeps its shape, such as a copy, in an order.
+
+    Args:
+        order: as of `in_order`; here "K" and None keep the order of the axes in memory, and "A" is "F" for a
+            column-major array.
+    """
+    name = order_name(order)
+    if name == "A":
+        name = "F" if not x.contiguous and x.T.contiguous else "C"
+    if name != "K" or x.contiguous:
+        return in_order(function(x), name)
+    axes = _axes_in_memory(x)
+    turned = x.transpose(axes)
+    result = function(turned)
+    return x if result is turned else result.transpose(tuple(map(int, np.argsort(axes))))
+
+
+def _axes_in_memory(x: Array) -> tuple[int, ...]:
+    """Returns the axes of an array, from the largest stride to the smallest."""
+    return tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
+
+
+def _like(make: Callable[[Any], Array], prototype: Array, shape: Shape | None, order: str | None) -> Array:
+    """Returns a new array in an order, which is as of `in_layout`; one of as many axes has that of another for "K"."""
+    lengths = prototype.shape if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    name = order_name(order)
+    if name == "A":
+        name = "F" if not prototype.contiguous and prototype.T.contiguous else "C"
+    if name != "K" or prototype.contiguous or len(lengths) != prototype.ndim:
+        return _shaped(make, lengths, name)
+    axes = _axes_in_memory(prototype)
+    return make(tuple([lengths[axis] for axis in axes])).transpose(tuple(map(int, np.argsort(axes))))
+
+
 def _shaped(make: Callable[[Any], Array], shape: Shape, order: str | None) -> Array:
     """Returns a new array in an order; a column-major one is a transposed view."""
     if order_name(order) == "F" and isinstance(shape, Sequence):
@@ -108,10 +144,15 @@ def asarray(
     """
     copy = copy if copy is None else bool(copy)
     if order is not None:
-        result = asarray(a, dtype, device=device, copy=copy, like=like)
-        if copy is False and in_order(result, order) is not result:
+        a = held(a)
+        if type(a) is Array:
+            result = in_layout(a, order, lambda x: asarray(x, dtype, device=device, copy=copy, like=like))
+        else:
+            result = asarray(a, dtype, device=device, copy=copy, like=like)
+        if copy is False and (result is not a if type(a) is Array else in_order(result, order) is not result):
             raise ValueError(f"order={order!r} needs a copy; pass copy=None, or True")
         return in_order(result, order)
+    a = held(a)
     if type(a) is Array:
         runtime = runtime_of(a) if device is None else on(device)
         same = runtime is a.runtime and (dtype is None or as_dtype(dtype) == a.dtype)
@@ -208,7 +249,7 @@ def astype(
     if not can_cast(x.dtype, as_dtype(dtype), casting):
         raise TypeError(f"astype converts {x.dtype} to {as_dtype(dtype)}, which casting={casting!r} does not allow")
     if order is not None:
-        return in_order(astype(x, dtype, copy=copy, device=device), order)
+        return in_layout(x, order, lambda x: astype(x, dtype, copy=copy, device=device))
     x = x if device is None else asarray(x, device=device)
     return x if not copy and x.dtype == as_dtype(dtype) else _astype(x, dtype)
 
@@ -256,10 +297,6 @@ def full(
     return _shaped(lambda shape: runtime.full(shape, value, result_dtype), shape, order)
 
 
-def _shape(x: Array, shape: Shape | None) -> Shape:
-    return x.shape if shape is None else shape
-
-
 def empty_like(
     prototype: Array,
     dtype: npt.DTypeLike | None = None,
@@ -269,23 +306,24 @@ def empty_like(
     device: Any = None,
 ) -> Array:
     """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
-    return empty(
-        _shape(prototype, shape), prototype.dtype if dtype is None else dtype, order, device=on(device, prototype)
-    )
+    wanted, runtime = prototype.dtype if dtype is None else dtype, on(device, prototype)
+    return _like(lambda shape: empty(shape, wanted, device=runtime), prototype, shape, order)
 
 
 def zeros_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of zeros, of the shape and dtype of another unless they are given."""
-    return zeros(_shape(a, shape), a.dtype if dtype is None else dtype, order, device=on(device, a))
+    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    return _like(lambda shape: zeros(shape, wanted, device=runtime), a, shape, order)
 
 
 def ones_like(
     a: Array, dtype: npt.DTypeLike | None = None, order: str = "K", *, shape: Shape | None = None, device: Any = None
 ) -> Array:
     """Returns an array of ones, of the shape and dtype of another unless they are given."""
-    return ones(_shape(a, shape), a.dtype if dtype is None else dtype, order, device=on(device, a))
+    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    return _like(lambda shape: ones(shape, wanted, device=runtime), a, shape, order)
 
 
 def full_like(
@@ -293,7 +331,10 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Returns an array whose elements are all `fill_value`, of the shape and dtype of another unless they are given."""
-    return full(_shape(a, shape), fill_value, a.dtype if dtype is None else dtype, order, device=on(device, a))
+    wanted, runtime = a.dtype if dtype is None else dtype, on(device, a)
+    if type(fill_value) is Array or np.ndim(fill_value):
+        return full(a.shape if shape is None else shape, fill_value, wanted, order, device=runtime)
+    return _like(lambda shape: full(shape, fill_value, wanted, device=runtime), a, shape, order)
 
 
 def arange(

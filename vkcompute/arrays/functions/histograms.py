@@ -54,6 +54,8 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
         ValueError: the edges are in no order, as NaN beside others is.
     """
     edges = beside(bins, [x], x.runtime)
+    if "c" in (x.dtype.kind, edges.dtype.kind):
+        raise TypeError(f"digitize takes real numbers and edges; got {x.dtype} and {edges.dtype}; pass their .real")
     host = edges.numpy()
     ascends = bool((host[1:] >= host[:-1]).all())
     if host.ndim != 1 or not (ascends or (host[1:] <= host[:-1]).all()):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, require_dtype
 from vkcompute.arrays.functions.creation import Casting, on
-from vkcompute.dtypes import COMPLEX, TABLE, as_dtype
+from vkcompute.dtypes import COMPLEX, TABLE, as_dtype, promote, small_float
 from vkcompute.dtypes import can_cast as can_cast_dtype
 from vkcompute.dtypes import finfo as limits_of
 from vkcompute.errors import MissingFeature
@@ -59,6 +59,11 @@ def can_cast(from_: Array | npt.DTypeLike, to: npt.DTypeLike, casting: Casting =
         raise TypeError("can_cast takes an array or a dtype; got None")
     dtype = from_.dtype if type(from_) is Array else as_dtype(from_)
     return can_cast_dtype(dtype, to, casting)
+
+
+def promote_types(type1: npt.DTypeLike, type2: npt.DTypeLike) -> Any:
+    """Returns the smallest dtype to which two dtypes are converted without loss, as NumPy; JAX's for bfloat16."""
+    return promote(small_float(type1) or type1, small_float(type2) or type2)
 
 
 def may_share_memory(a: Any, b: Any) -> bool:

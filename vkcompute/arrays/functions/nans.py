@@ -88,7 +88,7 @@ def _place(name: str, x: Array, axis: int | None, out: Array | None, keepdims: b
         return written(index.reshape((1,) * x.ndim) if keepdims else index, out)
     if x.dtype.kind in "fc" and bool(reductions.any(reductions.all(apply("isnan", x), axis))):
         raise ValueError(f"{name}: all elements along an axis are NaN")
-    others = without_nan(x, neutral(f"{name[-3:]}imum", x.dtype))
+    others = without_nan(x, neutral(f"{name[-3:]}imum", x.dtype)) if x.dtype.kind in "fc" else x
     index = getattr(reductions, name[3:])(others, axis, None, keepdims)
     return written(index, out)
 

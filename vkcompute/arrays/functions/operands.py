@@ -18,6 +18,7 @@ from vkcompute.arrays.functions.creation import beside
 from vkcompute.dtypes import SMALL_FLOATS
 from vkcompute.errors import HostCopyWarning, shorten_traceback, warn_caller
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import held
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 NUMBERS = frozenset(
@@ -151,6 +152,7 @@ def _placed(name: str, value: Any, runtime: Runtime, others: Sequence[Any]) -> A
     Raises:
         TypeError: it is no data, or a NumPy array with more than its elements, as a masked array.
     """
+    value = held(value)
     if type(value) is Array:
         return value
     is_array = hasattr(value, "__array__") or hasattr(value, "__dlpack__")
@@ -180,7 +182,7 @@ def _all_placed(name: str, values: Any, runtime: Runtime) -> tuple[Array, ...]:
 
 def _runtime_of(operands: Sequence[Any]) -> Runtime:
     """Returns the runtime of the first array among operands, or in lists of them; the default one without arrays."""
-    for x in operands:
+    for x in map(held, operands):
         if type(x) is Array:
             return runtime_of(x)
         if isinstance(x, (list, tuple)):

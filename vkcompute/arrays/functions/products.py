@@ -194,7 +194,8 @@ def matmul(x1: Array, x2: Array) -> Array:
     labels = tuple(range(-len(batch), 0))
     terms = [(x1, (*labels[len(labels) - len(stacks[0]) :], *row, "inner")),
              (x2, (*labels[len(labels) - len(stacks[1]) :], "inner", *column))]  # fmt: skip
-    return total(terms, (*labels, *row, *column), dtype)
+    result = total(terms, (*labels, *row, *column), dtype)
+    return result if result.contiguous else result.copy()
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...]:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms.axis_reductions import counting, first_true, hits, reduce
+from vkcompute.arrays.algorithms.axis_reductions import first_place, reduce
 from vkcompute.arrays.algorithms.lines import Axis, axes_of, axis_of, reduced_axes
-from vkcompute.arrays.expressions import lazy
 from vkcompute.arrays.expressions.lazy_reduction import neutral
 from vkcompute.arrays.expressions.promotion import (
     BOOL,
@@ -228,16 +227,8 @@ def mean(
     return written(astype(quotient, mean_dtype) if quotient.dtype != mean_dtype else quotient, out)
 
 
-_WORDS = {"b": np.dtype(np.int32), "i": np.dtype(np.int32), "u": np.dtype(np.uint32), "f": np.dtype(np.float32)}
-"""The 32-bit dtypes that hold those of at most 32 bits, by their kinds."""
-_EXTREMES = {"smallest": "minimum", "largest": "maximum"}
-
-
 def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bool) -> Array:
-    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array.
-
-    Numbers of at most 32 bits are read once: the reduction is of their ranks with their places behind.
-    """
+    """Returns the place of the first extreme, or NaN, along an axis or in the flattened array."""
     array = checked(name, array)
     kept = (1,) * array.ndim if keepdims and (axis is None or not array.ndim) else None
     distinct = without_repeats(array)
@@ -251,16 +242,7 @@ def _place(name: str, extreme: str, array: Array, axis: int | None, keepdims: bo
     n = array.shape[at]
     if not n:
         raise ValueError(f"{name} of no elements; the array has shape {array.shape}")
-    index = default_int(array.runtime)
-    if index.itemsize == 8 and array.dtype.itemsize <= 4:
-        indices = counting(array, at, n)
-        array = astype(array, _WORDS[array.dtype.kind])
-        keys = lazy.make(f"first {extreme}", "", (array, indices), array.shape, np.dtype(np.uint64), array.runtime)
-        result = apply("bitwise_and", reduce("minimum", keys, (at,), keys.dtype, keepdims), np.uint64(2**32 - 1))
-    else:
-        array = astype(array, np.int32) if array.dtype == BOOL else array
-        result = first_true(hits(_EXTREMES[extreme], array, at), at, keepdims)
-    result = astype(result, index)
+    result = astype(first_place(extreme, array, at, keepdims), default_int(array.runtime))
     return result if kept is None else result.reshape(kept)
 
 

@@ -298,6 +298,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Array | None = No
     Args:
         mode: what becomes of an index that is out of range: "raise" an error, "wrap" around, or "clip" to the range.
     """
+    a = a if a.ndim else a.reshape(1)
     elements = gather.take(a, _indices(a, indices), axis, mode)
     return written(elements, out)
 
@@ -320,6 +321,8 @@ def _indices(x: Array, indices: Any) -> Array:
 
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     """Returns each element repeated along an axis, or of the flattened array."""
+    if getattr(repeats, "dtype", None) == np.uint64:
+        raise TypeError("repeat: counts are integers that int64 holds; got uint64; convert with .astype('int64')")
     return selection.repeat(a, repeats if isinstance(repeats, int) else _indices(a, repeats), axis)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from vkcompute.arrays.algorithms import gather, scans, sorting
 from vkcompute.arrays.algorithms.lines import Axis, axes_of
+from vkcompute.arrays.algorithms.order_statistics import elements_at
 from vkcompute.arrays.expressions.promotion import floating, part_of, promoted, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, where, written
 from vkcompute.arrays.functions import reductions
@@ -61,10 +62,6 @@ def _weights_of(x: Array, weights: Array, axes: tuple[int, ...], axis: Axis) -> 
     return reshape(weights.transpose(tuple(map(int, np.argsort(axes)))), lengths).broadcast_to(x.shape)
 
 
-def _element(line: Array, at: int) -> Array:
-    return line[..., at]
-
-
 def _positions(method: str, q: float, n: Any) -> tuple[Any, Any, Any]:
     """Returns the two elements of n sorted ones between which a quantile is, and how far from the first it is.
 
@@ -109,20 +106,22 @@ def _between(low: Array, high: Array, weight: Any) -> Array:
     return where(apply("equal", weight, 0), low, result) if type(weight) is Array else result
 
 
-def _one_quantile(line: Array, q: float, method: str) -> Array:
-    low, high, weight = _positions(method, q, line.shape[-1])
-    if weight in (0, 1) or low == high:
-        quantile = _element(line, int(high if weight == 1 else low))
-    else:
-        quantile = _between(_element(line, int(low)), _element(line, int(high)), float(weight))
-    last = _element(line, -1)
-    return where(apply("isnan", last), last, quantile)
+def _plain_quantiles(line: Array, numbers: list[float], method: str) -> list[Array]:
+    """Returns quantiles of the elements of each line; NaN if it has one."""
+    n = line.shape[-1]
+    positions = [_positions(method, q, n) for q in numbers]
+    used = [[low, high] if 0 < weight < 1 else [high if weight == 1 else low] for low, high, weight in positions]
+    elements = elements_at(line, [n - 1, *[int(place) for places in used for place in places]])
+    quantiles, last = [], elements[n - 1]
+    for places, (low, high, weight) in zip(used, positions, strict=True):
+        one, other = elements[int(places[0])], elements[int(places[-1])]
+        quantile = one if low == high or len(places) == 1 else _between(one, other, float(weight))
+        quantiles.append(where(apply("isnan", last), last, quantile))
+    return quantiles
 
 
 def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
     """Returns a quantile of the elements of each line that are not NaN; they are sorted last."""
-    if line.dtype.kind != "f":
-        return _one_quantile(line, q, method)
     count, runtime = numbers_along(line, -1, np.dtype(np.int32), True), runtime_of(line)
     low, high, weight = _positions(method, q, np.maximum(np.arange(line.shape[-1] + 1), 1))  # by the count
     indices = [gather.take(runtime.array(index.astype(np.int32)), count) for index in (low, high)]
@@ -139,7 +138,7 @@ def _one_weighted_quantile(line: Array, shares: Array, q: float, *, without_nan:
     before = apply("logical_or", apply("less", shares, q), apply("equal", shares, 0))
     index = reductions.sum(astype(before, np.int32), -1, np.int32, keepdims=True)
     quantile = gather.take_along_axis(line, apply("minimum", index, line.shape[-1] - 1), -1)[..., 0]
-    last = _element(line, -1)
+    last = line[..., -1]
     return quantile if without_nan else where(apply("isnan", last), last, quantile)
 
 
@@ -177,9 +176,11 @@ def _quantiles(
     line = astype(_lines(name, x, axes), x.dtype if method in _SELECTING else floating(x.dtype))
     numbers = [float(number) for number in asked.reshape(-1)]
     if weights is None:
-        ordered = sorting.sort(line, -1)
-        one = _one_nan_quantile if without_nan else _one_quantile
-        quantiles = [one(ordered, number, method) for number in numbers]
+        if without_nan and line.dtype.kind == "f":
+            ordered = sorting.sort(line, -1)
+            quantiles = [_one_nan_quantile(ordered, number, method) for number in numbers]
+        else:
+            quantiles = _plain_quantiles(line, numbers, method)
     else:
         negative = ValueError(f"{name}: weights are not negative; got negative ones")
         reductions.refuse(apply("less", weights, 0), negative)
@@ -272,15 +273,17 @@ def _median(name: str, x: Array, axis: Axis, out: Array | None, keepdims: bool, 
     if 0 in [x.shape[at] for at in axes]:
         middle = reductions.mean(x, axes, keepdims=keepdims)
     else:
-        line = sorting.sort(astype(_lines(name, x, axes), floating(x.dtype)), -1)
-        middle = _middle_of_numbers(line) if without_nan else _middle(line)
+        line = astype(_lines(name, x, axes), floating(x.dtype))
+        middle = _middle_of_numbers(sorting.sort(line, -1)) if without_nan else _middle(line)
         middle = reshape(middle, _kept(x, axes)) if keepdims else middle
     return written(middle, out)
 
 
 def _middle(line: Array) -> Array:
+    """Returns the middle element of each line, or the mean of the middle two; NaN if it has one."""
     n = line.shape[-1]
-    middle, last = _half_way(_element(line, (n - 1) // 2), _element(line, n // 2)), _element(line, -1)
+    elements = elements_at(line, [(n - 1) // 2, n // 2, n - 1])
+    middle, last = _half_way(elements[(n - 1) // 2], elements[n // 2]), elements[n - 1]
     return where(apply("isnan", last), last, middle)
 
 

@@ -147,7 +147,8 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     resized = _resized(_converted(a, dtype), length // 2 + 1, axis)
     if not resized.size:
         return written(empty_result(a.runtime, (*a.shape[:axis], length, *a.shape[axis + 1 :]), part_of(dtype)), out)
-    return written(pairs.irfft(_pairs_of(resized), length, axis, scale=scale), out)
+    real = pairs.irfft(_pairs_of(resized), length, axis, scale=scale)
+    return written(_converted(real, a.dtype) if a.dtype == np.float16 else real, out)  # as in NumPy
 
 
 def _conjugate(x: Array) -> Array:
@@ -202,7 +203,8 @@ def _of_each(
     _scale(1, norm, inverse=False)
     for n, axis in reversed(steps):
         x = function(x, n, axis, norm)
-    return x if steps else _converted(x, complex_of(floating(products.taken(name, x))))
+    products.taken(name, x)
+    return x
 
 
 def _split(name: str, steps: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], tuple[int, int]]:

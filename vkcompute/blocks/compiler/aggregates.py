@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from vkcompute.blocks.compiler.functions import ConstexprFunction
+from vkcompute.blocks.compiler.functions import BlockFunction, ConstexprFunction
 from vkcompute.blocks.compiler.types import Constexpr
+from vkcompute.frontend.unsupported import UnsupportedError
 
 OPERATORS = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "//": "__floordiv__", "%": "__mod__",
@@ -58,14 +59,71 @@ class Aggregate(tuple[Any, ...]):
         return self[self._fields.index(name)]
 
 
+def replaced(structure: Any, values: dict[str, Any]) -> Any:
+    """Returns a structure with other values of some fields.
+
+    Raises:
+        TypeError: it is none, or it lacks a field.
+    """
+    if not isinstance(structure, Aggregate):
+        raise TypeError(f"aggregate_replace expects an aggregate instance; got {structure!r}; pass one of its classes")
+    for name in values:
+        if name not in structure._fields:
+            raise TypeError(
+                f"{type(structure).__name__} has no field {name!r}; it has the fields {', '.join(structure._fields)}"
+            )
+    kept = dict(zip(structure._fields, structure, strict=True))
+    return structure._make({**kept, **values}.values())
+
+
+class _Replace(BlockFunction):
+    """`tl.aggregate_replace`, which is called outside of programs, too."""
+
+    def __call__(self, obj: Any, **values: Any) -> Any:
+        """Returns a structure with other values of some fields."""
+        return replaced(obj, values)
+
+
+def _replaced(c: Any, obj: Any, **values: Any) -> Any:
+    """A structure with other values of some fields."""
+    try:
+        return replaced(obj, values)
+    except TypeError as error:
+        raise UnsupportedError(str(error)) from None
+
+
+_replaced.__name__ = "aggregate_replace"
+aggregate_replace = _Replace(_replaced)
+
+
+def _parts(base: Any) -> tuple[list[str], dict[str, Any]]:
+    """Returns the fields of a class, and its members by name."""
+    if not issubclass(base, Aggregate) or "_fields" not in vars(base):
+        return [*inspect.get_annotations(base)], dict(vars(base))
+    public = {name: member for name, member in vars(base).items() if callable(member) and name[:1] != "_"}
+    static = {name: staticmethod(member) for name, member in public.items() if name not in base.methods}
+    constructor = {} if base._constructor is None else {"__init__": base._constructor}
+    return [*base._fields], {**base.methods, **static, **base._defaults, **constructor}
+
+
 def aggregate(cls: type) -> Any:
     """Makes a class one of structures of block programs: its annotations are the fields, its programs the methods.
 
-    Its `__init__`, if any, runs at compile time, and assigns all fields.
+    Its `__init__`, if any, runs at compile time, and assigns all fields. It may inherit from other structures.
+
+    Raises:
+        TypeError: it inherits from a class that is none.
     """
-    annotations = [name for base in reversed(cls.__mro__) for name in inspect.get_annotations(base)]
-    fields = tuple(dict.fromkeys(annotations))
-    members = {name: member for base in reversed(cls.__mro__[:-1]) for name, member in vars(base).items()}
+    bases = [base for base in reversed(cls.__mro__) if base not in (object, tuple, Aggregate)]
+    plain = [base.__name__ for base in bases[:-1] if not issubclass(base, Aggregate)]
+    if plain:
+        raise TypeError(
+            f"Aggregates can only inherit from other aggregates; got {', '.join(plain)}; decorate it by "
+            "triton.aggregate"
+        )
+    parts = [_parts(base) for base in bases]
+    fields = tuple(dict.fromkeys(name for names, _ in parts for name in names))
+    members = {name: member for _, own in parts for name, member in own.items()}
     constructor = members.pop("__init__", None)
     methods = {name: member for name, member in members.items() if callable(member) and not isinstance(member, type)}
     static = {name: member.__func__ for name, member in members.items() if isinstance(member, staticmethod)}

@@ -7,6 +7,7 @@ one width the unsigned one. Integer division truncates, and the remainder has th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,7 @@ from vkcompute.frontend.control_flow import Location
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, SCALARS, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
-from vkcompute.ir.types import Type, element_of
+from vkcompute.ir.types import SmallFloat, Type, element_of
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits, int_type_of, like
 from vkcompute.jit.frontend.values import describe as describe_python
 from vkcompute.tile import BFLOAT16, Block, Builder, shape_of
@@ -104,7 +105,7 @@ class BlockArithmetic(KernelRules):
             self.element_type(value)
             if isinstance(value, int) and element.kind in "iu" and not fits(int(value), element):
                 raise UnsupportedError(f"{value} does not fit {OF_SCALAR[element]}; convert the other operand")
-            result = self.builder.const(value, element)
+            result = self.builder.const(saturated(value, element), element)
         return self.builder.broadcast(result, target.shape) if isinstance(target, Block) else result
 
     def wrapped(self, value: Any, element: Scalar) -> Value:
@@ -240,6 +241,13 @@ class BlockArithmetic(KernelRules):
             plain, typed = (one, other) if one_plain else (other, one)
             if _RANKS[plain.kind] <= _RANKS[typed.kind]:
                 return FLOAT32 if typed.kind == "f" and typed.bits == 16 and divides else typed
+        narrow = [isinstance(kind, SmallFloat) and kind.bits == 8 for kind in (one, other)]
+        if all(narrow):
+            return one if one is other else FLOAT16
+        if any(narrow) and (one.kind, other.kind) != ("f", "f"):
+            raise UnsupportedError(
+                f"{OF_SCALAR[one]} and {OF_SCALAR[other]} have no common type; convert one, as x.to(tl.float16)"
+            )
         if "f" in (one.kind, other.kind):
             for wide in (FLOAT64, FLOAT32):
                 if wide in (one, other):
@@ -400,6 +408,14 @@ class BlockArithmetic(KernelRules):
                 "reduce it, as tl.max(mask, 0)"
             )
         return self.kernels.truth(value)
+
+
+def saturated(value: Any, kind: Scalar) -> Any:
+    """Returns a number, limited to the range of floats of 8 bits if it is to be one of them."""
+    if not isinstance(kind, SmallFloat) or kind.bits > 8 or math.isnan(value):
+        return value
+    largest = kind.format.value(kind.format.beyond - 1)
+    return max(-largest, min(value, largest))
 
 
 def is_sequence(value: Any) -> bool:

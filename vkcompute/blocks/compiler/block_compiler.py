@@ -550,9 +550,11 @@ def _expression(e: Evaluator, node: ast.Expr) -> None:
     """Evaluates a statement that is an expression; a call whose result must be used is none."""
     if isinstance(node.value, ast.Call) and _is_path(node.value.func):
         function = e.value(node.value.func)
-        if getattr(function, "must_use_result", False):
+        reason = getattr(function, "must_use_result", False)
+        if reason:
+            why = f": {reason}" if isinstance(reason, str) else ""
             raise UnsupportedError(
-                f"the result of {ast.unparse(node.value.func)} is dropped, and must be used; assign it"
+                f"the result of {ast.unparse(node.value.func)} is dropped, and must be used; assign it{why}"
             )
     statements.STATEMENTS[ast.Expr](e, node)
 

@@ -14,6 +14,7 @@ from vkcompute.ir import FLOAT32, Value
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import ArrayValue, Kind
 
 
@@ -29,7 +30,7 @@ class KernelRules(Context):
 
     def __init__(self, function: ir.Function, evaluator: Evaluator, operators: Operators) -> None:
         super().__init__(function, evaluator)
-        self.kernels = Compiler(function, FLOAT32, evaluator, operators)
+        self.kernels = Compiler(function, KernelTypes(FLOAT32), evaluator, operators)
 
     # -- variables ----------------------------------------------------------------------------------------------------
 
@@ -96,20 +97,20 @@ class KernelRules(Context):
     @property
     def written(self) -> dict[int, bool]:
         """The array arguments that are written, as of the language of kernels."""
-        return self.kernels.written
+        return self.kernels.arrays.written
 
     @property
     def extents(self) -> dict[tuple[int, int], Value]:
         """Push constants for lengths, offsets and strides, as of the language of kernels."""
-        return self.kernels.extents
+        return self.kernels.offsets.pushed
 
     def parameter(self, array: ArrayValue, source: int) -> Value:
         """Returns a parameter of an array, as in kernels."""
-        return self.kernels.parameter(array, source)
+        return self.kernels.offsets.parameter(array, source)
 
     def mark_written(self, array: ArrayValue, *, assigned: bool = True) -> None:
         """Notes that the program writes an array, by assignment or only by atomic operations."""
-        self.kernels.mark_written(array, assigned=assigned)
+        self.kernels.arrays.mark_written(array, assigned=assigned)
 
     # -- names, elements and functions --------------------------------------------------------------------------------
 

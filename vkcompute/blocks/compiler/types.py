@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS, Memory, Scalar
+from vkcompute.ir.types import FLOAT8_E4B15, SmallFloat
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.tile import BFLOAT16, Block
 
@@ -24,32 +27,49 @@ _TESTED = {
     "bool", "bf16", "fp16", "fp32", "fp64", "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "fp8", "fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16",
 }  # fmt: skip
-FLOAT8 = "float8e4b15", "float8e4nv", "float8e4b8", "float8e5", "float8e5b16"
-"""Names of dtypes that are refused where they are used."""
+FLOAT8 = {
+    "float8e4b15": FLOAT8_E4B15,
+    "float8e4nv": SCALARS["float8_e4m3fn"],
+    "float8e4b8": SCALARS["float8_e4m3fnuz"],
+    "float8e5": SCALARS["float8_e5m2"],
+    "float8e5b16": SCALARS["float8_e5m2fnuz"],
+}
+"""Floats of 8 bits, which are loaded, stored, converted and multiplied as matrices, and not computed with."""
 _SHORT = {"i": "int", "u": "uint", "f": "fp"}
+_LONG = {name.replace("float", "fp"): name for name in (*_NAMES, *FLOAT8)} | {"bf16": "bfloat16"}
 
 
-class Dtype(NamedTuple):
+class _Name(NamedTuple):
+    """The name of a dtype."""
+
+    name: str
+
+
+class Dtype(_Name):
     """The type of the elements of a block or array.
 
     Attributes:
-        name: as in Triton: "float32", "int1".
+        name: "float32", "int1"; a short one, as "fp32", is replaced by it.
     """
 
-    name: str
+    __slots__ = ()
+    SINT_TYPES = "int8", "int16", "int32", "int64"
+    UINT_TYPES = "int1", "uint8", "uint16", "uint32", "uint64"
+    STANDARD_FP_TYPES = "fp16", "bf16", "fp32", "fp64"
+    FP_TYPES = *(name.replace("float", "fp") for name in FLOAT8), *STANDARD_FP_TYPES
+
+    def __new__(cls, name: str) -> Dtype:
+        """Returns the dtype of a name, which may be short."""
+        return super().__new__(cls, _LONG.get(name, name))
 
     @property
     def scalar_type(self) -> Scalar:
         """The type in `ir/`."""
-        if self.name in FLOAT8:
-            raise UnsupportedError(f"{self.name} is not supported; store it as tl.uint8, and compute in tl.float16")
-        return BFLOAT16 if self.name == "bfloat16" else SCALARS[_NAMES[self.name]]
+        return FLOAT8[self.name] if self.name in FLOAT8 else SCALARS[_NAMES[self.name]]
 
     @property
     def primitive_bitwidth(self) -> int:
         """Bits of a number, 1 for int1."""
-        if self.name in FLOAT8:
-            return 8
         return 1 if self.scalar_type is BOOL else self.scalar_type.bits
 
     @property
@@ -71,9 +91,25 @@ class Dtype(NamedTuple):
         """True for floats."""
         return self.scalar_type.kind == "f"
 
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Bits of a float's fraction."""
+        kind = self.scalar_type
+        return kind.format.mantissa if isinstance(kind, SmallFloat) else int(np.finfo(kind.name).nmant)
+
+    @property
+    def exponent_bias(self) -> int:
+        """The bias of a float's exponent."""
+        kind = self.scalar_type
+        return 1 - (kind.format.least if isinstance(kind, SmallFloat) else int(np.finfo(kind.name).minexp))
+
+    def is_fp8(self) -> bool:
+        """True for floats of 8 bits."""
+        return self.name in FLOAT8
+
     def is_standard_floating(self) -> bool:
-        """True for floats."""
-        return self.is_floating()
+        """True for floats of 16 bits and more."""
+        return self.is_floating() and not self.is_fp8()
 
     def is_int(self) -> bool:
         """True for integers, int1 included."""
@@ -105,6 +141,9 @@ class Dtype(NamedTuple):
             return MethodType(lambda dtype: dtype.is_(name[3:]), self)
         raise AttributeError(name)
 
+    def __repr__(self) -> str:
+        return f"triton.language.{self.name}"
+
     def __str__(self) -> str:
         if self.name in FLOAT8:
             return self.name.replace("float", "fp")
@@ -113,9 +152,15 @@ class Dtype(NamedTuple):
         return "int1" if kind is BOOL else f"{prefix}{kind.bits}"
 
 
-DTYPES = {name: Dtype(name) for name in _NAMES}
+DTYPES = {name: Dtype(name) for name in (*_NAMES, *FLOAT8)}
 """The dtypes by name."""
 OF_SCALAR = {dtype.scalar_type: dtype for dtype in DTYPES.values()}
+_OF_NAME = {str(scalar): dtype for scalar, dtype in OF_SCALAR.items()}
+
+
+def dtype_of(dtype: Any) -> Dtype | None:
+    """Returns the dtype for one of NumPy, ml_dtypes or PyTorch; None if the language lacks it."""
+    return dtype if isinstance(dtype, Dtype) else _OF_NAME.get(str(dtype).removeprefix("torch."))
 
 
 def get_int_dtype(bitwidth: int, signed: bool) -> Dtype:

@@ -121,6 +121,7 @@ from vkcompute.blocks.language.reductions import (
     sum,
     xor_sum,
 )
+from vkcompute.blocks.language.scaled_products import dot_scaled
 from vkcompute.blocks.language.shapes import (
     broadcast,
     broadcast_to,
@@ -141,7 +142,7 @@ __all__ = [
     "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16",
     "bitonic_merge", "block_type", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp",
     "condition", "const", "constexpr", "constexpr_type", "cos", "cumprod", "cumsum", "debug_barrier",
-    "device_assert", "device_print", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims",
+    "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2", "expand_dims",
     "expect_zero", "fdiv", "flip", "float16", "float32", "float64", "float8e4b15", "float8e4b8",
     "float8e4nv", "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram",
     "int1", "int16", "int32", "int64", "int8", "interleave", "join", "load",
@@ -162,7 +163,7 @@ int1, int8, int16, int32, int64 = (DTYPES[f"int{bits}"] for bits in (1, 8, 16, 3
 uint8, uint16, uint32, uint64 = (DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 bfloat16 = DTYPES["bfloat16"]
 float16, float32, float64 = (DTYPES[f"float{bits}"] for bits in (16, 32, 64))
-float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = map(types.Dtype, types.FLOAT8)
+float8e4b15, float8e4nv, float8e4b8, float8e5, float8e5b16 = (DTYPES[name] for name in types.FLOAT8)
 pi32_t, block_type, tensor, tensor_descriptor = types.PointerType(int32), types.BlockType, Number, types.Descriptor
 const, void, tuple, slice = types.Const, None, builtins.tuple, builtins.slice
 TRITON_MAX_TENSOR_NUMEL = MOST_ELEMENTS

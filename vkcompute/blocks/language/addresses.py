@@ -11,8 +11,9 @@ from vkcompute.blocks.compiler.places import demand, in_bounds, mask_of, offsets
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Dtype, Entry, Pointer, PointerType, TableValue
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, SCALARS
+from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend.values import Number
-from vkcompute.tile import BFLOAT16, shape_of
+from vkcompute.tile import shape_of
 
 COLUMNS = 3
 """Numbers in a row of a table: first element, number of elements, window."""
@@ -62,8 +63,9 @@ def pointed(address: Address, dtype: Any) -> Pointer:
         )
     if element.scalar_type is before:
         return pointer
-    if element.scalar_type is BFLOAT16 and before is SCALARS["uint16"]:
-        return pointer._replace(array=replace(pointer.array, element=BFLOAT16))
+    kind = element.scalar_type
+    if isinstance(kind, SmallFloat) and before is SCALARS[f"uint{kind.bits}"]:
+        return pointer._replace(array=replace(pointer.array, element=kind))
     raise UnsupportedError(
         f"the arrays of {pointer.array.memory.name} have elements of {OF_SCALAR[before]}; got a pointer to {element}; "
         f"write tl.pointer_type(tl.{OF_SCALAR[before].name})"

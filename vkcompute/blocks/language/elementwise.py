@@ -14,7 +14,7 @@ from vkcompute.blocks.compiler.places import offsets_of
 from vkcompute.blocks.compiler.types import OF_SCALAR, Address, Pointer, PointerType, scalar_of
 from vkcompute.blocks.language.addresses import pointed
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, UINT32, UINT64, Value
+from vkcompute.ir import BOOL, SCALARS, UINT32, UINT64, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.values import Number
 from vkcompute.operations import FUNCTIONS, ElementFunction, host
@@ -27,10 +27,6 @@ from vkcompute.tile.block_emitter import BlockEmitter
 @block_function
 def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
     """Converts the elements, or reinterprets their bits."""
-    if fp_downcast_rounding not in (None, "rtne"):
-        raise UnsupportedError(
-            f"conversions round to nearest even, fp_downcast_rounding='rtne'; got {fp_downcast_rounding!r}"
-        )
     if isinstance(input, Address):
         return pointed(input, dtype)
     if isinstance(input, Pointer):
@@ -38,7 +34,40 @@ def to(c: BlockCompiler, input: Any, dtype: Any, fp_downcast_rounding: Any = Non
     kind = scalar_of(dtype)
     if not isinstance(input, Number):
         return c.number(c.cast(input, kind))
-    return c.number(c.builder.bitcast(input.value, kind) if bitcast else c.builder.cast(input.value, kind))
+    if bitcast:
+        return c.number(c.builder.bitcast(input.value, kind))
+    _check_conversion(c, input, kind, fp_downcast_rounding)
+    return c.number((_truncated if fp_downcast_rounding == "rtz" else _nearest)(c, input.value, kind))
+
+
+def _check_conversion(c: BlockCompiler, x: Number, kind: Scalar, rounding: Any) -> None:
+    """Raises UnsupportedError for a conversion, or a rounding mode, that Triton lacks."""
+    source = c.element_type(x)
+    if rounding is not None and (source.kind + kind.kind != "ff" or kind.bits >= source.bits):
+        raise UnsupportedError(
+            f"fp_downcast_rounding is for conversions to narrower floats; got {OF_SCALAR[source]} to {OF_SCALAR[kind]}"
+        )
+    if rounding not in (None, "rtne", "rtz"):
+        raise UnsupportedError(f"fp_downcast_rounding is 'rtne' (nearest even) or 'rtz' (to zero); got {rounding!r}")
+    narrow = [OF_SCALAR[each].is_fp8() for each in (source, kind)]
+    if source is not kind and any(narrow) and (all(narrow) or source.kind + kind.kind != "ff"):
+        raise UnsupportedError(
+            f"{OF_SCALAR[source]} does not become {OF_SCALAR[kind]} at once; write x.to(tl.float16).to(…)"
+        )
+
+
+def _nearest(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
+    """Converts to the nearest number."""
+    return c.builder.cast(value, kind)
+
+
+def _truncated(c: BlockCompiler, value: Value, kind: Scalar) -> Value:
+    """Rounds to zero: where the nearest number is beyond `value`, it takes the one before, whose bits are 1 less."""
+    b, word = c.builder, SCALARS[f"uint{kind.bits}"]
+    nearest = b.cast(value, kind)
+    back = b.cast(nearest, element_of(value.type))
+    is_beyond = b.compute("gt", b.compute("abs", back), b.compute("abs", value))
+    return b.bitcast(b.compute("sub", b.bitcast(nearest, word), b.cast(is_beyond, word)), kind)
 
 
 def _repointed(pointer: Pointer, dtype: Any) -> Pointer:
@@ -96,6 +125,9 @@ def _extreme(c: BlockCompiler, name: str, x: Any, y: Any, propagate_nan: Any) ->
 
 def emitted(c: BlockCompiler, name: str, *values: Value) -> Number:
     """Builds a function of elements, a row of the registry, of scalars or blocks of one type and shape."""
+    kind = OF_SCALAR[element_of(values[0].type)]
+    if kind.is_fp8():
+        raise UnsupportedError(f"{name} does not take floats of 8 bits; got {kind}; convert them, as x.to(tl.float16)")
     f = BlockEmitter(c.builder, shape_of(values[0].type))
     return c.number(f.emit(FUNCTIONS[name], *values))
 

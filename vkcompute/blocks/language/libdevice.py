@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi
+from math import inf, pi
 from typing import TYPE_CHECKING, Any
 
 from vkcompute.blocks.compiler.arithmetic import describe
 from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import block_function
+from vkcompute.blocks.language import special_functions
 from vkcompute.blocks.language.elementwise import abs, div_rn, fma, real_function
 from vkcompute.blocks.language.math import ceil, cos, erf, exp, exp2, fdiv, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -21,12 +22,17 @@ from vkcompute.tile.block_emitter import BlockEmitter
 __all__ = [
     "abs", "brev", "ceil", "clz", "copysign", "cos", "cospi", "div_rn", "erf", "exp", "exp10", "exp2", "fast_cosf",
     "fast_dividef", "fast_expf", "fast_logf", "fast_sinf", "fdim", "ffs", "finitef", "float2int_rn", "float2int_rz",
-    "float_as_int", "floor", "fma", "int_as_float", "isfinited", "llrint", "llround", "log", "log2", "popc", "round",
-    "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
+    "float_as_int", "floor", "fma", "ilogb", "int_as_float", "isfinited", "llrint", "llround", "log", "log2", "logb",
+    "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
 ]  # fmt: skip
+_SPECIAL = [
+    "byte_perm", "cyl_bessel_i0", "cyl_bessel_i1", "erfcinv", "erfinv", "fast_powf", "fast_tanhf", "j0", "j1", "ldexp",
+    "mul24", "mulhi", "nextafter", "normcdf", "rcbrt", "remainder", "rsqrt_rn", "sad", "y0", "y1",
+]  # fmt: skip
+globals().update({name: getattr(special_functions, name) for name in _SPECIAL})
 _OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]
 globals().update({name: real_function(name, is_method=False) for name in _OF_ROWS})
-__all__ += _OF_ROWS
+__all__ += [*_OF_ROWS, *_SPECIAL]
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...  # those of rows
@@ -89,6 +95,42 @@ def llrint(c: BlockCompiler, x: Any) -> Any:
     """The nearest whole number as int64; halves are rounded to even."""
     value, f = _float(c, x, "llrint")
     return c.number(c.builder.cast(f("round", value), INT64))
+
+
+@block_function
+def logb(c: BlockCompiler, x: Any) -> Any:
+    """The exponent of float32, as a float: -inf for 0, inf for infinities."""
+    value = _single(c, x, "logb")
+    f = _Floats(c, value)
+    exponent, size = f.b.cast(_exponent(f, value), FLOAT32), f("abs", value)
+    exponent = f.b.select(f("eq", size, 0.0), f.full(-inf), exponent)
+    return c.number(f.b.select(f("lt", size, inf), exponent, size))
+
+
+@block_function
+def ilogb(c: BlockCompiler, x: Any) -> Any:
+    """The exponent of float32, as int32: the least integer for 0 and NaN, the greatest one for infinities."""
+    value = _single(c, x, "ilogb")
+    f = _Floats(c, value)
+
+    def number(n: int) -> Value:
+        return f.b.full(f.b.const(n, INT32), f.shape)
+
+    exponent, size = _exponent(f, value), f("abs", value)
+    exponent = f.b.select(f("eq", size, inf), number(0x7FFFFFFF), exponent)
+    return c.number(f.b.select(f("or", f("isnan", value), f("eq", size, 0.0)), number(-0x80000000), exponent))
+
+
+def _exponent(f: _Floats, value: Value) -> Value:
+    """Returns the exponents of finite float32 but 0, as int32."""
+    is_small = f("lt", f("abs", value), 2.0**-126)
+    bits = f.b.bitcast(f.b.select(is_small, f("mul", value, 2.0**25), value), INT32)
+
+    def number(n: int) -> Value:
+        return f.b.full(f.b.const(n, INT32), f.shape)
+
+    biased = f.b.compute("and", f.b.compute("shr", bits, number(23)), number(255))
+    return f.b.compute("sub", biased, f.b.select(is_small, number(152), number(127)))
 
 
 @block_function

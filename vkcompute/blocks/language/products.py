@@ -30,7 +30,8 @@ def dot(
 
     Axes in front are those of a stack of matrices. Sums of float16 have `out_dtype`, or the dtype of `acc`.
 
-    Products are exact for float16, and rounded with the sum for float32, whatever precision is asked for.
+    Products are exact for float16 and floats of 8 bits, and rounded with the sum for float32, whatever precision is
+    asked for.
     """
     check_choices(input_precision=input_precision)
     one, two = c.shape(input), c.shape(other)
@@ -40,6 +41,9 @@ def dot(
             f"{describe(input)} and {describe(other)}"
         )
     kinds = c.element_type(input), c.element_type(other)
+    if all(OF_SCALAR[kind].is_fp8() for kind in kinds):  # which float16 holds exactly
+        input, other = (c.number(c.builder.cast(operand.value, FLOAT16)) for operand in (input, other))
+        kinds = FLOAT16, FLOAT16
     if kinds[0] is not kinds[1] or kinds[0] is BOOL:
         raise UnsupportedError(f"tl.dot takes blocks of one dtype; got {describe(input)} and {describe(other)}")
     sums = _sums(c, kinds[0], acc, out_dtype)

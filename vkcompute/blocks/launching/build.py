@@ -18,13 +18,13 @@ from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT8, UINT32, Memory
+from vkcompute.ir import BOOL, FLOAT32, INT32, INT64, SCALARS, UINT32, Memory
 from vkcompute.ir.function import Push
-from vkcompute.ir.types import UINT16
+from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.compilation.build import optimized
 from vkcompute.jit.frontend.values import ArrayValue, Number
 from vkcompute.tile import BFLOAT16
-from vkcompute.tile.brain_floats import widen
+from vkcompute.tile.narrow_floats import widen
 from vkcompute.tile.overlaps import Overlaps, relevant
 from vkcompute.tile.registers import ADJACENT
 from vkcompute.tile.simplification import remove_invariants
@@ -211,9 +211,9 @@ def _memory(built: Built, name: str, at: int, kind: ArrayType | TableType) -> tu
     """Declares the memory of an array, and returns it with the type of the elements that the program sees."""
     element = SCALARS[as_dtype(kind.character).name]
     seen = element if kind.element is None else DTYPES[kind.element].scalar_type
-    if BOOL not in (element, seen) and seen is not BFLOAT16:
+    if BOOL not in (element, seen):
         element = seen
-    in_memory = {BOOL: UINT8, BFLOAT16: UINT16}.get(element, element)
+    in_memory = SCALARS[f"uint{element.bits}"] if element is BOOL or isinstance(element, SmallFloat) else element
     memory = built.memories[at] = built.compiler.function.buffer(name, in_memory)
     if kind.is_wide:
         built.wide.append(memory)
@@ -263,7 +263,9 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
-        return lowered(definition, built._replace(wide=[]), options)
+        # Elements are accessed singly, so that code for many of them takes drivers for CPUs minutes to compile.
+        few = options.target._replace(own_elements=tile.Target().own_elements)
+        return lowered(definition, built._replace(wide=[]), options._replace(target=few))
     if made.array_bindings is not None and built.windows:
         most = options.compilation.target.max_storage_buffers
         raise definition.source.error(

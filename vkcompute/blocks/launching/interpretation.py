@@ -81,7 +81,7 @@ def _character(dtype: Any) -> str:
     """Returns the name of a dtype in a signature; "" for one that no program takes."""
     small = dtypes.small_float(dtype)
     if small is not None:
-        return small.name if small.computes else ""
+        return small.name
     return dtype.char if dtype in dtypes.BY_NUMPY else ""
 
 

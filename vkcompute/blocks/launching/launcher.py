@@ -27,7 +27,7 @@ from vkcompute.blocks.launching.reinterpretation import TensorWrapper, unwrapped
 from vkcompute.blocks.launching.table_memory import memory_of
 from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.code_version import code_version
-from vkcompute.compiled.arguments import group_of, kind_of_array, refuse_complex, refuse_storage
+from vkcompute.compiled.arguments import group_of, kind_of_array, refuse_complex
 from vkcompute.compiled.host_arrays import is_host_array
 from vkcompute.compiled.launches import (
     Compiled,
@@ -39,7 +39,7 @@ from vkcompute.compiled.launches import (
 )
 from vkcompute.compiled.plan import Plan
 from vkcompute.compiled.specialization import TRUTH, VALUE, CompileOptions, Specialization
-from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of
+from vkcompute.compiled.spilling_kernel import SpillingKernel, splits_of, together_of
 from vkcompute.compiled.target import computes_by_words, target_of
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import MissingFeature, hides_calls
@@ -57,6 +57,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.launching.kernel import Kernel
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
@@ -146,6 +147,8 @@ class BlockLauncher:
             raise
         if plan is not None and (future := plan.launch(args, None)) is not None:
             return future
+        if any(map(is_holder, args)):
+            return self(grid, all_held(args), {})
         sizes = self._parameters.grid(grid, args)
         chosen.check(sizes)
         if 0 in sizes:
@@ -217,6 +220,8 @@ class BlockLauncher:
         if not specialization.windows and (splits := _splits(runtime, specialization, args)):
             few = options.target._replace(own_elements=Target().own_elements)  # each access branches on the bindings
             options = options._replace(target=few).compiled_with(splits=splits)
+        elif together := together_of(runtime, specialization.array_bindings, args):
+            options = options.compiled_with(together=together)
         return program.on(runtime, types, options)
 
     def _program(self, constants: Mapping[int, Any]) -> Compiled:
@@ -287,7 +292,6 @@ def _type_of(arg: Any) -> Any:
     if type(arg) is not Array:
         return None
     refuse_complex(arg)
-    refuse_storage(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
 

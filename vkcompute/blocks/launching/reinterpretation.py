@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkcompute.blocks.compiler.types import Dtype
+from vkcompute.blocks.compiler.types import Dtype, dtype_of
 
 
 class TensorWrapper:
@@ -73,21 +73,25 @@ class TensorWrapper:
         return f"TensorWrapper[{self.dtype}]({self.base!r})"
 
 
-def reinterpret(tensor: Any, dtype: Dtype) -> TensorWrapper:
-    """Returns an array as an argument whose bits a program takes for another type.
+def reinterpret(tensor: Any, dtype: Any) -> Any:
+    """Returns an array as an argument whose bits a program takes for another type; a wrapper's array for its own type.
+
+    Args:
+        dtype: of `tl`, NumPy or PyTorch.
 
     Raises:
-        TypeError: it is no array, or no dtype of `tl`.
+        TypeError: it is no array, or no dtype of these.
         ValueError: the types differ in size.
     """
     base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
-    if not isinstance(dtype, Dtype) or not hasattr(base, "dtype"):
-        raise TypeError(f"reinterpret takes an array and a dtype, as tl.bfloat16; got {base!r} and {dtype!r}")
+    given, dtype = dtype, dtype_of(dtype)
+    if dtype is None or not hasattr(base, "dtype"):
+        raise TypeError(f"reinterpret takes an array and a dtype, as tl.bfloat16; got {base!r} and {given!r}")
     if base.dtype.itemsize != dtype.itemsize:
         raise ValueError(
             f"elements keep their size; got {base.dtype} and {dtype}; view the array as another dtype first"
         )
-    return TensorWrapper(base, dtype)
+    return base if base is not tensor and dtype_of(base.dtype) == dtype else TensorWrapper(base, dtype)
 
 
 def unwrapped(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from vkcompute.blocks.language.addresses import COLUMNS
 from vkcompute.blocks.launching.build import TableType
 from vkcompute.blocks.launching.pointer_table import PointerTable
-from vkcompute.compiled.arguments import kind_of_array, refuse_complex, refuse_storage
+from vkcompute.compiled.arguments import kind_of_array, refuse_complex
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array, alias, empty
 from vkcompute.runtime.memory.window import Window, windows_over
@@ -80,7 +80,6 @@ def _check(array: object) -> None:
             "runs; make the arrays and the table before the recording"
         )
     refuse_complex(array)
-    refuse_storage(array)
     kind_of_array(array)  # raises for dtypes and sizes that kernels do not take
     needs_strides(array)  # raises for elements that are not at multiples of their size
     if array.offset % array.dtype.itemsize or any(step < 0 for step in array.strides) or array.shares_elements:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.blocks.compiler.types import DTYPES, Dtype
+from vkcompute import dtypes
+from vkcompute.blocks.compiler.types import Dtype, dtype_of
 from vkcompute.blocks.launching.composites import leaves_of
 from vkcompute.blocks.launching.pointer_table import PointerTable
 from vkcompute.blocks.launching.reinterpretation import TensorWrapper
@@ -79,8 +80,8 @@ def _memory_at(view: Any, torch: Any) -> Any:
 def _element_of(dtype: Any, torch: Any) -> tuple[Dtype | None, np.dtype[Any]]:
     """Returns a dtype of the language if NumPy lacks it, or if it is one, and NumPy's dtype of as many bits."""
     if torch is not None and isinstance(dtype, torch.dtype):
-        if dtype == torch.bfloat16:
-            return DTYPES["bfloat16"], np.dtype(np.uint16)
+        if _is_small_float(dtype):
+            return dtype_of(dtype), np.dtype(f"u{dtype.itemsize}")
         return None, torch.empty(0, dtype=dtype).numpy().dtype
     if isinstance(dtype, Dtype):
         return dtype, np.dtype(f"u{dtype.itemsize}")
@@ -130,7 +131,17 @@ def elements_of(arg: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(arg, torch.Tensor):
         return arg
-    return (arg.detach().view(torch.uint16) if arg.dtype == torch.bfloat16 else arg.detach()).numpy()
+    return (arg.detach().view(_word(arg, torch)) if _is_small_float(arg.dtype) else arg.detach()).numpy()
+
+
+def _is_small_float(dtype: Any) -> bool:
+    """True for a dtype of PyTorch that NumPy lacks."""
+    return dtypes.small_float(str(dtype).removeprefix("torch.")) is not None
+
+
+def _word(tensor: Any, torch: Any) -> Any:
+    """Returns PyTorch's dtype of the bits of a tensor's elements."""
+    return torch.uint8 if tensor.element_size() == 1 else torch.uint16
 
 
 def _memory_of(tensor: Any, torch: Any) -> Any:
@@ -139,6 +150,8 @@ def _memory_of(tensor: Any, torch: Any) -> Any:
     start = tensor.storage_offset()
     n = tensor.untyped_storage().nbytes() // tensor.element_size() - start
     elements = tensor.detach().as_strided((n,), (1,), start)
-    if tensor.dtype == torch.bfloat16:
-        return TensorWrapper(elements.view(torch.uint16).numpy(), DTYPES["bfloat16"])
+    if _is_small_float(tensor.dtype):
+        element = dtype_of(tensor.dtype)
+        assert element is not None, "a dtype of the language"
+        return TensorWrapper(elements.view(_word(tensor, torch)).numpy(), element)
     return elements.numpy()

@@ -26,7 +26,8 @@ from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.other_words import in_kernels
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import compared_in_order, contains
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, kind_of, like
+from vkcompute.jit.frontend.type_rules import KernelTypes, kind_of
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Vector, describe, fits, is_python, like
 from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.private import listed
 from vkcompute.operations import row_of
@@ -42,6 +43,7 @@ _OPCODES[stdlib.round_even] = "round"
 """Functions that are one operation; keyed by function, so that `math.floor` is found as well as `floor`"""
 _INLINED = {function: name in stdlib.GEOMETRIC for name, function in _FUNCTIONS.items() if function not in _OPCODES}
 """Functions that are inlined -> True if they take whole vectors, False if they are elementwise"""
+_RULES = KernelTypes(FLOAT32)
 _BUILT_IN = (*_OPCODES, *_INLINED, *CONSTRUCTORS.values())
 
 
@@ -58,35 +60,47 @@ class ListLiteral(tuple[Any, ...]):
     __slots__ = ()
 
 
-class BufferKernels(Compiler):
-    """The language of kernels with PyShader's buffers: elements may be vectors, and lengths are unknown."""
+class Buffers:
+    """Elements of storage buffers, which may be vectors.
 
-    def extent(self, array: ArrayValue, axis: int) -> Any:
-        """Raises: lengths of buffers are unknown."""
-        raise UnsupportedError(f"the length of {array.name} is not known in a shader; count from the start, or pass it")
+    Args:
+        kernels: load and store numbers.
+    """
 
-    def load(self, array: ArrayValue, offset: Value) -> Any:
-        """Loads an element: a vector if the buffer holds vectors."""
-        n = getattr(array, "n", 1)
-        numbers = [Compiler.load(self, array, at) for at in self._offsets(offset, n)]
-        return numbers[0] if n == 1 else Vector(numbers)
+    def __init__(self, kernels: Compiler) -> None:
+        self._kernels = kernels
 
-    def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
+    def item(self, array: Buffer, index: Any) -> Any:
+        """Returns an element."""
+        return self._load(array, self._kernels.arrays.offset(array, index))
+
+    def assign(self, array: Buffer, index: Any, value: Any) -> None:
         """Stores an element, which must have the type of the buffer's elements."""
-        n = getattr(array, "n", 1)
+        self._store(array, self._kernels.arrays.offset(array, index), value)
+
+    def update(self, array: Buffer, index: Any, change: Callable[[Any], Any]) -> None:
+        """Assigns an element what `change` makes of it."""
+        offset = self._kernels.arrays.offset(array, index)
+        self._store(array, offset, change(self._load(array, offset)))
+
+    def _load(self, array: Buffer, offset: Value) -> Any:
+        numbers = [self._kernels.arrays.load(array, at) for at in self._offsets(offset, array.n)]
+        return numbers[0] if array.n == 1 else Vector(numbers)
+
+    def _store(self, array: Buffer, offset: Value, value: Any) -> None:
         values = value if isinstance(value, Vector) else (value,)
-        if len(values) != n or any(self.kind(number).type is not array.element for number in values):
+        if len(values) != array.n or any(self._kernels.kind(number).type is not array.element for number in values):
             scalar = SCALARS[array.element]
-            name = scalar if n == 1 else types.Vector(n, scalar)
+            name = scalar if array.n == 1 else types.Vector(array.n, scalar)
             raise UnsupportedError(f"{array.name} holds {name}; got {type_of(value)}; write {name}(…)")
-        for at, number in zip(self._offsets(offset, n), values, strict=True):
-            super().store(array, at, number)
+        for at, number in zip(self._offsets(offset, array.n), values, strict=True):
+            self._kernels.arrays.store(array, at, number)
 
     def _offsets(self, offset: Value, n: int) -> list[Value]:
         """Returns the offsets of the `n` numbers of an element."""
         if n == 1:
             return [offset]
-        b, kind = self.builder, offset.type
+        b, kind = self._kernels.builder, offset.type
         first = b.compute("mul", offset, b.const(n, kind))  # type: ignore[arg-type]
         return [b.compute("add", first, b.const(k, kind)) for k in range(n)]  # type: ignore[arg-type]
 
@@ -107,7 +121,8 @@ class ShaderLanguage:
         self.function, self.builder = function, ir.Builder(function)
         self.expressions, self.special_forms = {**KERNEL_EXPRESSIONS, **_NODES}, {print: _print}
         self.evaluator = Evaluator(self, self.builder)
-        self.kernels = BufferKernels(function, FLOAT32, self.evaluator)
+        self.kernels = Compiler(function, _RULES, self.evaluator)
+        self._buffers = Buffers(self.kernels)
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -252,7 +267,7 @@ class ShaderLanguage:
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
         """Selects one of two values that have both been computed; they have one type."""
-        self.joined(kind_of(one, FLOAT32), kind_of(other, FLOAT32))
+        self.joined(kind_of(one, _RULES), kind_of(other, _RULES))
         return self.kernels.where(condition, one, other)
 
     def connected(self, is_and: bool, first: Any, second: Callable[[], Any], where: Location, *, is_cheap: bool) -> Any:
@@ -286,17 +301,19 @@ class ShaderLanguage:
         """Returns an element."""
         if not isinstance(base, tuple) or isinstance(index, Number):
             self._demand_index(index)
-        return self.kernels.item(base, index)
+        return self._buffers.item(base, index) if isinstance(base, Buffer) else self.kernels.item(base, index)
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element."""
         self._demand_index(index)
-        self.kernels.assign(base, index, self._numbers(value))
+        assign = self._buffers.assign if isinstance(base, Buffer) else self.kernels.assign
+        assign(base, index, self._numbers(value))
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
         self._demand_index(index)
-        self.kernels.update(base, index, lambda old: self._numbers(change(old)))
+        update = self._buffers.update if isinstance(base, Buffer) else self.kernels.update
+        update(base, index, lambda old: self._numbers(change(old)))
 
     def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
         """Refuses vectors and lists."""
@@ -428,7 +445,7 @@ def type_of(value: Any) -> str:
         return f"Array({len(value)},{type_of(value[0])})"
     if isinstance(value, Vector):
         return str(types.Vector(len(value), TYPES[type_of(value[0])]))  # type: ignore[arg-type]
-    kind = kind_of(value, FLOAT32) if isinstance(value, (Number, int, float)) else value
+    kind = kind_of(value, _RULES) if isinstance(value, (Number, int, float)) else value
     return str(SCALARS[kind.type]) if isinstance(kind, Kind) else describe(value)
 
 

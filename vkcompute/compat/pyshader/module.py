@@ -164,4 +164,5 @@ def _buffer(language: ShaderLanguage, name: str, slot: tuple[int, int], kind: An
     if not isinstance(scalar, Scalar) or scalar.number is ir.BOOL:
         raise _UnsupportedParameter(f"a buffer is an Array of numbers or of vectors of them; got {kind} ({name})")
     memory = language.function.buffer(name, scalar.number, slot)
-    return Buffer(name, len(language.function.buffers) - 1, scalar.number, 1, memory, n=n)
+    unknown = f"the length of {name} is not known in a shader; count from the start, or pass it"
+    return Buffer(name, len(language.function.buffers) - 1, scalar.number, 1, memory, lengths=unknown, n=n)

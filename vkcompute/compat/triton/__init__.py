@@ -8,6 +8,9 @@ No driver is loaded before the first launch.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from vkcompute.blocks.compiler.aggregates import aggregate
 from vkcompute.blocks.compiler.functions import constexpr_function
 from vkcompute.blocks.launching.launched import KernelInterface
@@ -20,11 +23,12 @@ from vkcompute.compat.triton.compiler import CompilationError
 from vkcompute.compat.triton.language import core, standard  # noqa: F401  # as attributes of the language
 from vkcompute.compat.triton.replacement import install_as_triton
 from vkcompute.compat.triton.runtime import InterpreterError, OutOfResources
+from vkcompute.errors import KernelError as TritonError
 
 __all__ = [
     "CompilationError", "Config", "InterpreterError", "JITFunction", "KernelInterface", "OutOfResources",
-    "PointerTable", "TensorWrapper", "aggregate", "autotune", "backends", "cdiv", "compiler", "constexpr_function",
-    "heuristics",
+    "PointerTable", "TensorWrapper", "TritonError", "aggregate", "autotune", "backends", "cdiv", "compiler",
+    "constexpr_function", "heuristics",
     "install_as_triton", "jit", "language", "must_use_result", "next_power_of_2", "reinterpret", "runtime",
     "set_allocator", "testing", "tools",
 ]  # fmt: skip
@@ -33,9 +37,11 @@ __version__ = "3.9.0"
 """The version of Triton whose language this is, for libraries that compare it."""
 
 
-def must_use_result(function: JITFunction) -> JITFunction:
-    """Makes a call in a program an error whose result is dropped."""
-    function.must_use_result = True
+def must_use_result(function: Any, reason: Any = True) -> Any:
+    """Makes a call in a program an error whose result is dropped; with a text, returns a decorator that adds it."""
+    if isinstance(function, str):
+        return partial(must_use_result, reason=function)
+    function.must_use_result = reason
     return function
 
 

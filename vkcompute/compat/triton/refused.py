@@ -10,7 +10,6 @@ from vkcompute.frontend.unsupported import UnsupportedError
 
 REFUSED = {
     "inline_asm_elementwise": "it has no portable assembly; write the operations in the block language",
-    "dot_scaled": "convert the blocks to tl.float16, scale them, and write tl.dot",
 }
 """Remedies by name."""
 
@@ -23,4 +22,4 @@ def _refused(name: str) -> BlockFunction:
     return block_function(emit)
 
 
-inline_asm_elementwise, dot_scaled = map(_refused, REFUSED)
+(inline_asm_elementwise,) = map(_refused, REFUSED)

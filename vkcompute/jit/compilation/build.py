@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Complex, Kind, Number
 from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
@@ -40,35 +41,52 @@ Signature = tuple[Any, ...]
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
 NoneType, and for an int that is known at compile time `Fixed`.
 """
+Rules = Callable[[Signature], TypeRules]
+"""Returns the rules that type the numbers of a kernel, for the types of its arguments."""
 
 _LOCAL_SIZES = {1: (64,), 2: (16, 8), 3: (16, 4, 2)}
 """Number of axes -> default local size along these."""
 
 
+def kernel_types(signature: Signature) -> KernelTypes:
+    """Returns the rules of `vc.kernel`."""
+    return KernelTypes(real_of(signature))
+
+
 def build(
-    using: type[_Compiler], definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
+    using: type[_Compiler],
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
 ) -> _Compiler:
     """Builds a kernel, and returns its compiler.
+
+    Args:
+        using: the class of the compiler.
+        rules: those of its language.
 
     Raises:
         KernelError: the function does something that kernels do not support.
     """
-    name, names = definition.function.__name__, definition.function.__code__.co_varnames
-    compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), real_of(signature))
-    compiler.check_bounds = options.check_bounds
+    name, code = definition.function.__name__, definition.function.__code__
+    names = using.parameters(code.co_varnames[: code.co_argcount])
+    compiler = using(ir.Function(name, options.local_size or (64, 1, 1)), rules(signature))
+    compiler.offsets.check_bounds = options.check_bounds
     compiler.reports = Reports(compiler.function, compiler.builder)
     compiler.captured.takes_tables = True
-    args = {names[n]: argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)}
-    for value in args.values():
+    values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
+    for value in values:
         if isinstance(value, ArrayValue) and value.strided:
-            compiler.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+            compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
+    args = compiler.arguments(code.co_varnames[: code.co_argcount], values)
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
-    first = compiler.first_assigned
+    first = compiler.arrays.first_assigned
     if options.local_size is None and first is not None:
         default = _default_local_size(signature[first][1], compiler.id_axes.in_group)
         if default != compiler.function.local_size:
-            return build(using, definition, signature, options._replace(local_size=default))
+            return build(using, definition, signature, options._replace(local_size=default), rules)
     return compiler
 
 
@@ -99,13 +117,14 @@ def optimized(
         KernelError: a barrier may not be reached by all invocations of a workgroup.
     """
     if not is_uniform:
+        ir.order_volatile(function)
         function = with_uniform_barriers(function, reports, function.buffers if options.aliased else ())
     if options.grid_wrapped:
         ir.wrap_grid(function)
     if options.target.max_invocations is not None:
         ir.divide_workgroups(function, options.target.max_invocations)
     ir.emulate_float_atomics(function, every=options.emulate_atomics)
-    ir.bind_arrays(function, options.target, options.splits)
+    ir.bind_arrays(function, options.target, options.splits, options.together)
     ir.expand_small_atomics(function)
     if options.aliased:
         function.aliased = frozenset(function.buffers)
@@ -133,12 +152,12 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
         memory = function.buffer(name, PARTS.get(element, element))
         return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
     if given is float:
-        return Number(function.push(name, compiler.real), Kind(compiler.real, True))
+        return Number(function.push(name, compiler.rules.real), Kind(compiler.rules.real, True))
     if given is int or isinstance(given, str):
         kind = SCALARS[given] if isinstance(given, str) else INT32
         return Number(function.push(name, kind), Kind(kind, given is int, argument=len(function.pushes) - 1))
     if issubclass(given, (complex, np.complexfloating)):
-        part = Kind(compiler.real, True) if given is complex else Kind(PARTS[ELEMENTS[np.dtype(given).name]])
+        part = Kind(compiler.rules.real, True) if given is complex else Kind(PARTS[ELEMENTS[np.dtype(given).name]])
         return Complex([Number(function.push(f"{name}.{which}", part.type), part) for which in ("real", "imag")])
     target = BOOL if given is bool else SCALARS[as_dtype(given).name]
     stored = target if target.bits >= 32 else {"f": FLOAT32, "i": INT32}.get(target.kind, UINT32)
@@ -165,7 +184,13 @@ def has_parts(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, (complex, np.complexfloating))
 
 
-def specialize(definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS) -> Specialization:
+def specialize(
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
+    language: type[Compiler] = Compiler,
+) -> Specialization:
     """Compiles a kernel for arguments of these types.
 
     Raises:
@@ -173,12 +198,12 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             size.
     """
     try:
-        compiler = build(Compiler, definition, signature, options)
+        compiler = build(language, definition, signature, options, rules)
         ids = compiler.id_axes
         whole = compiler.function.local_size
         demand_fit(compiler.function)
         misfits = () if options.is_declared else tile_misfits(compiler.function, definition)
-        built, first = optimized(compiler.function, options, compiler.reports), compiler.first_assigned
+        built, first = optimized(compiler.function, options, compiler.reports), compiler.arrays.first_assigned
         scalars = [
             (n, what)
             for n, kind in enumerate(signature)
@@ -186,8 +211,9 @@ def specialize(definition: Definition, signature: Signature, options: CompileOpt
             for what in sources(kind)
         ]
         arrays = [n for n, kind in enumerate(signature) if type(kind) is tuple]
-        pushes, in_words = (*scalars, *compiler.extents), ir.in_words(built, options.target)
-        linear = first if first is not None and first == min(compiler.written) and signature[first][1] < 2 else None
+        pushes, in_words = (*scalars, *compiler.offsets.pushed), ir.in_words(built, options.target)
+        is_first = first is not None and first == min(compiler.arrays.written)
+        linear = first if first is not None and is_first and signature[first][1] < 2 else None
         if linear is not None and (arrays.index(linear) in in_words or built.local_size != whole):
             linear = None
         return Specialization(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -91,17 +91,23 @@ def compiler() -> str | None:
 class PythonOrigin:
     """Functions from which programs are compiled; an `Origin`.
 
+    Args:
+        rules: a function of the language, whose folder has all of the language's code that is outside of `jit/`.
+
     Attributes:
         name: that of the first function, for messages.
     """
 
-    def __init__(self, functions: Sequence[FunctionType]) -> None:
-        self._functions = functions
+    def __init__(self, functions: Sequence[FunctionType], rules: Callable[..., object] | None = None) -> None:
+        self._functions, self._rules = functions, rules
         self.name: str = functions[0].__name__ if functions else "a function of arrays"
 
     def text(self) -> str | None:
         """Returns the fingerprints of the compiler and of the functions; None if one has none."""
         texts = [compiler(), *map(function, self._functions)]
+        if self._rules is not None:
+            file = sys.modules[self._rules.__module__].__file__
+            texts += [self._rules.__qualname__, None if file is None else code_version(Path(file).parent)]
         return None if None in texts else "\0".join(map(str, texts))
 
     def stored(self, captured: Iterable[CapturedGlobal]) -> list[tuple[Any, ...]] | None:

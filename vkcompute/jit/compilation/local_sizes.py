@@ -8,7 +8,7 @@ from vkcompute import ir
 from vkcompute.compiled.specialization import Misfit
 from vkcompute.errors import KernelError
 from vkcompute.frontend.source import Definition
-from vkcompute.jit.frontend.memory import WHERE
+from vkcompute.jit.frontend.array_access import WHERE
 
 _REMEDY = "declare the local size that the {} made for, as @vc.kernel(local_size=(16, 16)), or launch with it"
 

@@ -11,10 +11,11 @@ from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError, MissingFeature
 from vkcompute.frontend.language import Handler
 from vkcompute.frontend.source import Definition
-from vkcompute.ir import Constant, Function, Scalar
-from vkcompute.jit.compilation.build import Signature, build
+from vkcompute.ir import Constant, Function
+from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.values import Complex, Kind, Number, Vector, kind_of
+from vkcompute.jit.frontend.type_rules import TypeRules, kind_of
+from vkcompute.jit.frontend.values import Complex, Kind, Number, Vector
 
 _TYPES = {"Float64": ("float64",), "Int64": ("int64", "uint64")}
 """SPIR-V capability -> the types that need it."""
@@ -26,8 +27,8 @@ class _Finder(Compiler):
     Of an expression, the place is that of its first constant of this type.
     """
 
-    def __init__(self, function: Function, real: Scalar) -> None:
-        super().__init__(function, real)
+    def __init__(self, function: Function, rules: TypeRules) -> None:
+        super().__init__(function, rules)
         self.evaluator.around = self._noted
         self.first_uses: dict[str, KernelError] = {}
         self._constants: dict[str, dict[ast.AST, KernelError]] = {}
@@ -35,7 +36,7 @@ class _Finder(Compiler):
     def _noted(self, handler: Handler, node: ast.AST) -> Any:
         value = self.evaluator.evaluate(handler, node)
         first = value[0] if isinstance(value, (Vector, Complex)) else value
-        kind = kind_of(first, self.real)
+        kind = kind_of(first, self.rules)
         if not isinstance(kind, Kind) or kind.type.name in self.first_uses:
             return value
         constants = self._constants.setdefault(kind.type.name, {})
@@ -65,7 +66,11 @@ def located(missing: MissingFeature, use: object) -> MissingFeature:
 
 
 def explained(
-    missing: MissingFeature, definition: Definition, signature: Signature, options: CompileOptions = DEFAULTS
+    missing: MissingFeature,
+    definition: Definition,
+    signature: Signature,
+    options: CompileOptions = DEFAULTS,
+    rules: Rules = kernel_types,
 ) -> MissingFeature:
     """Adds the first use of the missing type in the kernel to an error, unless an argument has that type."""
     lacking = lacking_types(missing)
@@ -73,5 +78,5 @@ def explained(
     given = {as_dtype(kind[0] if type(kind) is tuple else kind).name for kind in signature if kind not in weak}
     if not lacking or given.intersection(lacking):
         return missing
-    finder = build(_Finder, definition, signature, options)
+    finder = build(_Finder, definition, signature, options, rules)
     return next((located(missing, use) for name in lacking if (use := finder.uses(name)) is not None), missing)

@@ -40,6 +40,7 @@ from vkcompute.jit.launcher import is_exact, kind_of
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime, current_runtime, runtime_of
 
 LOCAL_SIZE = 64
@@ -90,6 +91,8 @@ class Arguments:
 
     def placed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments with a device array for each NumPy array, on the device of the others."""
+        if any(map(is_holder, args)):
+            args = all_held(args)
         if not any(map(is_host_array, args)):
             return args
         runtime = next((runtime_of(arg) for arg in args if type(arg) is Array), None)
@@ -204,7 +207,7 @@ def element_program(
         results = (computed,) if single else computed
         dtypes = wanted or tuple([body.number(c, value).name for value in results])
         for dtype, value, layout in zip(dtypes, results, placed or [None] * len(dtypes), strict=True):
-            c.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
+            c.arrays.store(result(c, dtype), body.place(c, offset, layout), body.typed(c, value, ELEMENTS[dtype]))
     return Program(c, dtypes, single, strided=tuple(body.strided))
 
 
@@ -250,7 +253,7 @@ def _block_program(
             whole = (True,) * (1 + len(body.lengths))
             for inside, offset, value in zip(run.inside, run.offsets(whole, layout), converted, strict=True):
                 with b.if_(inside).then:
-                    c.store(out_singly, offset, value)
+                    c.arrays.store(out_singly, offset, value)
     return Program(c, dtypes, single, block.size, tuple(body.strided))
 
 

@@ -23,6 +23,7 @@ from vkcompute.jit.elementwise.broadcasting import Layout, Mask, Run, offsets
 from vkcompute.jit.elementwise.formula import known
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import KernelTypes, kind_of
 from vkcompute.jit.frontend.values import (
     ELEMENTS,
     PARTS,
@@ -31,7 +32,6 @@ from vkcompute.jit.frontend.values import (
     Kind,
     Number,
     describe,
-    kind_of,
     whole_of,
 )
 from vkcompute.operations import ELEMENTARY
@@ -158,7 +158,7 @@ class BlockArgument:
         if mask is None:
             return [self._source] * self._size
         if self.run is not None and not isinstance(self._source, BlockAccess):
-            return [self._c.load(self._source, offset) for offset in self.run.offsets(mask, self.layout)]
+            return [self._c.arrays.load(self._source, offset) for offset in self.run.offsets(mask, self.layout)]
         if all(mask):
             return self._block(number)
         offset = b.compute("mul", number, b.const(self._size, UINT32))
@@ -182,7 +182,7 @@ class BlockArgument:
         if isinstance(self._source, BlockAccess):
             b = self._c.builder
             return self._block(b.compute("div", offset, b.const(self._size, UINT32)))
-        return [self._c.load(self._source, offset)] * self._size
+        return [self._c.arrays.load(self._source, offset)] * self._size
 
     def _block(self, number: Value) -> Sequence[Any]:
         loaded = self._source.load(self._c.builder, number)
@@ -210,7 +210,7 @@ class Body:
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
         """Returns a compiler for a new kernel."""
         function = ir.Function(self.formula.name, (local_size, 1, 1))
-        made = Compiler(function, real)
+        made = Compiler(function, KernelTypes(real))
         made.evaluator.sources |= self.formula.sources
         return made
 
@@ -265,7 +265,8 @@ class Body:
     def at(self, c: Compiler, arguments: list[Any], offset: Value) -> Any:
         """Calls the function on the elements at an offset in the broadcast shape."""
         indices = iter(offsets(c.builder, offset, self.lengths, self._masks, self._layouts))
-        return self.call(c, *[c.load(arg, next(indices)) if isinstance(arg, ArrayValue) else arg for arg in arguments])
+        load = c.arrays.load
+        return self.call(c, *[load(arg, next(indices)) if isinstance(arg, ArrayValue) else arg for arg in arguments])
 
     def place(self, c: Compiler, offset: Value, layout: Sequence[Value] | None) -> Value:
         """Returns the offset in a result, with a layout if it is a view, of the element at an offset in the shape."""
@@ -289,7 +290,7 @@ class Body:
     def number(self, c: Compiler, value: Any) -> Scalar:
         """Returns the type of a result, which must be a number."""
         if isinstance(value, Complex):
-            return whole_of(kind_of(value, c.real))
+            return whole_of(kind_of(value, c.rules))
         try:
             return c.kind(value).type
         except UnsupportedError:

@@ -21,7 +21,7 @@ from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.jit.elementwise.program import MOST_COST, Body, Formula, Program, cost, result
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.values import Kind, Number, joined, started
+from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library.ids import global_id, group_id, local_id
 from vkcompute.jit.library.workgroup import barrier, shared
 
@@ -456,7 +456,7 @@ def stage_program(
         if columns:
             out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, number, stored).value for number in values])
         else:
-            c.store(out, c.index(offset), values[0])
+            c.arrays.store(out, c.index(offset), values[0])
 
     def store_columns(c: Compiler, offset: Any, column: Any, n_columns: Any, values: Any) -> None:
         for which in range(spread):
@@ -508,11 +508,11 @@ def _kind(body: Body, pair: Body, initial: Any, real: Scalar) -> Scalar:
     some = c.builder.builtin("global_id")
     first = body.at(c, body.arguments(c), some)
     body.number(c, first)
-    kind = joined(c.kind(first), started(c.kind(initial)), real)
+    kind = c.rules.joined(c.kind(first), c.rules.accumulator(c.kind(initial)))
     while True:
         total = pair.call(c, *[Number(c.builder.cast(some, kind.type), Kind(kind.type)) for _ in range(2)])
         pair.number(c, total)
-        wider = joined(Kind(kind.type), c.kind(total), real)
+        wider = c.rules.joined(Kind(kind.type), c.kind(total))
         if wider.type is kind.type:
-            return wider.type  # type: ignore[no-any-return]
+            return wider.type
         kind = wider

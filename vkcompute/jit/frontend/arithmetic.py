@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial, reduce
-from numbers import Number as PlainNumber
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,11 +21,18 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, UINT64, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend import complex_values
-from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.tuples import Operators, compared_in_order, contains
+from vkcompute.jit.frontend.type_rules import (
+    TypeRules,
+    is_typed_integer,
+    joined,
+    kind_of,
+    number_kind,
+    started,
+    stored,
+)
 from vkcompute.jit.frontend.values import (
-    NATURAL,
     ArrayValue,
     Complex,
     Kind,
@@ -35,17 +41,11 @@ from vkcompute.jit.frontend.values import (
     Vector,
     describe,
     fits,
-    floating,
     includes,
+    is_complex,
     is_python,
     is_static,
-    joined,
-    kind_of,
     like,
-    promoted,
-    settled,
-    started,
-    stored,
     unpacked,
 )
 from vkcompute.operations import FUNCTIONS, Emitter, division, loops
@@ -60,7 +60,8 @@ _OPERATORS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.ar
 _BITS = "&", "|", "^"
 _OF_BOOLS = {"+": "|", "*": "&"}
 """Operators that are logical for two bools, as in numpy, which has no others for them."""
-_COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
+"""Sign of a comparison -> operation."""
 _DIVISIONS = {"//": division.quotient, "%": division.remainder}
 _MEANT = {
     "^": "write x ** y for a power, or ",
@@ -79,17 +80,21 @@ class Arithmetic(Context, ABC):
 
     Attributes:
         host: the language whose operators compute with parts of operands: this one, or one that uses it.
-        real: the type of Python floats.
+        rules: type numbers.
         limits: (index of a push constant, dtype) for each int argument that takes a narrower type, which it must fit.
     """
 
     def __init__(
-        self, function: ir.Function, evaluator: Evaluator, real: Scalar, host: Operators | None = None
+        self, function: ir.Function, evaluator: Evaluator, rules: TypeRules, host: Operators | None = None
     ) -> None:
         super().__init__(function, evaluator)
         self.host: Operators = host or self
-        self.real = real
+        self.rules = rules
         self.limits: set[tuple[int, str]] = set()
+
+    @abstractmethod
+    def loaded(self, row: Row, n: int) -> Vector:
+        """Loads a row of `n` elements."""
 
     @abstractmethod
     def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -103,15 +108,15 @@ class Arithmetic(Context, ABC):
 
     def kind_of_variable(self, value: Any) -> Any:
         """Returns the type of a variable with this value."""
-        return stored(kind_of(value, self.real), self.real)
+        return stored(kind_of(value, self.rules), self.rules)
 
     def kind_at_loop(self, kind: Any) -> Any:
         """Returns the type of a variable that has this one before a loop that assigns to it."""
-        return started(kind)
+        return started(kind, self.rules)
 
     def joined(self, one: Any, other: Any) -> Any:
         """Returns the type of a variable that has either type, depending on the path taken."""
-        return joined(one, other, self.real)
+        return joined(one, other, self.rules)
 
     def packed(self, value: Any, kind: Any) -> list[Value]:
         """Returns the device values of a value of this type; constants have none."""
@@ -149,18 +154,15 @@ class Arithmetic(Context, ABC):
 
     def kind(self, value: Any) -> Kind:
         """Returns the type of a number."""
-        kind = kind_of(value, self.real)
-        if not isinstance(kind, Kind):
-            raise UnsupportedError(f"this takes numbers; got {describe(value)}{_remedy(value)}")
-        return kind
+        return number_kind(value, self.rules)
 
     def cast(self, value: Any, target: Scalar) -> Value:
-        """Converts a number as numpy's astype does. A Python int that the type cannot represent is an error."""
+        """Converts a number as numpy's astype does; a Python int by the rules of the language."""
         if isinstance(value, Number):
             return self.builder.cast(value.value, target)
         self.kind(value)
-        if is_python(value) and not isinstance(value, float) and target.kind in "iu" and not fits(value, target):
-            raise UnsupportedError(f"{value} does not fit {target}; convert the other operand, as vc.int64(x)")
+        if is_python(value) and not isinstance(value, float) and target.kind in "iu":
+            value = self.rules.fitted(value, target)
         return self.builder.const(value, target)
 
     def converted(self, value: Any, target: Scalar) -> Number:
@@ -168,27 +170,17 @@ class Arithmetic(Context, ABC):
         return Number(self.host.cast(value, target), Kind(target))
 
     def common_type(self, *values: Any) -> Kind:
-        """Returns the common type of operands.
+        """Returns the common type of operands, which restricts int arguments."""
+        self._restrict(values)
+        return self.rules.common(*values)
 
-        Python's constants and int arguments take the type of typed integers, which restricts arguments; other Python
-        ints are settled. The result is natural if all operands are.
-        """
-        takes = kinds = [self.kind(value) for value in values]
-        if all(kind.type is kinds[0].type and not kind.weak and kind.argument is None for kind in kinds):
-            return kinds[0]
-        typed = [kind for kind in kinds if not kind.weak and kind.argument is None and kind.type.kind in "iu"]
-        if typed:
-            target = reduce(partial(promoted, real=self.real), typed).type
-            adapts = [is_python(value) or kind.argument is not None for value, kind in zip(values, kinds, strict=True)]
-            takes = [
-                Kind(kind.type, kind.type is not BOOL) if adapting else settled(kind, target)
-                for kind, adapting in zip(kinds, adapts, strict=True)
-            ]
-        common = reduce(partial(promoted, real=self.real), takes)
-        for kind in kinds:
-            if kind.argument is not None and typed and common.type.kind != "f" and not includes(common.type, kind.type):
-                self.limits.add((kind.argument, common.type.name))
-        return Kind(common.type, common.weak, NATURAL if all(kind.is_natural for kind in takes) else None)
+    def _restrict(self, operands: Sequence[Any]) -> None:
+        """Notes the int arguments that take a narrower type of other operands."""
+        arguments = [x.kind for x in operands if isinstance(x, Number) and x.kind.argument is not None]
+        if arguments and any(is_typed_integer(self.kind(x)) for x in operands):
+            common = self.rules.common(*operands).type
+            narrowed = [kind for kind in arguments if common.kind != "f" and not includes(common, kind.type)]
+            self.limits |= {(kind.argument, common.name) for kind in narrowed if kind.argument is not None}
 
     def to_common_type(self, *values: Any) -> tuple[Kind, list[Value]]:
         """Converts numbers to their common type."""
@@ -200,10 +192,10 @@ class Arithmetic(Context, ABC):
         return self.host.binary(sign, one, self.widened(other) if type(one) is int else other)
 
     def widened(self, value: Any) -> Any:
-        """Converts integers of 8 and 16 bits to int32; returns other values unchanged."""
-        kind = kind_of(value, self.real)
-        narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < 32
-        return self.converted(value, INT32) if narrow else value
+        """Converts integers narrower than `int(x)` to its type; returns other values unchanged."""
+        kind = kind_of(value, self.rules)
+        narrow = isinstance(kind, Kind) and kind.type.kind in "iu" and kind.type.bits < self.rules.integer.bits
+        return self.converted(value, self.rules.integer) if narrow else value
 
     def truth(self, value: Any) -> Value | bool:
         """Returns the truth of a value: a device value, or a constant."""
@@ -224,13 +216,15 @@ class Arithmetic(Context, ABC):
         return truth if isinstance(truth, bool) else Number(truth, Kind(BOOL))
 
     def each(self, work: Callable[..., Any], *values: Any) -> Vector:
-        """Applies a function of numbers to each element of vectors; other values are repeated."""
+        """Applies a function of numbers to each element of vectors and rows; other values are repeated."""
         vectors = [value for value in values if isinstance(value, Vector)]
+        n = len(vectors[0])
+        given = [self.loaded(value, n) if isinstance(value, Row) else value for value in values]
+        vectors = [value for value in given if isinstance(value, Vector)]
         if len({len(vector) for vector in vectors}) > 1:
             got = " and ".join(map(describe, vectors))
             raise UnsupportedError(f"operands are vectors of one length; got {got}; take parts, as v.xy")
-        n = len(vectors[0])
-        rows = [value if isinstance(value, Vector) else (value,) * n for value in values]
+        rows = [value if isinstance(value, Vector) else (value,) * n for value in given]
         return Vector([work(*row) for row in zip(*rows, strict=True)])
 
     def computed(self, value: Any) -> Any:
@@ -238,7 +232,7 @@ class Arithmetic(Context, ABC):
 
         `1 if u >= 0 else -1` has it as well if u is unsigned, and the condition is known.
         """
-        kind = kind_of(value, self.real)
+        kind = kind_of(value, self.rules)
         return unpacked(kind, iter(self.packed(value, kind)))
 
     def where(self, condition: Any, one: Any, other: Any) -> Any:
@@ -247,7 +241,7 @@ class Arithmetic(Context, ABC):
         if isinstance(truth, bool):
             chosen = one if truth else other
             return self.computed(chosen) if isinstance(condition, Number) else chosen
-        kind = self.host.joined(kind_of(one, self.real), kind_of(other, self.real))
+        kind = self.host.joined(kind_of(one, self.rules), kind_of(other, self.rules))
         pairs = zip(self.packed(one, kind), self.packed(other, kind), strict=True)
         return unpacked(kind, iter([self.builder.select(truth, x, y) for x, y in pairs]))
 
@@ -268,7 +262,7 @@ class Arithmetic(Context, ABC):
             sides = (second, lambda: first) if is_and else (lambda: first, second)
             return self.evaluator.flow.choose(truth, *sides, where)
         other = second()
-        if kind_of(first, self.real) == kind_of(other, self.real) == Kind(BOOL):
+        if kind_of(first, self.rules) == kind_of(other, self.rules) == Kind(BOOL):
             return self.host.binary("&" if is_and else "|", first, other)
         return self.where(first, *((other, first) if is_and else (first, other)))
 
@@ -279,7 +273,7 @@ class Arithmetic(Context, ABC):
         """
         if isinstance(index, Number) and _are_rows(values):
             return like(values[0], [self.host.element(column, index) for column in zip(*values, strict=True)])
-        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self.real), Kind) for x in values):
+        if isinstance(index, Number) and values and all(isinstance(kind_of(x, self.rules), Kind) for x in values):
             return self._selected(values, self.index(index))
         if type(index) is not int or not -len(values) <= index < len(values):
             got = index if type(index) is int else describe(index)
@@ -329,7 +323,8 @@ class Arithmetic(Context, ABC):
             other = self.converted(
                 other, UINT64
             )  # which has no common type with signed ones; negative counts are large
-        kind = self._result_type(sign, one, other)
+        kind = self.rules.binary(sign, one, other)
+        self._restrict((one, other))
         if kind.type is BOOL:
             sign = _OF_BOOLS.get(sign, sign)
         if sign in _BITS or sign in ("<<", ">>"):
@@ -340,8 +335,6 @@ class Arithmetic(Context, ABC):
             whole = sign != "/" and kind.type.kind != "f"
             remedy = "integers have no infinity: change the divisor" if whole else "write math.inf or math.nan"
             raise UnsupportedError(f"division by zero; {remedy}")  # of constants lavapipe makes 0
-        if sign == "/" and kind.type.kind != "f":
-            kind = Kind(floating(kind.type, self.real), kind.weak)
         f, x, y = Emitter(self.builder), self.host.cast(one, kind.type), self.host.cast(other, kind.type)
         if sign in _DIVISIONS:
             return Number(_DIVISIONS[sign](f, f.operand(x), f.operand(y)).value, kind)
@@ -358,17 +351,6 @@ class Arithmetic(Context, ABC):
         if len(values) * n > _MOST_SELECTED:
             raise UnsupportedError(f"a tuple has at most {_MOST_SELECTED:,} items; got {len(values) * n:,}; use a list")
         return tuple(values) * int(n)
-
-    def _result_type(self, sign: str, one: Any, other: Any) -> Kind:
-        """Returns the type of `one sign other`. Sums of natural numbers are natural, unless they wrap as int32."""
-        kind: Kind = self.host.common_type(one, other)
-        if not kind.weak or kind.type.kind == "f":
-            return kind
-        natural = [self.kind(operand).is_natural for operand in (one, other)]
-        is_natural = {"-": False, "<<": False, ">>": natural[0], "%": natural[1], "&": any(natural)}.get(
-            sign, all(natural)
-        )
-        return Kind(kind.type, True, NATURAL if is_natural else None)
 
     def _dot(self, one: Any, other: Any) -> Any:
         rows = [isinstance(operand, Row) for operand in (one, other)]
@@ -390,7 +372,8 @@ class Arithmetic(Context, ABC):
         raise UnsupportedError(f"{sign} takes {'numbers' if 'f' in allowed else 'integers'}; got {got}; {remedy}")
 
     def _power(self, one: Any, other: Any) -> Any:
-        kind = self.host.common_type(one, other)
+        kind = self.rules.binary("**", one, other)
+        self._restrict((one, other))
         self.host.demand_kind("iuf", kind, "**", one, other)
         if is_python(other) and kind.type.kind == "f":
             known = self._float_power(one, other, kind)
@@ -433,7 +416,7 @@ class Arithmetic(Context, ABC):
                     f"{sign} compares with None and enums only; write {'==' if sign == 'is' else '!='}"
                 )
             return (one is other) == (sign == "is")
-        if sign not in _COMPARISONS:
+        if sign not in COMPARISONS:
             return contains(self.host, one, other, is_in=sign == "in")
         if isinstance(one, Vector) or isinstance(other, Vector):
             return self.each(partial(self.host.compare, sign), one, other)
@@ -454,22 +437,20 @@ class Arithmetic(Context, ABC):
             return Number(self.builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
+    @abstractmethod
     def items(self, value: Any) -> Any:
         """Returns the elements of an array as a tuple, where that is possible; other values unchanged."""
-        return value
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
         """Compares by value as Python does: -1 is less than every uint, and no operand is narrowed."""
-        kinds = [
-            k if is_python(x) or k.type.kind == "f" else Kind(k.type) for x in (one, other) for k in [self.kind(x)]
-        ]
-        kind, signed = promoted(kinds[0], kinds[1], self.real).type, None
+        kinds = [self.kind(operand) for operand in (one, other)]
+        kind, signed = self.rules.compared(one, other), None
         for x, mine, its in ((one, *kinds), (other, *kinds[::-1])):
             if not is_python(x) and (mine.type.kind, its.type.kind) == ("i", "u") and mine.type.bits <= its.type.bits:
                 kind, signed = its.type, x
         if kind is BOOL and sign not in ("==", "!="):
             kind = INT32
-        result = self.builder.compute(_COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
+        result = self.builder.compute(COMPARISONS[sign], self.host.cast(one, kind), self.host.cast(other, kind))
         if signed is None:
             return result
         number = self.host.cast(signed, self.kind(signed).type)
@@ -496,30 +477,19 @@ class Arithmetic(Context, ABC):
             return -value if sign == "-" else value
         if is_complex(value):
             return complex_values.unary(self, sign, value)
-        kind = self.kind(value)
+        self.kind(value)
         if is_python(value) and not (sign == "~" and isinstance(value, float)):
             return -value if sign == "-" else ~int(value) if sign == "~" else +value
+        kind = self.rules.unary(sign, value)
         self.host.demand_kind("iub" if sign == "~" else "iuf", kind, sign, value)
+        if sign == "+" and kind.type is self.kind(value).type:
+            return value
         x = self.host.cast(value, kind.type)
         if sign == "+":
-            return value
-        kind = Kind(kind.type, kind.weak)
+            return Number(x, kind)
         if sign == "-" and kind.type.kind == "u":
             return Number(self.builder.compute("sub", self.builder.const(0, kind.type), x), kind)
         return Number(self.builder.compute("not" if sign == "~" else "neg", x), kind)
-
-    def range_types(self, bounds: Sequence[Any]) -> list[Scalar]:
-        """Returns the types of the start, stop and step of a range: int32, or int64 if one has 64 bits.
-
-        Those that are unsigned of this size stay unsigned.
-        """
-        kinds = [self.kind(bound) for bound in bounds]
-        bits = max(32, *[kind.type.bits for kind in kinds])
-        signed, unsigned = SCALARS[f"int{bits}"], SCALARS[f"uint{bits}"]
-        return [
-            unsigned if kind.type is unsigned and not is_python(bound) else signed
-            for bound, kind in zip(bounds, kinds, strict=True)
-        ]
 
     def index(self, value: Any) -> Value:
         """Converts a number to an index: an integer of at least 32 bits."""
@@ -570,17 +540,3 @@ def _folded(sign: str, one: Any, other: Any) -> Any:
     if isinstance(result, complex) and not any(isinstance(x, complex) for x in (one, other)):
         raise UnsupportedError(f"{one} ** {other} is complex; write complex({one}) for a complex result")
     return result
-
-
-def _remedy(value: Any) -> str:
-    if isinstance(value, Vector):
-        return "; take an element, as v.x"
-    if isinstance(value, Row):
-        return f"; give it a length, as vc.{value.array.element}x3({value.array.name}[i])"
-    if is_complex(value):
-        return "; take z.real, z.imag or abs(z)"
-    if isinstance(value, PlainNumber):
-        return "; write float(…) outside of the kernel"
-    if not isinstance(value, ArrayValue):
-        return ""
-    return f"; index it, as {value.name}[{', '.join('ijklmn'[: value.ndim]) or '()'}]"

@@ -1,14 +1,14 @@
 """The language of kernels: numbers, vectors, arrays and lists, and the functions that kernels call.
 
 Functions are found in the table of intrinsics (intrinsics.py) or inlined. Files of jit/library/ fill that table, and
-add syntax to `KERNEL_EXPRESSIONS` and `SPECIAL_FORMS`.
+add syntax to `KERNEL_EXPRESSIONS`, `KERNEL_STATEMENTS` and `SPECIAL_FORMS`.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from types import FunctionType
@@ -18,6 +18,7 @@ import numpy as np
 
 from vkcompute import ir
 from vkcompute.compiled.captured import PLAIN, Table
+from vkcompute.compiled.report import Reports, Site, escaped
 from vkcompute.frontend.constants import field_of, is_named
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import EXPRESSIONS, NOT_PYTHON, NUMBERS_AND_TEXT, call_python, constant
@@ -27,12 +28,17 @@ from vkcompute.frontend.syntax import ITERABLES, LOOP_CALLS, UNSUPPORTED
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import Scalar
 from vkcompute.jit.frontend import complex_values
-from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES, is_complex
-from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, remedy_for
+from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.array_access import ArrayAccess
+from vkcompute.jit.frontend.complex_values import NUMBER_ATTRIBUTES
+from vkcompute.jit.frontend.intrinsics import INTRINSICS, Intrinsic, accepted, folded, in_order, remedy_for
+from vkcompute.jit.frontend.item_types import ItemTypes
+from vkcompute.jit.frontend.offsets import DeviceOffsets
 from vkcompute.jit.frontend.other_words import in_kernels
-from vkcompute.jit.frontend.private import PrivateArrays
+from vkcompute.jit.frontend.private_arrays import PrivateArrays
 from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import (
     ELEMENTS,
     PARTS,
@@ -41,6 +47,7 @@ from vkcompute.jit.frontend.values import (
     Row,
     Vector,
     describe,
+    is_complex,
     is_python,
     is_static,
     sliced,
@@ -51,18 +58,26 @@ KERNEL_EXPRESSIONS: dict[type[ast.AST], Callable[[Evaluator, Any], Any]] = {
     **EXPRESSIONS,
     ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex)),
 }
+KERNEL_STATEMENTS: dict[type[ast.AST], Callable[[Evaluator, Any], None]] = {**STATEMENTS}
 SPECIAL_FORMS: dict[Any, Callable[[Evaluator, ast.Call], Any]] = {}
 """Functions of kernels whose calls evaluate their arguments themselves."""
 
 
-class Compiler(PrivateArrays):
+class Compiler(Arithmetic):
     """The language of kernels, for one kernel.
 
     Args:
+        rules: type numbers.
         evaluator: of a program that is written in another language, which uses this one.
         host: that language, if operators are to use its own for parts of their operands.
+        arrays: has the elements of arrays; None for those of a device.
+        offsets: makes the offsets of elements in the memory of a device.
 
     Attributes:
+        offsets: those of elements in the memory of a device.
+        arrays: loads and stores elements.
+        private_arrays: private arrays and lists.
+        reports: the kernel's reports; None where no host reads them.
         tables: the constant tables, in the order of their buffers.
         shared_arrays: by place in the source, type and shape, the last shared array.
     """
@@ -70,17 +85,23 @@ class Compiler(PrivateArrays):
     programs = "kernels"
     most_recursions = 0
     expressions: Mapping[type[ast.AST], Handler] = KERNEL_EXPRESSIONS
-    statements: Mapping[type[ast.AST], Handler] = STATEMENTS
+    statements: Mapping[type[ast.AST], Handler] = KERNEL_STATEMENTS
     special_forms: Mapping[Any, Handler] = SPECIAL_FORMS
 
     def __init__(
         self,
         function: ir.Function,
-        real: Scalar,
+        rules: TypeRules,
         evaluator: Evaluator | None = None,
         host: Operators | None = None,
+        arrays: Callable[[Arithmetic], ArrayAccess] | None = None,
+        offsets: type[DeviceOffsets] = DeviceOffsets,
     ) -> None:
-        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), real, host)
+        super().__init__(function, evaluator or Evaluator(self, ir.Builder(function)), rules, host)
+        self.offsets, items = offsets(self, partial(self.report, fails=True)), ItemTypes(rules)
+        self.arrays = ArrayAccess(self, self.offsets, items) if arrays is None else arrays(self)
+        self.private_arrays = PrivateArrays(self, self.arrays, items)
+        self.reports: Reports | None = None
         self.tables: dict[Table, ArrayValue] = {}
         self.shared_arrays: dict[tuple[ast.AST, Scalar, tuple[int, ...]], ArrayValue] = {}
 
@@ -88,6 +109,15 @@ class Compiler(PrivateArrays):
     def id_axes(self) -> ir.IdAxes:
         """The axes along which the kernel reads ids, so far."""
         return ir.id_axes(self.function, self.ids)
+
+    @classmethod
+    def parameters(cls, names: Sequence[str]) -> Sequence[str]:
+        """Returns the names of a kernel's arguments, in order, for the names of its parameters."""
+        return names
+
+    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the values of the parameters, for those of the arguments."""
+        return dict(zip(names, values, strict=True))
 
     # -- errors -------------------------------------------------------------------------------------------------------
 
@@ -111,7 +141,23 @@ class Compiler(PrivateArrays):
         """Returns an element of an array, a tuple or a vector, or a part of them."""
         if isinstance(base, tuple) and not is_complex(base):
             return sliced(base, index) if isinstance(index, slice) else self.host.element(base, index)
-        return super().item(base, index)
+        return self.arrays.item(base, index)
+
+    def items(self, value: Any) -> Any:
+        """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
+        return self.private_arrays.items(value)
+
+    def assign(self, base: Any, index: Any, value: Any) -> None:
+        """Stores an element, or a vector or tuple to a row of the same length."""
+        self.arrays.assign(base, index, value)
+
+    def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
+        """Assigns an element or a row what `change` makes of it."""
+        self.arrays.update(base, index, change)
+
+    def loaded(self, row: Row, n: int) -> Vector:
+        """Loads a row of `n` elements."""
+        return self.arrays.loaded(row, n)
 
     def demand_assignable(self, base: Any, text: Callable[[], str]) -> None:
         """Refuses vectors and tuples."""
@@ -123,9 +169,9 @@ class Compiler(PrivateArrays):
         """Returns an attribute of a value."""
         if isinstance(base, ArrayValue) and base.item is None and name in ("shape", "size", "ndim", "dtype"):
             if name == "shape":
-                return tuple([self.extent(base, axis) for axis in range(base.ndim)])
+                return tuple([self.arrays.extent(base, axis) for axis in range(base.ndim)])
             if name == "size":
-                return self.extent(base, -1)
+                return self.arrays.extent(base, -1)
             return base.ndim if name == "ndim" else base.element.numpy
         if isinstance(base, Vector):
             return swizzled(base, name)
@@ -146,8 +192,9 @@ class Compiler(PrivateArrays):
         raise UnsupportedError(f"{describe(base)} has no attribute {name} that a kernel can use; {has}")
 
     def assigned(self, name: str, value: Any) -> Any:
-        """Returns the value that a variable takes."""
-        return value
+        """Returns the value that a variable takes, by the rules of the language."""
+        kind = self.rules.assigned(self.evaluator.flow.env.get(name), value)
+        return value if kind is None else Number(self.cast(value, kind.type), kind)
 
     def annotated(self, node: ast.AnnAssign, kind: Any, value: Any) -> Any:
         """Converts a value to the type of its annotation; that of `Any` is its own."""
@@ -167,6 +214,23 @@ class Compiler(PrivateArrays):
             self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
         return self.tables[table]
 
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
+        """Reports to the host from the current place in the kernel.
+
+        Args:
+            text: format string for `str.format` with the values, at most 100.
+            fails: True if the launch fails, with an error that adds the source location and the invocation.
+            error: Python's name of the error's class; KernelError by default.
+        """
+        if self.reports is None:
+            raise UnsupportedError("only kernels of vc.kernel can report to the host; write values to an array")
+        kinds = [self.kind(value).type for value in values]
+        if fails:
+            message = f"{text}{', ' * bool(text)}in {{invocation}} of {self.function.name}{{more}}"
+            text = escaped(str(self.error("\0"))).replace("\0", message)
+        site = Site(text, tuple([kind.name for kind in kinds]), fails, error)
+        self.reports.add(site, (self.cast(value, kind) for value, kind in zip(values, kinds, strict=True)))
+
     # -- functions and loops ------------------------------------------------------------------------------------------
 
     def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -175,9 +239,7 @@ class Compiler(PrivateArrays):
             definition = INTRINSICS[function].keywords
             if named and definition is not None:
                 return self.inline(definition, args, named, node)
-            if named:
-                raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
-            return self.call_intrinsic(function, args)
+            return self.call_intrinsic(function, in_order(function, args, named) if named else args)
         if isinstance(function, Intrinsic):  # an argument of an internal function
             return function.emit(self, *args)
         if isinstance(function, type) and function in (np.iinfo, np.finfo) and is_static(tuple(args)):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import numpy as np
-
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32, Scalar, Value
 from vkcompute.jit.frontend.intrinsics import Intrinsic
-from vkcompute.jit.frontend.values import Complex, Kind, Number, describe
+from vkcompute.jit.frontend.values import Complex, Kind, Number, describe, is_complex
 from vkcompute.operations import FUNCTIONS, ElementFunction, Emitter
 
 _SIGNS = {row.sign: row for row in FUNCTIONS.values() if row.sign and row.arity == 2}
@@ -26,11 +24,6 @@ _ORDERED = "maximum", "minimum", "fmax", "fmin"
 _PARTS = "real", "imag"
 NUMBER_ATTRIBUTES = (*_PARTS, "conjugate", "conj")
 """Attributes of numbers; real ones have them, too."""
-
-
-def is_complex(value: Any) -> bool:
-    """True for a complex number of the kernel, and for a complex constant."""
-    return isinstance(value, (Complex, complex, np.complexfloating))
 
 
 def parts_of(value: Any) -> tuple[Any, Any]:

@@ -6,7 +6,9 @@ its object, whatever name a kernel has for it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,6 +69,22 @@ def intrinsic(emit: Callable[..., Any], *, usage: str = "") -> Callable[[_F], _F
         return function
 
     return decorate
+
+
+def in_order(function: Any, args: list[Any], named: dict[str, Any]) -> list[Any]:
+    """Returns the arguments of a call with keywords, by position.
+
+    Raises:
+        UnsupportedError: it is not one of the functions of kernels, or has no such parameter.
+    """
+    if not isinstance(function, FunctionType) or not function.__module__.startswith(f"{__name__.partition('.')[0]}."):
+        raise UnsupportedError(f"{function.__name__} takes its arguments by position in kernels")
+    try:
+        given = inspect.signature(function).bind(*args, **named)
+    except TypeError as error:
+        raise UnsupportedError(f"{function.__name__}: {error}") from None
+    given.apply_defaults()
+    return [*given.args]
 
 
 def accepted(function: Any, n: int) -> Intrinsic:

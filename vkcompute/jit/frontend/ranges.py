@@ -31,7 +31,7 @@ class Range:
         if len(args) == 3 and args[2] == 0 and is_python(args[2]):
             raise UnsupportedError("the step of a range is not 0")
         bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        start, stop, step = map(c.converted, bounds, c.range_types(bounds))
+        start, stop, step = map(c.converted, bounds, c.rules.range_types(bounds))
         self._c, self._start = c, start
         self._count = self._n_iterations(SCALARS[f"uint{start.kind.type.bits}"], start, stop, step)
         self._step = c.converted(step, start.kind.type)

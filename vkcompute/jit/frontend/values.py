@@ -1,20 +1,11 @@
 """Compile-time values, and the types of numbers.
 
 A value is a `Number` (computed on the device), a `Complex` or a `Vector` of numbers, an `ArrayValue` (an array argument
-or shared array), or a tuple of values. Any other Python object is a compile-time constant.
-
-Numbers promote as in numpy, with one exception: operands of at most 32 bits do not become float64 (int32 / int32, int32
-* float32). They become the kernel's default float: float32, or float64 if an argument is float64.
-Python's ints and floats are weak (NEP 50): they take the type of the other operand. No int changes its value by that:
-
-- A constant must fit the type, which is checked at compile time; an argument must, too, which is checked at the launch.
-- An int computed in the kernel (`-1 if c else 1`, `b + 1`, an item of a tuple, the sum in `s = 0` and `s += x`) counts
-  as int32. It takes uint32 and uint64 only if it is known not to be negative.
+or shared array), or a tuple of values. Any other Python object is a compile-time constant. `type_rules` types numbers.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -22,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.dtypes import as_dtype, promote
 from vkcompute.frontend.constants import is_named
 from vkcompute.frontend.control_flow import Unset
 from vkcompute.frontend.unsupported import UnsupportedError
@@ -76,6 +66,7 @@ class ArrayValue:
         constant: True for a table from outside of the kernel.
         item: the type of a list's items, which may be weak; None for other arrays.
         origin: of a private array, the syntax nodes of its expression and of the calls that led there.
+        lengths: why the lengths of an argument are unknown; None if they are not.
     """
 
     name: str
@@ -88,6 +79,7 @@ class ArrayValue:
     constant: bool = False
     item: Kind | None = None
     origin: tuple[Any, ...] = ()
+    lengths: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,6 +129,20 @@ def int_type_of(number: int) -> Scalar:
     )
 
 
+def weak_kind(number: bool | int | float, real: Scalar) -> Kind:
+    """Returns the type of a Python number that is weak, unless it is a bool; that of a float is `real`."""
+    if isinstance(number, bool):
+        return Kind(BOOL)
+    if isinstance(number, int):
+        return Kind(int_type_of(number), True, (number, number))
+    return Kind(real, True)
+
+
+def is_complex(value: Any) -> bool:
+    """True for a complex number of the kernel, and for a complex constant."""
+    return isinstance(value, (Complex, complex, np.complexfloating))
+
+
 def fits(number: int, kind: Scalar) -> bool:
     """True if an integer type can represent the number."""
     low, high = _LIMITS[kind]
@@ -148,125 +154,12 @@ def includes(wide: Scalar, narrow: Scalar) -> bool:
     return all(fits(bound, wide) for bound in _LIMITS[narrow])
 
 
-def kind_of(value: Any, real: Scalar) -> Any:
-    """Returns the type of a value: a Kind, a tuple of types, or a constant itself; Python floats are `real`."""
-    if isinstance(value, Number):
-        return value.kind
-    if isinstance(value, np.generic) and value.dtype.name in SCALARS:
-        return Kind(SCALARS[value.dtype.name])
-    if isinstance(value, bool):
-        return Kind(BOOL)
-    if isinstance(value, int):
-        return Kind(int_type_of(value), True, (value, value))
-    if isinstance(value, float):
-        return Kind(real, True)
-    if isinstance(value, (complex, np.complexfloating)):
-        kind = Kind(PARTS[ELEMENTS[value.dtype.name]]) if isinstance(value, np.generic) else Kind(real, True)
-        return Complex((kind, kind))
-    return like(value, [kind_of(part, real) for part in value]) if isinstance(value, tuple) else value
-
-
 def like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
     """Returns a vector, named tuple or tuple of these parts, of the same class as the model."""
     if isinstance(model, (Vector, Complex)):
         return (Vector if isinstance(model, Vector) else Complex)(parts)
     kind = type(model)
     return kind._make(parts) if is_named(kind) else kind(parts)
-
-
-def promoted(one: Kind, other: Kind, real: Scalar) -> Kind:
-    """Returns the common type of two operands; a weak one is known to fit."""
-    if one.type is other.type:
-        return Kind(one.type, one.weak and other.weak)
-    if one.weak and other.weak:
-        scalar = _numpy_result(one.type, other.type, real)
-        return Kind(scalar, scalar in (INT32, real))
-    if one.weak or other.weak:
-        weak, typed = (one.type, other.type) if one.weak else (other.type, one.type)
-        if typed.kind == "f" or (weak.kind != "f" and typed is not BOOL):
-            return Kind(typed)
-        return Kind(weak if typed is BOOL else floating(typed, real))
-    return Kind(_numpy_result(one.type, other.type, real))
-
-
-def settled(kind: Kind, other: Scalar, *, narrow: bool = False) -> Kind:
-    """Returns the type with which an int that is computed in the kernel meets a type: weak if it may take the other.
-
-    Args:
-        narrow: True to let it take a type of less than 32 bits, too, if it fits; arithmetic might wrap there.
-
-    Raises:
-        UnsupportedError: the int may be negative, and the type is uint64.
-    """
-    if not kind.weak or "f" in (kind.type.kind, other.kind) or other is BOOL:
-        return kind
-    if kind.span and all(fits(bound, other) for bound in kind.span) and (narrow or other.bits >= 32):
-        return kind
-    if other is UINT64:
-        raise UnsupportedError("a Python int that may be negative meets uint64; convert one of them, as vc.uint64(n)")
-    return Kind(kind.type)
-
-
-def stored(kind: Any, real: Scalar) -> Any:
-    """Returns the type of a variable with a value of this type: only int32 and the default float stay weak."""
-    if isinstance(kind, Kind):
-        weak = kind.weak and kind.type in (INT32, real)
-        return Kind(kind.type, weak, kind.span if weak else None)
-    return like(kind, [stored(part, real) for part in kind]) if isinstance(kind, tuple) else kind
-
-
-def started(kind: Any) -> Any:
-    """Returns the type of an accumulator that starts with a value of this type: an int may become any other."""
-    if isinstance(kind, Kind):
-        return Kind(kind.type, kind.weak, NATURAL if kind.is_natural else None)
-    return like(kind, map(started, kind)) if isinstance(kind, tuple) else kind
-
-
-def floating(kind: Scalar, real: Scalar) -> Scalar:
-    """Returns the type of a quotient: a float's own type, float64 for 64-bit integers, else the default float."""
-    return kind if kind.kind == "f" else FLOAT64 if kind.bits == 64 else real
-
-
-@functools.cache
-def _numpy_result(one: Scalar, other: Scalar, real: Scalar) -> Scalar:
-    scalar = SCALARS[promote(as_dtype(one.name), as_dtype(other.name)).name]
-    return real if scalar is FLOAT64 and max(one.bits, other.bits) < 64 else scalar
-
-
-def joined(one: Any, other: Any, real: Scalar) -> Any:
-    """Returns the type of a variable that has either type, depending on the path taken.
-
-    Raises:
-        UnsupportedError: the types have no common type.
-    """
-    if isinstance(one, Kind) and isinstance(other, Kind):
-        if not other.weak:
-            one = settled(one, other.type, narrow=True)
-        elif not one.weak:
-            other = settled(other, one.type, narrow=True)
-        common = promoted(one, other, real)
-        spans = [kind.span for kind in (one, other) if kind.span is not None and common.weak]
-        return Kind(common.type, common.weak, (min(spans)[0], max(s[1] for s in spans)) if len(spans) == 2 else None)
-    if all(isinstance(kind, (Kind, Complex)) for kind in (one, other)):
-        return _joined_complex(one, other, real)
-    alike = isinstance(one, Vector) == isinstance(other, Vector)
-    if alike and isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        model = one if isinstance(one, Vector) or type(one) is type(other) else ()
-        return like(model, [joined(a, b, real) for a, b in zip(one, other, strict=True)])
-    if one is other or (isinstance(one, str) and one == other):
-        return one
-    remedy = "; make one before, and assign its elements" if isinstance(one, ArrayValue) else ""
-    raise UnsupportedError(f"{describe(one)} on one path and {describe(other)} on another{remedy}")
-
-
-def _joined_complex(one: Any, other: Any, real: Scalar) -> Complex:
-    """Returns the complex type that also holds a real type."""
-    part = functools.reduce(
-        functools.partial(promoted, real=real),
-        [kind for kinds in (one, other) for kind in ((kinds,) if isinstance(kinds, Kind) else kinds)],
-    )
-    kind = Kind(part.type, part.weak)
-    return Complex((kind, kind))
 
 
 def whole_of(kind: Any) -> Scalar:
@@ -318,6 +211,13 @@ def _class_of(array: ArrayValue) -> str:
     return "array" if array.shape is None else "constant array" if array.constant else "shared array"
 
 
+def _plain_kind(value: Any) -> Kind:
+    """Returns the type of a number, or the type itself."""
+    if isinstance(value, np.generic):
+        return Kind(SCALARS[value.dtype.name])
+    return value if isinstance(value, Kind) else value.kind if isinstance(value, Number) else weak_kind(value, FLOAT32)
+
+
 def describe(value: Any) -> str:
     """Describes a value or its type, for error messages."""
     match value:
@@ -328,11 +228,10 @@ def describe(value: Any) -> str:
         case Row():
             return f"a row of {describe(value.array)}"
         case Complex():
-            part = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
+            part = _plain_kind(value[0])
             return "a Python complex number" if part.weak else whole_of(Complex((part, part))).name
         case Vector():
-            first = value[0] if isinstance(value[0], Kind) else kind_of(value[0], FLOAT32)
-            return f"{first.type}x{len(value)}"
+            return f"{_plain_kind(value[0]).type}x{len(value)}"
         case tuple():
             return f"a tuple of {len(value)}"
         case FunctionType():
@@ -341,9 +240,10 @@ def describe(value: Any) -> str:
             return f"the module {value.__name__}"
         case Unset():
             return "nothing"
-    kind = kind_of(value, FLOAT32)
-    if isinstance(kind, Kind):
-        return str(kind)
-    if isinstance(kind, Complex):
-        return describe(kind)
+    if isinstance(value, np.generic) and value.dtype.name in ELEMENTS:
+        return str(value.dtype.name)
+    if isinstance(value, (Number, bool, int, float)):
+        return str(_plain_kind(value))
+    if isinstance(value, complex):
+        return "a Python complex number"
     return repr(value) if value is None or isinstance(value, (type, str)) else f"a {type(value).__name__}"

@@ -20,18 +20,18 @@ __all__ = """
 
 def _atomic(name: str, c: Compiler, array: Any, index: Any, *values: Any) -> Number:
     """Builds an atomic operation on an element."""
-    offset, public = c.offset(array, index), f"atomic.{name}{'_' * iskeyword(name)}"
+    offset, public = c.arrays.offset(array, index), f"atomic.{name}{'_' * iskeyword(name)}"
     _check_atomic(name, public, array)
     for value in values:
         if array.element.kind != "f" and c.kind(value).type.kind == "f":
             raise UnsupportedError(f"{public} on {array.element} takes integers; got {describe(value)}; write int(x)")
-    c.mark_written(array, assigned=False)
+    c.arrays.mark_written(array, assigned=False)
     numbers = [c.cast(value, array.element) for value in values]
     if name == "compare_exchange":
         change = partial(c.builder.compare_exchange, array.memory, offset, *numbers)
     else:
         change = partial(c.builder.atomic, name, array.memory, offset, *numbers)
-    return Number(c.guarded(offset, change, array.element), Kind(array.element))
+    return Number(c.arrays.guarded(offset, change, array.element), Kind(array.element))
 
 
 def _check_atomic(name: str, public: str, array: ArrayValue) -> None:

@@ -4,6 +4,7 @@ from vkcompute.jit.library import (  # noqa: F401
     atomic,
     bit_operations,
     elementary,
+    failures,
     fma,
     functions,
     ids,

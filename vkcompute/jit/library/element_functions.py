@@ -15,9 +15,8 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, SCALARS
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.intrinsics import register
-from vkcompute.jit.frontend.values import NATURAL, Kind, Number, describe, floating
+from vkcompute.jit.frontend.values import NATURAL, Kind, Number, describe, is_complex
 from vkcompute.jit.library.kernel_emitter import KernelEmitter
 from vkcompute.operations import FUNCTIONS, ElementFunction, division
 from vkcompute.operations.host import OWN
@@ -32,7 +31,7 @@ def computed(name: str, c: Compiler, numbers: Sequence[Number], kind: Kind) -> N
 def floats(c: Compiler, *args: Any) -> list[Number]:
     """Converts numbers to their common float type."""
     kind, _ = c.to_common_type(*args)
-    target = floating(kind.type, c.real)
+    target = c.rules.floating(kind.type)
     return [Number(c.cast(x, target), Kind(target, kind.weak)) for x in args]
 
 
@@ -101,7 +100,7 @@ def _number_kind(name: str, c: Compiler, x: Any) -> Kind:
 
 
 def _fabs(c: Compiler, x: Any) -> Any:
-    return absolute(c, c.converted(x, floating(c.kind(x).type, c.real)))
+    return absolute(c, c.converted(x, c.rules.floating(c.kind(x).type)))
 
 
 def _of_bits(name: str, c: Compiler, *args: Any) -> Number:

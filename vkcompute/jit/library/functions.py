@@ -17,8 +17,8 @@ from vkcompute.ir import BOOL, FLOAT32, INT32, SCALARS, Scalar
 from vkcompute.ir.types import SmallFloat
 from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.compiler import Compiler
-from vkcompute.jit.frontend.complex_values import is_complex
 from vkcompute.jit.frontend.intrinsics import REMEDIES, register
+from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
     PARTS,
     ArrayValue,
@@ -29,9 +29,8 @@ from vkcompute.jit.frontend.values import (
     Vector,
     describe,
     fits,
-    floating,
+    is_complex,
     is_python,
-    kind_of,
 )
 from vkcompute.jit.library import standard
 from vkcompute.jit.library.coefficients import Double, Single
@@ -49,8 +48,8 @@ _FORMATS = {16: standard.Half, 32: Single, 64: Double}
 
 
 def _rounded_to_int(name: str, c: Compiler, x: Any) -> Any:
-    """Rounds a float to an int32, as math does; integers stay as they are."""
-    return c.converted(in_floats(name, c, x), INT32) if c.kind(x).type.kind == "f" else x
+    """Rounds a float to an integer, as math does; integers stay as they are."""
+    return c.converted(in_floats(name, c, x), c.rules.integer) if c.kind(x).type.kind == "f" else x
 
 
 def _clip(c: Compiler, x: Any, low: Any, high: Any) -> Any:
@@ -64,7 +63,7 @@ def _where(c: Compiler, *args: Any) -> Any:
 
 def _chosen(c: Compiler, condition: Any, one: Any, other: Any) -> Any:
     """numpy's where, of numbers in their common type."""
-    kinds = [kind_of(operand, c.real) for operand in (one, other)]
+    kinds = [kind_of(operand, c.rules) for operand in (one, other)]
     if all(isinstance(kind, Kind) for kind in kinds) and not all(kind.weak for kind in kinds):
         kind, numbers = c.to_common_type(one, other)
         one, other = [Number(number, kind) for number in numbers]
@@ -90,14 +89,14 @@ def _addend(c: Compiler, x: Any) -> Any:
 
 
 def _int(c: Compiler, x: Any) -> Any:
-    """int(x): integers of 32 and 64 bits keep their type, others become int32."""
-    kind = c.kind(x).type
-    return x if kind.kind in "iu" and kind.bits >= 32 else c.converted(x, INT32)
+    """int(x): integers that are not narrower than the language's integers keep their type; others become one."""
+    kind, own = c.kind(x).type, c.rules.integer
+    return x if kind.kind in "iu" and kind.bits >= own.bits else c.converted(x, own)
 
 
 def _float(c: Compiler, x: Any) -> Any:
     """float(x): floats keep their type."""
-    return c.converted(x, floating(c.kind(x).type, c.real))
+    return c.converted(x, c.rules.floating(c.kind(x).type))
 
 
 def _rounded(c: Compiler, x: Any, target: Scalar) -> Number:
@@ -153,9 +152,9 @@ def _tens(c: Compiler, x: Any, factor: int) -> Any:
 
 def _len(c: Compiler, x: Any) -> Any:
     if isinstance(x, ArrayValue) and x.ndim:
-        return c.extent(x, 0)
+        return c.arrays.extent(x, 0)
     if isinstance(x, Row):
-        return c.extent(x.array, x.array.ndim - 1)
+        return c.arrays.extent(x.array, x.array.ndim - 1)
     if not isinstance(x, tuple):
         remedy = "; make it a tuple" if isinstance(x, list) else ""
         raise UnsupportedError(f"{describe(x)} has no length; tuples, vectors, arrays and their rows have{remedy}")

@@ -21,6 +21,7 @@ from vkcompute.ir.rewriting import expand
 from vkcompute.ir.target import ANY
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single
@@ -102,7 +103,7 @@ def _routine(code: str, kind: Scalar, by_words: bool = False) -> Routine:
     """Compiles the implementation of a function; the device must not contract its operations."""
     form: Any = Single if kind is FLOAT32 else FixedPoint if by_words else Double
     function = ir.Function(code)
-    compiler = Compiler(function, kind)
+    compiler = Compiler(function, KernelTypes(kind))
     written = getattr(elementary, code, None) or getattr(special, code)
     params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
     args: list[Any] = [Number(param, Kind(kind)) for param in params]

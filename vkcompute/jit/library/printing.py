@@ -29,7 +29,7 @@ def _printed(e: Evaluator, node: ast.Call) -> None:
             raise UnsupportedError(f"{keyword.arg} is a string known at compile time; got {describe(given)}")
         options[keyword.arg] = options[keyword.arg] if given is None else given
     values: list[Number] = []
-    parts = [_template(e, arg, values) for arg in node.args]
+    parts = [template(e, arg, values) for arg in node.args]
     assert isinstance(e.language, Compiler), "only kernels have this form of print"
     e.language.report(escaped(options["sep"]).join(parts) + escaped(options["end"]), values)
 
@@ -43,7 +43,7 @@ def _formatted(e: Evaluator, node: ast.JoinedStr) -> str:
     return text.format()
 
 
-def _template(e: Evaluator, node: ast.expr, values: list[Number]) -> str:
+def template(e: Evaluator, node: ast.expr, values: list[Number]) -> str:
     """Returns a format string for an argument, and appends the numbers that it refers to."""
     text = node if isinstance(node, ast.JoinedStr) else e.located(as_f_string, node)
     return _shown(e.value(node), values) if text is None else _joined(e, text, values)

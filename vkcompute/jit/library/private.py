@@ -11,7 +11,7 @@ from vkcompute.frontend.expressions import binary
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.private import MOST_ITEMS
+from vkcompute.jit.frontend.private_arrays import MOST_ITEMS
 from vkcompute.jit.frontend.values import ArrayValue, describe
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.workgroup import assigned_name, layout
@@ -23,8 +23,8 @@ _Items = tuple[list[Any], tuple[int, ...]]
 def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     """Builds a private array of zeros."""
     element, lengths = layout(shape, dtype, "private")
-    array = c.private(assigned_name(c, "local"), element, lengths, _origin(c.evaluator))
-    c.write_items(array, [0])
+    array = c.private_arrays.array(assigned_name(c, "local"), element, lengths, _origin(c.evaluator))
+    c.private_arrays.write_items(array, [0])
     return array
 
 
@@ -57,7 +57,7 @@ def listed(c: Compiler, e: Evaluator, node: ast.List | ast.BinOp) -> Any:
     if math.prod(shape) > MOST_ITEMS and len(items) > 1:
         rule = f"a list has at most {MOST_ITEMS:,} items, unless it repeats one"
         raise UnsupportedError(f"{rule}; got {math.prod(shape):,}; write vc.local, and assign in a loop")
-    return c.new_list(assigned_name(c, "list"), items, shape, _origin(e))
+    return c.private_arrays.new_list(assigned_name(c, "list"), items, shape, _origin(e))
 
 
 def _items(e: Evaluator, node: ast.List, times: ast.expr | None) -> _Items:

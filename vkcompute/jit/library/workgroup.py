@@ -29,7 +29,7 @@ _SHAPE = "the shape of a {} array is positive ints, known at compile time"
 _MOST_BYTES = 2**31 - 1  # far above any device's limit; indices are int32
 
 
-def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
+def _shared(c: Compiler, shape: Any, dtype: Any, volatile: Any = False) -> ArrayValue:
     """Allocates an array in workgroup memory; in a function or a loop, one for each place in the source."""
     positions = _arguments_of(c, shape)
     if positions:
@@ -37,11 +37,14 @@ def _shared(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
             str(c.error(f"{_SHAPE.format('shared')}; got an argument; launch the kernel with its value")), positions
         )
     element, lengths = layout(_known(shape), dtype, "shared")
+    if not isinstance(volatile, bool):
+        raise UnsupportedError(f"volatile is True or False, known at compile time; got {describe(volatile)}")
     key = c.evaluator.node, element, lengths
     if (len(c.evaluator.frames) > 1 or not c.at_top) and key in c.shared_arrays:
         return c.shared_arrays[key]
     part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
-    memory = c.function.shared(assigned_name(c, "shared"), part, n_parts * math.prod(lengths))
+    length = n_parts * math.prod(lengths)
+    memory = c.function.shared(assigned_name(c, "shared"), part, length, volatile=volatile)
     c.shared_arrays[key] = ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
     return c.shared_arrays[key]
 
@@ -137,13 +140,15 @@ def _count(c: Compiler, condition: Any, *, counts: bool) -> Value:
 
 
 @intrinsic(_shared, usage=": shape and dtype, as vc.shared(8, vc.float32)")
-def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
+def shared(shape: int | tuple[int, ...], dtype: Any, volatile: bool = False) -> Any:
     """Makes an array shared by the invocations of a workgroup, row-major and indexed as device arrays; uninitialized.
 
         tile = vc.shared((16, 16), vc.float32)
 
     Shape and dtype are compile-time constants. A shape may be computed from int arguments: the kernel is compiled for
     their values. In a function that the kernel calls, a branch and a loop, each place in the source has one array.
+
+    If it is `volatile`, the lanes of a warp access it in lockstep: all have loaded before one of them stores.
     """
     outside("shared(shape, dtype)")
 

@@ -24,7 +24,7 @@ from vkcompute.frontend.source import Definition
 from vkcompute.ir import Memory
 from vkcompute.ir.function import Function, walk
 from vkcompute.jit.compilation.annotations import annotations_of, typed
-from vkcompute.jit.compilation.build import Signature, build
+from vkcompute.jit.compilation.build import Rules, Signature, build, kernel_types
 from vkcompute.jit.compilation.local_sizes import demand_tiles, tile_misfits
 from vkcompute.jit.frontend.values import ArrayValue, Complex
 from vkcompute.jit.frontend.values_needed import ValuesNeededError, with_values
@@ -84,8 +84,13 @@ def simulate(
     config: LaunchConfig,
     args: tuple[Any, ...],
     named: Mapping[str, Any],
+    *,
+    rules: Rules = kernel_types,
 ) -> Any:
     """Runs a kernel on host arrays; device arrays are downloaded before and uploaded afterwards.
+
+    Args:
+        rules: type the numbers of its language.
 
     Raises:
         KernelError: the function does something that kernels do not support, or that is undefined on a device.
@@ -93,18 +98,21 @@ def simulate(
     function, name = definition.function, definition.function.__name__
     args = bound(name, parameters, args, named)
     if (group := group_of(args)) is not None:
-        return group.kernel(lambda *here: simulate(definition, parameters, local_size, config, here, {}))(*args)
+        part = partial(simulate, definition, parameters, local_size, config, rules=rules)
+        return group.kernel(lambda *here: part(here, {}))(*args)
     config = declared(name, config, local_size)
     given = typed(function, annotations_of(function), args)
     try:
         with _lock:
-            _simulated(definition, given, config, is_declared=local_size is not None)
+            _simulated(definition, rules, given, config, is_declared=local_size is not None)
     except RecursionError:
         raise definition.source.too_deep() from None
     return Done()
 
 
-def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *, is_declared: bool) -> None:
+def _simulated(
+    definition: Definition, rules: Rules, given: list[Any], config: LaunchConfig, *, is_declared: bool
+) -> None:
     """Downloads the device arrays, runs the kernel, and uploads what it has written."""
     # There are no device arrays before their module is imported.
     array_class = getattr(sys.modules.get("vkcompute.runtime.memory.array"), "Array", ())
@@ -112,18 +120,18 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
     arrays = _on_host(given, array_class)
     signature = tuple(map(_kind, arrays, definition.function.__code__.co_varnames))
     try:
-        recorder = _recorded(definition, signature, config.local_size)
+        recorder = _recorded(definition, rules, signature, config.local_size)
     except ValuesNeededError as needed:
         signature = with_values(signature, given, needed.positions)
-        recorder = _recorded(definition, signature, config.local_size)
+        recorder = _recorded(definition, rules, signature, config.local_size)
     ids = recorder.id_axes
     demand_axes(recorder.function.name, config, ids)
     if config.groups is config.local_size is None and not ids.in_group:
-        recorder = _recorded(definition, signature, ONE_INVOCATION)
+        recorder = _recorded(definition, rules, signature, ONE_INVOCATION)
     if not is_declared:
         demand_tiles(tile_misfits(recorder.function, definition), config.groups)
     _check_limits(recorder.function, next((arg for arg in given if isinstance(arg, array_class)), None))
-    groups, first = config.groups, recorder.first_assigned
+    groups, first = config.groups, recorder.arrays.first_assigned
     if groups is None:
         shape = None if first is None else arrays[first].shape
         function = recorder.function
@@ -131,7 +139,7 @@ def _simulated(definition: Definition, given: list[Any], config: LaunchConfig, *
     marked = [_marked(arg, marks) if isinstance(arg, array_class) else None for arg in given]
     with _decoded(recorder.function.name, arrays) as numbers:
         _run(recorder, numbers, groups, marked)
-    for position in recorder.written:
+    for position in recorder.arrays.written:
         if isinstance(given[position], array_class):
             given[position].write(arrays[position])
             mark = marks.get(given[position].buffer)
@@ -161,9 +169,11 @@ def _decoded(name: str, arrays: list[Any]) -> Iterator[list[Any]]:
             array[...] = dtypes.host_cast(numbers[at], dtypes.small_float(array.dtype))
 
 
-def _recorded(definition: Definition, signature: Signature, local_size: tuple[int, int, int] | None) -> Recorder:
+def _recorded(
+    definition: Definition, rules: Rules, signature: Signature, local_size: tuple[int, int, int] | None
+) -> Recorder:
     try:
-        return build(Recorder, definition, signature, CompileOptions(local_size))
+        return build(Recorder, definition, signature, CompileOptions(local_size), rules)
     except KernelError as error:
         raise error.with_traceback(None) from None  # the message has the place; the compiler's calls say nothing
 
@@ -221,7 +231,9 @@ def _marked(array: Any, marks: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[An
 def _run(recorder: Recorder, arrays: list[Any], groups: Sizes, written: list[Any]) -> None:
     """Runs a kernel from its notes, workgroup by workgroup."""
     ops, local_size = walk(recorder.function.body), recorder.function.local_size
-    counts, waits = any(op.operation.active_lanes for op in ops), any(op.operation.waits for op in ops)
+    is_volatile = any(memory.volatile for memory in recorder.function.shared_memory)
+    counts = is_volatile or any(op.operation.active_lanes for op in ops)
+    waits = is_volatile or any(op.operation.waits for op in ops)
     machine = Machine(recorder, rewritten, counts=counts)
     for table, array in recorder.tables.items():
         machine.memory.add_array(array.memory, table.array, None)
@@ -295,7 +307,7 @@ def _values(machine: Machine, recorder: Recorder, given: list[Any], written: lis
                 if index == parameter.kind.argument:
                     demand_fit(recorder.function.name, recorder.function.pushes[index].name, arg, dtype)
             values.append(machine.as_type(parameter.kind, arg))
-        elif position in recorder.written and not arg.flags.writeable:
+        elif position in recorder.arrays.written and not arg.flags.writeable:
             raise ValueError(f"the kernel writes {parameter.name}, and the array given for it is read-only; copy it")
         else:
             values.append(machine.array(parameter, arg, written[position]))

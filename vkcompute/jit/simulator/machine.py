@@ -7,7 +7,6 @@ It is the compiler, with a builder that evaluates operations immediately. Values
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
@@ -15,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from vkcompute.frontend.evaluator import Frame
-from vkcompute.ir import INT32, INT64, Constant, Function, Memory, Value
+from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.types import SmallFloat
+from vkcompute.jit.frontend.array_access import ArrayAccess
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.complex_values import conjugate, parts_of, real_parts
+from vkcompute.jit.frontend.intrinsics import in_order
+from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import (
     PARTS,
     ArrayValue,
@@ -27,7 +29,6 @@ from vkcompute.jit.frontend.values import (
     Number,
     Row,
     Vector,
-    kind_of,
     like,
     sliced,
     swizzled,
@@ -36,6 +37,7 @@ from vkcompute.jit.library import workgroup
 from vkcompute.jit.simulator.callstack import CallStack
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
+from vkcompute.jit.simulator.offsets import SimulatedOffsets
 from vkcompute.jit.simulator.operations import DIRECT, ImmediateBuilder, State
 from vkcompute.jit.simulator.recorder import Notes, Recorder, type_of
 
@@ -52,20 +54,23 @@ class Machine(Compiler):
         stack: the call stack of the kernel.
         grid: the invocations.
         memory: the elements of array arguments and shared arrays.
+        offsets_in_memory: offsets of elements there.
         counts: True if iterations of loops are counted, which subgroup operations need.
     """
 
     def __init__(self, recorder: Recorder, rewrite: Callable[[Notes, Machine], FunctionType], *, counts: bool) -> None:
         self.notes = notes = recorder.notes
         name = recorder.function.name
-        super().__init__(Function(name, recorder.function.local_size), recorder.real)
         self.stack, self.counts, self._rewrite = CallStack(), counts, rewrite
         self.grid = Grid(name, self.stack)
+        self.offsets_in_memory = offsets = SimulatedOffsets(self.grid)
+        function = Function(name, recorder.function.local_size)
+        super().__init__(function, recorder.rules, arrays=lambda c: ArrayAccess(c, offsets))
         self.memory = DeviceMemory(self.grid)
         self.builder = ImmediateBuilder(self.function, State(self.grid, self.memory))
         self.evaluator.frames.append(Frame(notes.function, notes.source, set()))
         self._inlined = dict[Any, tuple[FunctionType, Any]]()
-        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._kept_kinds: dict[tuple[str, str], bool] = {}
         self._shared: dict[tuple[ast.AST, str], SimulatedArray] = {}
 
     def array(
@@ -73,7 +78,7 @@ class Machine(Compiler):
     ) -> SimulatedArray:
         """Adds an array argument with these elements; `written` as in `Cells`."""
         self.memory.add_array(value.memory, data, written)
-        self._shapes[value.position] = data.shape
+        self.offsets_in_memory.shapes[value.position] = data.shape
         return SimulatedArray(value, self)
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -100,7 +105,7 @@ class Machine(Compiler):
         if not isinstance(value, np.generic):
             return value
         if isinstance(value, np.complexfloating):
-            return self.as_type(kind_of(value, self.real), value)
+            return self.as_type(kind_of(value, self.rules), value)
         kind = self.kind(value)
         return SimulatedConstant(self.builder.const(value, kind.type), kind, self)
 
@@ -120,12 +125,19 @@ class Machine(Compiler):
             raise self.grid.fault(f"index {index} is out of bounds of {len(values)} values; compare the index before")
         return self.as_type(kind, tuple(values)[int(index)])
 
+    def _keeps_kind(self, sign: str, one: SimulatedNumber, other: SimulatedNumber) -> bool:
+        """True if an operator of numbers of one type has a result of this type."""
+        key = sign, one.kind.type.name
+        if key not in self._kept_kinds:
+            self._kept_kinds[key] = self.rules.binary(sign, one, other).type is one.kind.type
+        return self._kept_kinds[key]
+
     def operate(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other` of simulated values."""
         if sign in DIRECT and type(one) is type(other) is SimulatedNumber and one.kind == other.kind:
             kind = one.kind  # a shortcut for the most frequent operations
             is_plain = kind.type.kind != "b" and not isinstance(kind.type, SmallFloat)
-            if is_plain and not kind.weak and kind.argument is None:
+            if is_plain and not kind.weak and kind.argument is None and self._keeps_kind(sign, one, other):
                 return SimulatedNumber(Constant(kind.type, DIRECT[sign](one.scalar, other.scalar)), kind, self)
         if isinstance(one, tuple) and not isinstance(one, (Vector, Complex)):  # repeated by a constant from outside
             other = plain(other)
@@ -134,17 +146,15 @@ class Machine(Compiler):
     def created(self, array: ArrayValue, *items: Any) -> SimulatedArray:
         """Makes a private array with these items, which are repeated."""
         self.builder.fill(array.memory, self.builder.const(0, array.memory.element))
-        self.write_items(array, list(map(plain, items)))
+        self.private_arrays.write_items(array, list(map(plain, items)))
         return SimulatedArray(array, self)
-
-    def demand_item(self, array: ArrayValue, value: Any) -> None:
-        """Accepts all values: the recorder has found the type of a list's items."""
 
     # -- calls and loops ----------------------------------------------------------------------------------------------
 
-    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any) -> Any:
+    def invoke(self, node: ast.AST, function: Any, kind: Any, *args: Any, **named: Any) -> Any:
         """Calls an intrinsic at this node, and converts its result to a type."""
         self.evaluator.node = node
+        args = (*in_order(function, [*args], named),) if named else args
         if function is not workgroup.shared:
             return self.as_type(kind, self.call_intrinsic(function, list(map(plain, args))))
         shape = _lengths(args[0])
@@ -160,7 +170,7 @@ class Machine(Compiler):
         """Calls an internal function, which is rewritten once for each combination of types."""
         key = function, *[(type(arg), type_of(arg) or repr(arg)) for arg in args]
         if key not in self._inlined:
-            recorder = Recorder(Function(function.__name__), self.real)
+            recorder = Recorder(Function(function.__name__), self.rules)
             notes, kind = recorder.note(self.evaluator.frames[0], function, list(map(_stand_in, args)))
             self._inlined[key] = self._rewrite(notes, self), kind
         variant, kind = self._inlined[key]
@@ -183,7 +193,7 @@ class Machine(Compiler):
     def range(self, line: int, *args: Any) -> Any:
         """Yields the numbers of a range, for a loop, in the type of its start."""
         bounds = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        types = self.range_types(bounds)
+        types = self.rules.range_types(bounds)
         numbers = [self.converted(*pair).value.value for pair in zip(bounds, types, strict=True)]  # type: ignore[attr-defined]
         start, stop, step = map(int, numbers)
         kind = Kind(types[0])
@@ -196,36 +206,9 @@ class Machine(Compiler):
 
     # -- elements -----------------------------------------------------------------------------------------------------
 
-    def shape(self, array: ArrayValue) -> tuple[int, ...]:
-        """Returns the shape of an array argument or shared array."""
-        return self._shapes[array.position] if array.shape is None else array.shape
-
     def contents(self, memory: Memory) -> np.ndarray[Any, Any]:
         """Returns all elements of a memory."""
         return self.memory.cells(memory).data
-
-    def extent(self, array: ArrayValue, axis: int) -> Any:
-        """Returns the length of an axis, or the size for axis -1."""
-        if array.shape is not None or array.ndim == 0:
-            return super().extent(array, axis)
-        extent = math.prod(self.shape(array)) if axis < 0 else self.shape(array)[axis]
-        return Number(Constant(INT32, np.int32(extent)), Kind(INT32))
-
-    def offset(self, array: Any, index: Any) -> Value:
-        """Returns the offset of an element; an index out of bounds is an error."""
-        along, flat, shape = [], 0, self.shape(array)
-        for position, length in zip(index if isinstance(index, tuple) else (index,), shape, strict=True):
-            known = not isinstance(position, Number)
-            n = int(position if known else position.value.value)
-            along.append(n)
-            n += length if known and n < 0 else 0
-            flat = flat * length + n if 0 <= n < length else -1 << 99
-        if flat < 0:
-            raise self.grid.fault(
-                f"{array.name}[{', '.join(map(str, along))}] is out of bounds: {array.name} has the shape {shape}; "
-                "compare the index before"
-            )
-        return Constant(INT64, np.int64(flat))
 
 
 def _lengths(shape: Any) -> Any:
@@ -411,7 +394,7 @@ class SimulatedRow(Operators, Row):
         self.rules.assign(self, plain(index), value)
 
     def __len__(self) -> int:
-        return self.rules.shape(self.array)[-1]
+        return self.rules.offsets_in_memory.shape(self.array)[-1]
 
     def __repr__(self) -> str:
         return f"{self.array.name}[{', '.join(map(str, self.indices))}]"
@@ -436,12 +419,13 @@ class SimulatedArray:
     @property
     def shape(self) -> tuple[Any, ...]:
         """Lengths of the axes: int32 for an argument, constants for a shared array."""
-        return tuple(self._rules.simulated(self._rules.extent(self.array, axis)) for axis in range(self.array.ndim))
+        lengths = [self._rules.arrays.extent(self.array, axis) for axis in range(self.array.ndim)]
+        return tuple(map(self._rules.simulated, lengths))
 
     @property
     def size(self) -> Any:
         """Number of elements."""
-        return self._rules.simulated(self._rules.extent(self.array, -1))
+        return self._rules.simulated(self._rules.arrays.extent(self.array, -1))
 
     @property
     def ndim(self) -> int:
@@ -454,14 +438,15 @@ class SimulatedArray:
         return self.array.element.numpy
 
     def __len__(self) -> int:
-        return self._rules.shape(self.array)[0]
+        return self._rules.offsets_in_memory.shape(self.array)[0]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         array = self.array
-        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(self._rules.shape(array))
+        shape = self._rules.offsets_in_memory.shape(array)
+        data = self._rules.contents(array.memory).view(array.element.numpy).reshape(shape)
         return f"{array.name}: {data!r}"
 
 

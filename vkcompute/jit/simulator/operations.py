@@ -132,6 +132,19 @@ def _compare_exchange(state: State, args: list[Any], memory: Any) -> Any:
     return state.memory.cells(memory).exchange(args[0], lambda before: args[2] if before == args[1] else before)
 
 
+def _lockstep(access: Operation) -> Operation:
+    """Adds a barrier of the warp to an access to volatile memory, as ir/volatile_memory.py does."""
+
+    def ordered(state: State, args: list[Any], attribute: Any) -> Any:
+        result = access(state, args, attribute)
+        memory = attribute[1] if isinstance(attribute, tuple) else attribute
+        if memory.volatile:
+            state.grid.current.exchange("warp_barrier", [np.bool_(True)])
+        return result
+
+    return ordered
+
+
 def _of_warp(name: str) -> Operation:
     return lambda state, args, _: state.grid.current.exchange(name, args)
 
@@ -141,11 +154,11 @@ OPERATIONS: dict[str, Operation] = {
     "cast": _cast,
     "builtin": _builtin,
     "length": lambda state, args, memory: np.uint32(state.memory.cells(memory).data.size),
-    "load": lambda state, args, memory: state.memory.cells(memory).load(args[0]),
-    "store": lambda state, args, memory: state.memory.cells(memory).store(*args),
+    "load": _lockstep(lambda state, args, memory: state.memory.cells(memory).load(args[0])),
+    "store": _lockstep(lambda state, args, memory: state.memory.cells(memory).store(*args)),
     "fill": lambda state, args, memory: state.memory.fill(memory, *args),
-    "atomic": _atomic,
-    "compare_exchange": _compare_exchange,
+    "atomic": _lockstep(_atomic),
+    "compare_exchange": _lockstep(_compare_exchange),
     "barrier": lambda state, args, _: state.grid.current.wait(),
     "workgroup_sum": lambda state, args, _: state.grid.current.sum(args[0]),
     **{name: _of_warp(name) for name in ("warp_ballot", "warp_shuffle", "warp_match", "warp_barrier")},

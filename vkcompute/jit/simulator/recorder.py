@@ -15,8 +15,8 @@ from vkcompute.frontend.control_flow import Edge, Location
 from vkcompute.frontend.evaluator import Frame, Here
 from vkcompute.frontend.language import Handler
 from vkcompute.frontend.source import Source
-from vkcompute.ir import Scalar
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import Number, is_static, like
 
 DEBUGGING = print, breakpoint, pdb.set_trace
@@ -60,8 +60,8 @@ class Recorder(Compiler):
 
     notes: Notes
 
-    def __init__(self, function: ir.Function, real: Scalar) -> None:
-        super().__init__(function, real)
+    def __init__(self, function: ir.Function, rules: TypeRules) -> None:
+        super().__init__(function, rules)
         self.evaluator.flow.observer = self
         self.evaluator.around = self._noted
         self._mixed: set[str] = set()
@@ -121,8 +121,8 @@ class Recorder(Compiler):
             return value
         return None
 
-    def report(self, text: str, values: Sequence[Any], *, fails: bool = False) -> None:
-        """Builds nothing: Python prints."""
+    def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:
+        """Builds nothing: Python prints and raises."""
 
     def accumulated(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, and records the operand of a Python int for the statement."""

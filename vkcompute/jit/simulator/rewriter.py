@@ -315,7 +315,7 @@ class Rewriter(ast.NodeVisitor):
         function, kind = self._value(node.func), type_of(self._value(node))
         if function is local:
             return self._created(node)
-        emitted = function in INTRINSICS and not node.keywords
+        emitted = function in INTRINSICS and not (node.keywords and INTRINSICS[function].keywords)
         if function in (None, *DEBUGGING) or not (emitted or node in self._notes.calls):
             return cast(ast.expr, self.generic_visit(node))
         inner = self._notes.calls.get(node)

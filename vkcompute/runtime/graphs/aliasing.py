@@ -57,6 +57,11 @@ def may_overlap(one: Array, other: Array) -> bool:
     return _may_overlap(one.buffer, other.buffer)
 
 
+def is_input(buffer: Buffer) -> bool:
+    """True for the memory of a graph's input."""
+    return isinstance(buffer, Placeholder) and buffer.is_input
+
+
 def _may_overlap(one: Buffer, other: Buffer) -> bool:
     placeholders = [placeholder for placeholder in (one, other) if isinstance(placeholder, Placeholder)]
     return one is not other and bool(placeholders) and all(placeholder.is_input for placeholder in placeholders)

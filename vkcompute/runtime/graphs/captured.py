@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from vkcompute.core.buffer import Buffer
 from vkcompute.runtime.memory.array import Array
 
-_MOST_OBJECTS = 4096
+_MOST_OBJECTS = 1 << 16
+_VALUES = (str, bytes, int, float, complex, type(None), np.ndarray, np.generic, np.dtype, CodeType)
+"""types of objects that hold no arrays"""
 _LIBRARIES = (sys.stdlib_module_names | {"vkcompute", "numpy", "torch"}) - {"__main__"}
 """packages whose functions, classes and modules hold no arrays of the user's"""
 
@@ -70,28 +76,51 @@ def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Co
 
     Args:
         constants: arguments that are no arrays, whose attributes count, too.
+
+    Raises:
+        ValueError: the user's objects that it reaches are too many.
     """
     arrays: list[Captured] = []
     known: set[int] = set()
-    pending = deque(_items((function, *constants)))
-    while pending and len(known) < _MOST_OBJECTS:
-        holder, key, value = pending.popleft()
+    own = _package(function)
+    pending, later = deque(_items((function, *constants))), deque[_Item]()
+    while (pending or later) and len(known) < _MOST_OBJECTS:
+        holder, key, value = (pending or later).popleft()
         if isinstance(value, Array):
             entry = Captured(holder, key, value)
             if not (value.is_pending or value.closed) and value.buffer in buffers and are_current([entry]):
                 arrays.append(entry)  # an attribute of a class that another one hides is not current
         elif id(value) not in known:
             known.add(id(value))
-            pending += _items(value)
+            (later if _is_installed(package := _package(value)) and package != own else pending).extend(_items(value))
+    if pending:
+        name = getattr(function, "__qualname__", repr(function))
+        raise ValueError(
+            f"{name} reaches more than {_MOST_OBJECTS:,} objects by its closure, globals and attributes, too many to "
+            "see when another array takes the place of one; pass arrays as arguments"
+        )
     return arrays
+
+
+def _package(value: Any) -> str:
+    """Returns the package that a function, a class or the class of an object is from."""
+    kind = value if isinstance(value, (FunctionType, type)) else type(value)
+    return str(kind.__module__).partition(".")[0]
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    """True for a package that pip has installed: what its objects hold is looked at last."""
+    paths = tuple(sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib"))
+    return str(getattr(sys.modules.get(package), "__file__", None)).startswith(paths)
 
 
 def _items(value: Any) -> Iterator[_Item]:
     """Yields (holder, key, item) for what a container, a function, or an object or class of the user's has."""
     if isinstance(value, dict):
-        yield from [(value, key, item) for key, item in list(value.items())]
+        yield from [(value, key, item) for key, item in list(value.items()) if not isinstance(item, _VALUES)]
     elif isinstance(value, (list, tuple, deque)):
-        yield from [(value, number, item) for number, item in enumerate(value)]
+        yield from [(value, number, item) for number, item in enumerate(value) if not isinstance(item, _VALUES)]
     elif isinstance(value, MethodType):
         yield from _items((value.__func__, value.__self__))
     elif isinstance(value, partial):

@@ -103,11 +103,9 @@ class CompiledProgram:
 
     def _check_features(self, kinds: Collection[str]) -> None:
         device, program = self._device, self._program
-        physical, bindings = device.physical, program.interface.bindings
-        subgroup = {f"subgroup.{name}" for name in physical.subgroup_operations}
-        controls = {name for name, value in physical.properties.items() if name.startswith("shader") and value == 1}
-        features, version = {*device.features, *subgroup, *controls}, physical.api_version[:2]
-        missing = missing_features(program.interface, features, device.extensions, version)
+        bindings, version = program.interface.bindings, device.physical.api_version[:2]
+        capabilities = device.physical.capabilities(device.features)
+        missing = missing_features(program.interface, capabilities, device.extensions, version)
         missing += [
             _unsupported(binding, kinds) for binding in bindings if binding.kind not in kinds or binding.count != 1
         ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from vkcompute.blocks import language
 from vkcompute.blocks.compiler import functions
+from vkcompute.blocks.compiler.aggregates import aggregate_replace
 from vkcompute.blocks.language import *  # noqa: F403
 from vkcompute.blocks.language import libdevice
 from vkcompute.blocks.language import math as mathematics
+from vkcompute.blocks.language import random as random
 from vkcompute.compat.triton import target_info
 from vkcompute.compat.triton.language import extra, math
-from vkcompute.compat.triton.refused import dot_scaled, inline_asm_elementwise
+from vkcompute.compat.triton.refused import inline_asm_elementwise
 
-__all__ = ["dot_scaled", "extra", "inline_asm_elementwise", "math", "target_info"]
+__all__ = ["aggregate_replace", "extra", "inline_asm_elementwise", "math", "random", "target_info"]
 __all__ += language.__all__
 
 functions.PACKAGES.append("vkcompute.compat.triton")

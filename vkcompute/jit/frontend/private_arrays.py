@@ -1,8 +1,4 @@
-"""Private arrays and lists: arrays of an invocation, which the optimizer keeps in registers where it can.
-
-The items of a list have one type: the common type of all that the kernel stores in it. It is known at the end, so that
-the kernel is built again if a value that is stored makes it wider.
-"""
+"""Private arrays and lists: arrays of an invocation, which the optimizer keeps in registers where it can."""
 
 from __future__ import annotations
 
@@ -10,23 +6,13 @@ import math
 from typing import Any
 
 from vkcompute.compiled.specialization import LOOP
-from vkcompute.frontend.evaluator import RebuildError
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Memory, Scalar, Value
-from vkcompute.jit.frontend.memory import MemoryAccess
-from vkcompute.jit.frontend.values import (
-    PARTS,
-    ArrayValue,
-    Complex,
-    Kind,
-    Row,
-    describe,
-    is_static,
-    kind_of,
-    started,
-    stored,
-    whole_of,
-)
+from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.array_access import ArrayAccess
+from vkcompute.jit.frontend.item_types import ItemTypes
+from vkcompute.jit.frontend.type_rules import kind_of
+from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Row, describe, is_static, whole_of
 
 MOST_ITEMS = 4096
 """Of a list whose items are stored or loaded one by one."""
@@ -34,19 +20,20 @@ _MOST_BYTES = 2**31 - 1
 """Of a private array: far above any device's limit; indices are int32."""
 
 
-class PrivateArrays(MemoryAccess):
+class PrivateArrays:
     """Builds private arrays and lists.
 
-    Attributes:
-        item_types: types of the items of lists, by their origin.
+    Args:
+        c: converts numbers.
+        arrays: loads and stores elements.
+        items: the types of the items of lists.
     """
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.item_types: dict[tuple[Any, ...], Kind] = {}
-        self._private: dict[tuple[Any, ...], ArrayValue] = {}
+    def __init__(self, c: Arithmetic, arrays: ArrayAccess, items: ItemTypes) -> None:
+        self._c, self._arrays, self._items = c, arrays, items
+        self._made: dict[tuple[Any, ...], ArrayValue] = {}
 
-    def private(
+    def array(
         self, name: str, element: Scalar, shape: tuple[int, ...], origin: tuple[Any, ...], item: Kind | None = None
     ) -> ArrayValue:
         """Returns the private array of an origin; it is the same one each time that the kernel is built."""
@@ -55,25 +42,22 @@ class PrivateArrays(MemoryAccess):
             raise UnsupportedError(
                 f"a private array of {nbytes} bytes; no device has so much memory for each invocation; use an argument"
             )
-        array = self._private.get(origin)
+        array = self._made.get(origin)
         if array is None or (array.element, array.shape, array.item) != (element, shape, item):
             part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
             memory = Memory(name, part, n_parts * math.prod(shape), private=True)
             made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
-            array = self._private[origin] = made
+            array = self._made[origin] = made
         return array
 
     def new_list(self, name: str, items: list[Any], shape: tuple[int, ...], origin: tuple[Any, ...]) -> ArrayValue:
         """Builds a list of these items in row-major order, which are repeated to fill the shape."""
-        item = self.item_types.get(origin)
         for value in items:
-            if not isinstance(kind_of(value, self.real), (Kind, Complex)):
+            if not isinstance(kind_of(value, self._c.rules), (Kind, Complex)):
                 remedy = "use a tuple of tuples for constants, or a list for each component"
                 raise UnsupportedError(f"the items of a list are numbers; got {describe(value)}; {remedy}")
-            item = self._joined_item(item, value)
-        assert item is not None
-        self.item_types[origin] = item
-        array = self.private(name, whole_of(item), shape, origin, item)
+        item = self._items.of(origin, items)
+        array = self.array(name, whole_of(item), shape, origin, item)
         self.write_items(array, items)
         return array
 
@@ -81,41 +65,16 @@ class PrivateArrays(MemoryAccess):
         """Stores items to all elements of a private array; they are repeated."""
         is_complex = array.element in PARTS
         if len(items) == 1 and not (is_complex and not (is_static(items[0]) and items[0] == 0)):
-            value = self.builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
-            with self.builder.at(self.error(LOOP)):  # of a large array
-                self.builder.fill(array.memory, value)
+            value = self._c.builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
+            with self._c.builder.at(self._c.error(LOOP)):  # of a large array
+                self._c.builder.fill(array.memory, value)
             return
         for k in range(math.prod(array.shape or ())):
-            self.store(array, self.builder.const(k, INT32), items[k % len(items)])
+            self._arrays.store(array, self._c.builder.const(k, INT32), items[k % len(items)])
 
     def _item(self, array: ArrayValue, item: Any) -> Value:
         """Returns a real number as it is in memory."""
-        return self.builder.cast(self.cast(item, array.element), array.memory.element)
-
-    def _joined_item(self, item: Kind | None, value: Any) -> Kind:
-        """Returns the type of items that also holds this value."""
-        kind = stored(kind_of(value, self.real), self.real)
-        wider: Kind = started(kind if item is None else self.joined(item, kind))
-        return wider
-
-    def store(self, array: ArrayValue, offset: Value, value: Any) -> None:
-        """Stores an element.
-
-        Raises:
-            RebuildError: the array is a list, and its type of items does not hold the value.
-        """
-        if array.item is not None:
-            if not isinstance(kind_of(value, self.real), Complex):
-                self.kind(value)
-            self.demand_item(array, value)
-        super().store(array, offset, value)
-
-    def demand_item(self, array: ArrayValue, value: Any) -> None:
-        """Raises RebuildError if the type of a list's items does not hold a value."""
-        wider = self._joined_item(array.item, value)
-        if wider != array.item:
-            self.item_types[array.origin] = wider
-            raise RebuildError
+        return self._c.builder.cast(self._c.cast(item, array.element), array.memory.element)
 
     def items(self, value: Any) -> Any:
         """Returns the elements of a private array or of its row as a tuple; other values unchanged."""
@@ -127,4 +86,4 @@ class PrivateArrays(MemoryAccess):
         if array.ndim > len(indices) + 1 or n > MOST_ITEMS:
             rule = f"this takes one row of at most {MOST_ITEMS} elements, each of which is loaded on its own"
             raise UnsupportedError(f"{rule}; got {describe(value)}; write a for loop")
-        return tuple([self.load(array, self.offset(array, (*indices, k))) for k in range(n)])
+        return tuple([self._arrays.load(array, self._arrays.offset(array, (*indices, k))) for k in range(n)])

@@ -1,0 +1,174 @@
+"""What CuPy's arrays are here: dtypes, views, transfers, and their exchange with kernels and functions of vkcompute."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+import vkcompute.compat.cupy as cp
+import vkcompute.numpy as vnp
+
+pytestmark = pytest.mark.usefixtures("cupy_device")
+
+
+def test_dtypes_are_cupys_and_those_of_vkcompute_stay() -> None:
+    assert cp.zeros(3).dtype == (cp.array([1, 2]) / 2).dtype == cp.array([1.5]).dtype == np.float64
+    assert cp.sqrt(cp.array([1], np.int8)).dtype == np.float16
+    assert cp.exp(cp.array([1], np.int16)).dtype == np.float32
+    assert (cp.array([1]) * 1.5).dtype == cp.mean(cp.arange(3)).dtype == np.float64
+    assert vnp.zeros(3).dtype == (vnp.array([1, 2]) / 2).dtype == np.float32
+    assert vnp.sqrt(vnp.array(np.ones(1, np.int8))).dtype == np.float32
+
+
+def test_plans_of_one_namespace_are_not_those_of_another() -> None:
+    x = vnp.array(np.array([1, 2], np.int8))
+    for _ in range(3):
+        assert vnp.exp(x).dtype == np.float32
+        assert cp.exp(cp.asarray(x)).dtype == np.float16
+    vnp.set_default_dtype("float64")
+    try:
+        assert vnp.exp(x).dtype == np.float64
+        assert cp.exp(cp.asarray(x)).dtype == np.float16
+    finally:
+        vnp.set_default_dtype("float32")
+
+
+def test_views_have_bases_and_results_that_are_arguments_are_the_same_object() -> None:
+    x = cp.arange(6).reshape(2, 3)
+    assert x.T.base is x.base
+    assert x[0].base is not None
+    assert x.copy().base is None
+    out = cp.empty(3, np.int64)
+    assert cp.sum(x, axis=0, out=out) is out
+    assert cp.asarray(x) is x
+    x[1:] += 10
+    assert x.tolist() == [[0, 1, 2], [13, 14, 15]]
+
+
+def test_transfers() -> None:
+    host = np.arange(6.0).reshape(2, 3)
+    x = cp.asarray(host)
+    assert isinstance(x, cp.ndarray)
+    assert type(x.get()) is np.ndarray
+    x.set(host + 1)
+    np.testing.assert_array_equal(cp.asnumpy(x), host + 1)
+    assert x.get(order="F").flags.f_contiguous
+    with pytest.raises(TypeError, match="Implicit conversion"):
+        np.asarray(x)
+    with pytest.raises(TypeError, match="Unsupported type"):
+        cp.add(x, host)
+    with pytest.raises(TypeError, match="cannot be set"):
+        x.set(host.astype(np.float32))
+    assert cp.get_array_module(host) is np
+    assert cp.get_array_module(host, x) is cp
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)).get(), host + 1)
+
+
+def test_constructor_and_memory() -> None:
+    x = cp.arange(10, dtype=np.int32)
+    view = cp.ndarray((3,), np.int32, x.data + 8, strides=(4,))
+    view += 100
+    assert x.tolist() == [0, 1, 102, 103, 104, 5, 6, 7, 8, 9]
+    assert cp.ndarray((2, 3), order="F").flags.f_contiguous
+    with pytest.raises(ValueError, match="the memory has 40"):
+        cp.ndarray((11,), np.int32, x.data)
+    assert x.device.id == 0
+    assert x.data.mem.size == 40
+
+
+def test_assignments_convert_as_in_numpy() -> None:
+    x = cp.zeros(4, np.int64)
+    x[0] = 1.7
+    x[1:] = cp.array([2.5, 3.5, -1.5])
+    assert x.tolist() == [1, 2, 3, -1]
+    x.fill(2.9)
+    assert x.tolist() == [2, 2, 2, 2]
+
+
+def test_kernels_and_functions_of_vkcompute_take_the_arrays() -> None:
+    @vc.kernel
+    def saxpy(y, x, a):  # type: ignore[no-untyped-def]
+        i = vc.global_id(0)
+        if i < x.size:
+            y[i] = a * x[i] + y[i]
+
+    x, y = cp.arange(4.0), cp.ones(4)
+    saxpy(y, x, 2.0)
+    assert y.tolist() == [1, 3, 5, 7]
+    assert vc.elementwise("a * x")(2.0, x).tolist() == [0, 2, 4, 6]
+    assert vnp.sum(x).item() == 6
+    assert type(vnp.add(x, 1)) is vc.Array
+    ours = vnp.ones(4)
+    assert isinstance(ours + x, cp.ndarray)
+    assert cp.asarray(ours)._array is ours
+
+
+class Described:
+    """An array of another library, by `__cuda_array_interface__`."""
+
+    def __init__(self, **described: Any) -> None:
+        self.__cuda_array_interface__ = {"version": 3, "typestr": "<f8", "shape": (4,), **described}
+
+
+def test_the_interface_of_cuda_is_spoken_among_ours_and_refused_by_others() -> None:
+    x = cp.arange(4.0)
+    same = cp.asarray(Described(data=(x.data.ptr, False)))
+    same += 1
+    assert x.tolist() == [1, 2, 3, 4]
+    with pytest.raises(TypeError, match="Vulkan"):
+        cp.asarray(Described(data=(0x7F0000000000, False)))
+    with pytest.raises(TypeError, match="Vulkan"):
+        x.__cuda_array_interface__["data"]
+
+
+def test_errors_are_cupys() -> None:
+    x = cp.zeros((2, 3))
+    with pytest.raises(cp.exceptions.AxisError):
+        x.sum(axis=2)
+    with pytest.raises(ValueError, match="broadcast"):
+        x + cp.zeros(4)
+    with pytest.raises(cp.linalg.LinAlgError):
+        cp.linalg.inv(cp.zeros((2, 2)))
+    with pytest.raises(NotImplementedError, match="kernel in C"):
+        cp.RawKernel("extern", "f")
+    with pytest.raises(AttributeError, match=r"docs/cupy\.md"):
+        cp.no_such_name  # noqa: B018
+
+
+def test_copies_keep_the_layout() -> None:
+    x = cp.asarray(np.asfortranarray(np.ones((3, 4))), order="F")
+    assert x.flags.f_contiguous
+    assert cp.zeros_like(x).flags.f_contiguous
+    assert x.astype(np.float32).flags.f_contiguous
+    assert cp.copy(x).flags.f_contiguous
+    assert x.copy().flags.c_contiguous
+    assert vnp.zeros_like(vnp.ones((2, 3, 4)).transpose(2, 0, 1)).strides == (4, 48, 16)
+
+
+def test_polynomials() -> None:
+    p = cp.poly1d([1, -3, 2])
+    assert sorted(p.roots.tolist()) == [1, 2]
+    assert p(cp.array([0.0, 3.0])).tolist() == [2, 2]
+    assert (p * p).coeffs.tolist() == [1, -6, 13, -12, 4]
+    assert p.deriv().get() == np.poly1d([2, -3])
+    assert cp.polyval(cp.array([1.0, 2.0]), cp.array([3.0])).tolist() == [5]
+
+
+def test_streams_and_events() -> None:
+    stream = cp.cuda.Stream()
+    with stream:
+        assert cp.cuda.get_current_stream() == stream
+        start = stream.record()
+        x = cp.arange(10).sum()
+        stop = stream.record()
+    assert cp.cuda.get_elapsed_time(start, stop) >= 0
+    assert int(x) == 45
+    assert cp.cuda.get_current_stream() == cp.cuda.Stream.null
+    with cp.cuda.Device(0):
+        assert cp.get_default_memory_pool().used_bytes() > 0
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="one device"):
+        cp.cuda.Device(1)

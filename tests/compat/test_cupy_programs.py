@@ -1,0 +1,178 @@
+"""Programs in the shapes of public ones of CuPy, of which only the import is another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkcompute.compat.cupy as cp
+import vkcompute.compat.cupyx as cupyx
+from vkcompute.compat.cupyx import jit
+
+pytestmark = pytest.mark.usefixtures("cupy_device")
+
+
+def test_saxpy() -> None:
+    @cp.fuse(kernel_name="saxpy_fused")
+    def saxpy_fused(a: Any, x: Any, y: Any) -> Any:
+        return a * x + y
+
+    saxpy = cp.ElementwiseKernel("T a, T x, T y", "T z", "z = a * x + y", "saxpy")
+    x, y = cp.arange(1000, dtype=cp.float32), cp.full(1000, 3, cp.float32)
+    expected = 2.5 * np.arange(1000, dtype=np.float32) + 3
+    for result in (saxpy(cp.float32(2.5), x, y), saxpy_fused(2.5, x, y), 2.5 * x + y):
+        assert result.dtype == cp.float32
+        np.testing.assert_array_equal(cp.asnumpy(result), expected)
+
+
+def fit(x: Any, n_clusters: int, max_iter: int) -> tuple[Any, Any]:
+    """k-means for arrays of either module."""
+    xp = cp.get_array_module(x)
+    pred = xp.zeros(len(x), dtype=np.int32)
+    centers = x[:n_clusters].copy()
+    for _ in range(max_iter):
+        distances = xp.linalg.norm(x[:, None, :] - centers[None, :, :], axis=2)
+        new_pred = xp.argmin(distances, axis=1).astype(np.int32)
+        if xp.all(new_pred == pred):
+            break
+        pred = new_pred
+        mask = pred == xp.arange(n_clusters)[:, None]
+        sums = xp.where(mask[:, :, None], x, 0).sum(axis=1)
+        centers = sums / xp.count_nonzero(mask, axis=1).reshape(n_clusters, 1)
+    return centers, pred
+
+
+def test_k_means() -> None:
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(at, 0.3, (60, 2)) for at in (-3, 0, 4)])[rng.permutation(180)]
+    centers, labels = fit(cp.asarray(points), 3, 20)
+    expected, expected_labels = fit(points, 3, 20)
+    assert centers.dtype == np.float64
+    np.testing.assert_array_equal(labels.get(), expected_labels)
+    np.testing.assert_allclose(centers.get(), expected, rtol=1e-12)
+
+
+def test_heat_equation() -> None:
+    def steps(xp: Any) -> Any:
+        u = xp.zeros((34, 34))
+        u[0, :] = 100.0
+        for _ in range(50):
+            u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+        return u
+
+    result = steps(cp)
+    assert isinstance(result, cp.ndarray)
+    np.testing.assert_allclose(result.get(), steps(np), rtol=1e-12)
+
+
+def test_black_scholes() -> None:
+    def call_price(xp: Any, erf: Any, s: Any, k: Any, t: Any, r: float, v: float) -> Any:
+        root = xp.sqrt(t)
+        d1 = (xp.log(s / k) + (r + v * v / 2) * t) / (v * root)
+        d2 = d1 - v * root
+        normal = [0.5 * (1 + erf(d / math.sqrt(2))) for d in (d1, d2)]
+        return s * normal[0] - k * xp.exp(-r * t) * normal[1]
+
+    s, k, t = np.linspace(5, 30, 50), np.linspace(1, 100, 50), np.linspace(0.25, 10, 50)
+    erf = np.vectorize(math.erf)
+    result = call_price(cp, cupyx.scipy.special.erf, *map(cp.asarray, (s, k, t)), 0.02, 0.3)
+    np.testing.assert_allclose(result.get(), call_price(np, erf, s, k, t, 0.02, 0.3), rtol=1e-9, atol=1e-12)
+
+
+def test_conjugate_gradients() -> None:
+    rng = np.random.default_rng(2)
+    a = rng.random((20, 20))
+    a, b = a @ a.T + 20 * np.eye(20), rng.random(20)
+    matrix, right = cp.asarray(a), cp.asarray(b)
+    x = cp.zeros(20)
+    rest = right - matrix.dot(x)
+    direction, norm = rest.copy(), float(cp.dot(rest, rest))
+    while norm > 1e-20:
+        image = matrix.dot(direction)
+        alpha = norm / float(cp.dot(direction, image))
+        x += alpha * direction
+        rest -= alpha * image
+        norm, before = float(cp.dot(rest, rest)), norm
+        direction = rest + norm / before * direction
+    np.testing.assert_allclose(x.get(), np.linalg.solve(a, b), rtol=1e-9)
+
+
+def test_game_of_life() -> None:
+    board = np.zeros((12, 12), np.int8)
+    board[1, 2] = board[2, 3] = board[3, 1] = board[3, 2] = board[3, 3] = 1
+
+    def generation(xp: Any, cells: Any) -> Any:
+        near = sum(xp.roll(cells, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        return ((near == 3) | ((cells == 1) & (near == 2))).astype(xp.int8)
+
+    ours, expected = cp.asarray(board), board
+    for _ in range(8):
+        ours, expected = generation(cp, ours), generation(np, expected)
+    np.testing.assert_array_equal(cp.asnumpy(ours), expected)
+
+
+def test_monte_carlo() -> None:
+    cp.random.seed(7)
+    x, y = cp.random.uniform(-1, 1, 40_000), cp.random.uniform(-1, 1, 40_000)
+    share = cp.mean(x**2 + y**2 < 1)
+    assert x.dtype == cp.float64
+    assert abs(4 * float(share) - math.pi) < 0.05
+    rng = cp.random.default_rng(3)
+    walk = rng.standard_normal((100, 20)).cumsum(axis=1)
+    assert walk.shape == (100, 20)
+    assert walk.dtype == cp.float64
+
+
+def test_kernels_of_a_reduction() -> None:
+    l2norm = cp.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")
+    x = cp.arange(10, dtype=cp.float32).reshape(2, 5)
+    np.testing.assert_allclose(l2norm(x, axis=1).get(), np.linalg.norm(x.get(), axis=1), rtol=1e-6)
+    largest = cp.ReductionKernel("T x, T y", "float64 z", "abs(x - y)", "max(a, b)", "z = a", "0", "largest")
+    assert float(largest(x, x + cp.arange(10, dtype=cp.float32).reshape(2, 5))) == 9
+
+
+def test_kernels_that_index() -> None:
+    reverse = cp.ElementwiseKernel("raw T x", "T y", "y = x[_ind.size() - i - 1]", "reverse")
+    y = cp.empty(5, np.int64)
+    reverse(cp.arange(5), y)
+    assert y.tolist() == [4, 3, 2, 1, 0]
+    clip = cp.ElementwiseKernel("T x, T low", "T y", "T t = x / 2; y = t < low ? low : t % 3")
+    assert clip(cp.array([-9, -4, 3, 7]), -3).tolist() == [-3, -2, 1, 0]
+    with pytest.raises(NotImplementedError, match="without control flow"):
+        cp.ElementwiseKernel("T x", "T y", "for (int j = 0; j < 3; ++j) y += x;")(y)
+
+
+def test_raw_kernel_in_python() -> None:
+    @jit.rawkernel()
+    def reduce_blocks(x, out, n):  # type: ignore[no-untyped-def]
+        parts = jit.shared_memory(cp.float32, 32)
+        t = jit.threadIdx.x
+        i = jit.blockIdx.x * jit.blockDim.x + t
+        parts[t] = x[i] if i < n else cp.float32(0)
+        jit.syncthreads()
+        if t == 0:
+            total = cp.float32(0)
+            for k in range(32):
+                total += parts[k]
+            out[jit.blockIdx.x] = total
+
+    x, out = cp.arange(70, dtype=cp.float32), cp.zeros(3, cp.float32)
+    reduce_blocks((3,), (32,), (x, out, np.uint32(70)))
+    assert out.get().tolist() == [sum(range(32)), sum(range(32, 64)), sum(range(64, 70))]
+
+
+def test_histogram_by_scatter() -> None:
+    counts, values = cp.zeros(4), cp.array([0, 1, 1, 3, 3, 3])
+    cupyx.scatter_add(counts, values, 1)
+    assert counts.tolist() == cp.bincount(values, minlength=4).tolist() == [1, 2, 0, 3]
+
+
+def test_spectrum() -> None:
+    t = cp.linspace(0, 1, 128, endpoint=False)
+    signal = cp.sin(2 * cp.pi * 12 * t) + 0.5 * cp.sin(2 * cp.pi * 30 * t)
+    power = cp.abs(cp.fft.rfft(signal))
+    assert sorted(cp.argsort(power)[-2:].tolist()) == [12, 30]
+    assert int(cp.argmax(power)) == 12

@@ -1,0 +1,89 @@
+"""Numba's arrays of the device, streams and devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import vkcompute as vc
+from vkcompute.compat.numba import cuda
+from vkcompute.compat.numba.cuda.random import create_xoroshiro128p_states
+
+pytestmark = pytest.mark.usefixtures("gpu")
+
+
+def test_copies_there_and_back_keep_the_order() -> None:
+    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+    device = cuda.to_device(x)
+    assert (device.shape, device.strides, device.dtype) == (x.shape, x.strides, x.dtype)
+    back = device.copy_to_host()
+    assert np.array_equal(back, x)
+    assert back.flags["F_CONTIGUOUS"]
+    out = np.zeros_like(x)
+    assert device.copy_to_host(out) is out
+    assert np.array_equal(out, x)
+    device.copy_to_device(x + 1)
+    assert np.array_equal(device.copy_to_host(), x + 1)
+    with pytest.raises(ValueError, match="incompatible shape"):
+        device.copy_to_device(x[:2])
+
+
+def test_parts_are_views() -> None:
+    device = cuda.to_device(np.arange(12, dtype=np.int32).reshape(3, 4))
+    device[1, 2:] = 50
+    device[2] = np.arange(4)
+    device[0, 0:1] = device[1:2, 3]
+    assert device[1, 3] == 50
+    assert device.T[3, 1] == 50
+    assert device.reshape(12)[0] == 50
+    assert np.array_equal(device[:, ::-1].copy_to_host()[2], [3, 2, 1, 0])
+    parts = [part.copy_to_host().tolist() for part in device.ravel().split(5)]
+    assert parts == [[50, 1, 2, 3, 4], [5, 50, 50, 0, 1], [2, 3]]
+    with pytest.raises(ValueError, match="Can't copy sequence with size 3"):
+        device[0] = np.arange(3)
+    with pytest.raises(IndexError):
+        device[3]
+
+
+def test_the_interface_is_spoken_among_ours() -> None:
+    class Foreign:
+        def __init__(self, array: cuda.DeviceNDArray) -> None:
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    device = cuda.to_device(np.arange(10, dtype=np.float32))
+    view = cuda.as_cuda_array(Foreign(device[2:8:2]))
+    view[:] = 7
+    assert device.copy_to_host().tolist() == [0, 1, 7, 3, 7, 5, 7, 7, 8, 9]
+    array: vc.Array = device.array
+    assert cuda.as_cuda_array(array).copy_to_host()[2] == 7
+    desc = {**device.__cuda_array_interface__, "data": (4096, False)}
+    with pytest.raises(ValueError, match="another library"):
+        cuda.from_cuda_array_interface(desc)
+
+
+def test_streams_and_events_order_and_measure() -> None:
+    stream = cuda.stream()
+    begin, end = cuda.event(), cuda.event()
+    begin.record(stream)
+    with stream.auto_synchronize():
+        device = cuda.to_device(np.ones(4, np.float32), stream=stream)
+    end.record(stream)
+    assert begin.elapsed_time(end) >= 0
+    assert device.copy_to_host(stream=stream).sum() == 4
+    with cuda.pinned(np.zeros(3)), cuda.defer_cleanup():
+        cuda.synchronize()
+
+
+def test_devices() -> None:
+    assert cuda.is_available()
+    assert len(cuda.list_devices()) == len(cuda.gpus) == 1
+    memory = cuda.current_context().get_memory_info()
+    assert 0 < memory.free <= memory.total
+    with pytest.raises(IndexError):
+        cuda.select_device(5)
+
+
+def test_states_of_generators_are_numbas() -> None:
+    states = create_xoroshiro128p_states(3, seed=1, subsequence_start=5).copy_to_host()
+    assert states["s0"].tolist() == [1129611961570501949, 4184062873850519686, 7695657671875318337]
+    assert states["s1"].tolist() == [5235472948863713403, 4666951538218872649, 16847755635083727659]

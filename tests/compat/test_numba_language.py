@@ -1,0 +1,223 @@
+"""Numba's language in kernels: types, views, tuples, atomic operations, warps and exceptions."""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from vkcompute.compat.numba import cuda, float32, int8, int32, int64, uint64
+from vkcompute.compat.numba.errors import TypingError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
+    pytest.mark.usefixtures("float64_device"),
+]
+Point = namedtuple("Point", "x y")
+TABLE = np.array([3, 1, 4], np.int64)
+
+
+def test_operators_have_numbas_types() -> None:
+    @cuda.jit
+    def kernel(a, b, f, out):
+        out[0] = a[0] * a[0]  # int32 * int32 is int64
+        out[1] = a[0] / b[0]  # true division is float64
+        out[2] = f[0] * 0.1  # float32 * float64
+        out[3] = int8(100) + int8(100)
+        out[4] = b[0] - uint64(1)  # of a signed and an unsigned one, signed
+        out[5] = f[0] ** 2  # keeps float32
+        out[6] = -a[0] // 7
+        out[7] = math.floor(f[0] * 10)
+        total = 0
+        for k in range(3):
+            total += f[0] * k  # an int that becomes a float
+        out[8] = total
+
+    out = np.zeros(9)
+    a, b, f = np.array([100_000], np.int32), np.array([-3], np.int32), np.array([1.1], np.float32)
+    kernel[1, 1](a, b, f, out)
+    x = float(f[0])
+    expected = [10**10, 100_000 / -3, x * 0.1, 200, -4, float(f[0] ** 2), -100_000 // 7, 11, 3 * x]
+    np.testing.assert_allclose(out, expected, rtol=1e-15)
+
+
+def test_numbers_of_the_host_have_64_bits() -> None:
+    @cuda.jit
+    def kernel(n, x, out):
+        out[0] = n * n
+        out[1] = x + 2**-40
+
+    out = np.zeros(2)
+    kernel[1, 1](2**31, 1.0, out)
+    assert out.tolist() == [2.0**62, 1 + 2**-40]
+
+
+def test_views_and_negative_indices() -> None:
+    @cuda.jit
+    def kernel(a, b, n):
+        i = cuda.grid(1)
+        if i < a.shape[0]:
+            row = a[i]
+            row[1:] = 5
+            row[0] = row[-1] + len(row)
+            b[i, ::2] = a[i, ::2]
+            b[i, n] = a.T[1, i] + b[i, 1:].shape[0]
+
+    a, b = np.ones((5, 4)), np.zeros((5, 4))
+    kernel[1, 8](a, b, -1)
+    assert np.array_equal(a, [[9, 5, 5, 5]] * 5)
+    assert np.array_equal(b, [[9, 0, 5, 8]] * 5)
+
+
+def test_views_of_the_host_and_column_major_arrays() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        i, j = cuda.grid(2)
+        if i < out.shape[0] and j < out.shape[1]:
+            out[i, j] = 10 * x[i, j]
+
+    whole = np.arange(48.0).reshape(6, 8)
+    for x in (whole[::2, 1::3], np.asfortranarray(whole), whole.T):
+        out = np.zeros(x.shape)
+        kernel[(1, 1), (8, 8)](x, out)
+        assert np.array_equal(out, 10 * x)
+
+
+def test_shapes_are_changed_without_copies() -> None:
+    @cuda.jit
+    def kernel(x, shape, out):
+        y = x.reshape(shape)
+        for i in range(y.shape[0]):
+            out[i] = y[i, 0] + 100 * y.shape[1]
+        x.ravel()[0] = -1
+
+    x, out = np.arange(24.0).reshape(4, 6), np.zeros(8)
+    kernel[1, 1](x, (-1, 3), out)
+    assert np.array_equal(out, np.arange(0, 24, 3) + 300)
+    assert x[0, 0] == -1
+    with pytest.raises(TypingError, match="contiguous"):
+        kernel[1, 1](x.T, (8, 3), out)
+
+
+def test_tuples_are_arguments() -> None:
+    @cuda.jit
+    def kernel(point, arrays, out):
+        x, y = arrays
+        for i in range(out.size):
+            out[i] = point.x * x[i] + point.y * y[1][i]
+
+    x, y = np.arange(4.0), np.arange(4, dtype=np.float32)
+    out = np.zeros(4)
+    kernel[1, 1](Point(2, 0.5), (x, (1, y)), out)
+    assert np.array_equal(out, 2 * x + 0.5 * y)
+
+
+def test_device_functions_and_constants() -> None:
+    @cuda.jit("float32(float32)", device=True)
+    def narrowed(x):
+        return x + 1e-9
+
+    @cuda.jit
+    def kernel(out):
+        table = cuda.const.array_like(TABLE)
+        out[0] = narrowed(1.0)
+        out[1] = table[2]
+
+    out = np.zeros(2)
+    kernel[1, 1](out)
+    assert out.tolist() == [1.0, 4.0]
+
+
+def test_dynamic_shared_memory() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        part = cuda.shared.array(0, dtype=int32)
+        i = cuda.threadIdx.x
+        part[i] = x[i]
+        cuda.syncthreads()
+        out[i] = part[cuda.blockDim.x - 1 - i]
+
+    x = np.arange(32, dtype=np.int32)
+    out = np.zeros_like(x)
+    kernel[1, 32, 0, 32 * 4](x, out)
+    assert np.array_equal(out, x[::-1])
+
+
+def test_atomic_operations_wrap_and_ignore_nan() -> None:
+    @cuda.jit
+    def kernel(counts, extremes, values):
+        i = cuda.grid(1)
+        cuda.atomic.inc(counts, 0, 9)
+        cuda.atomic.dec(counts, 1, 9)
+        cuda.atomic.sub(counts, 2, 2)
+        cuda.atomic.nanmax(extremes, 0, values[i])
+        cuda.atomic.nanmin(extremes, 1, values[i])
+
+    counts = np.zeros(3, np.uint32)
+    values = np.where(np.arange(32) % 3, np.arange(32, dtype=np.float32), np.nan).astype(np.float32)
+    extremes = np.array([-1, 100], np.float32)
+    kernel[1, 32](counts, extremes, values)
+    assert counts.tolist() == [32 % 10, (0 - 32) % 10, 2**32 - 64]
+    assert extremes.tolist() == [31, 1]
+
+
+def test_warps() -> None:
+    @cuda.jit
+    def kernel(out):
+        lane = cuda.laneid
+        out[0, lane] = cuda.shfl_xor_sync(0xFFFFFFFF, lane, 1)
+        out[1, lane] = cuda.ballot_sync(0xFFFFFFFF, lane < 3)
+        out[2, lane] = cuda.syncthreads_count(lane % 2)
+        out[3, lane] = cuda.ffs(lane)
+        out[4, lane] = cuda.popc(lane)
+
+    out = np.zeros((5, 32), np.int64)
+    kernel[1, 32](out)
+    lanes = np.arange(32)
+    assert np.array_equal(out[0], lanes ^ 1)
+    assert np.array_equal(out[1:3], [[7] * 32, [16] * 32])
+    assert np.array_equal(out[3], [(n & -n).bit_length() for n in range(32)])
+    assert np.array_equal(out[4], [n.bit_count() for n in range(32)])
+
+
+def test_functions_of_arrays_take_the_result() -> None:
+    @cuda.jit
+    def kernel(x, y, sums, roots):
+        np.add(x, y, sums)
+        np.sqrt(sums, roots)
+
+    x, y = np.arange(6.0).reshape(2, 3), np.ones(3)
+    sums, roots = np.zeros((2, 3)), np.zeros((2, 3))
+    kernel[1, 1](x, y[None], sums, roots)
+    assert np.array_equal(sums, x + 1)
+    np.testing.assert_allclose(roots, np.sqrt(x + 1), rtol=1e-15)
+
+
+def test_an_exception_is_raised_with_debug() -> None:
+    @cuda.jit(debug=True, opt=False)
+    def kernel(x):
+        if x[cuda.threadIdx.x] < 0:
+            raise ValueError("negative")
+
+    kernel[1, 2](np.ones(2))
+    with pytest.raises(ValueError, match=r"tid=\[1, 0, 0\] ctaid=\[0, 0, 0\]: negative"):
+        kernel[1, 2](np.array([1.0, -1.0]))
+
+
+def test_errors_have_the_line() -> None:
+    with pytest.raises(TypingError, match=r"test_numba_language\.py:\d+:\d+: .*unknown"):
+
+        @cuda.jit("void(float32[:])")
+        def kernel(x):
+            x[0] = unknown
+
+    @cuda.jit((float32[:], int64))
+    def declared(x, n):
+        x[0] = n
+
+    with pytest.raises(TypeError, match="No matching definition"):
+        declared[1, 1](np.zeros((2, 2), np.float32), 1)
+    with pytest.raises(ValueError, match="launch configuration was not specified"):
+        declared(np.zeros(1, np.float32), 1)

@@ -1,0 +1,148 @@
+"""Elements of rows by their places in the order of a sort, without sorting: for medians and quantiles.
+
+The key of an element is selected digit by digit, the highest first. Each invocation counts the digits of its part of a
+row, among the keys whose higher digits are those selected. The sums of the parts tell the next digit. So a row is read
+once per digit, and nothing but counts is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.axis_reductions import reduce
+from vkcompute.arrays.algorithms.lines import contiguous, launch, part_length
+from vkcompute.arrays.algorithms.radix import FORMS, key_of, number_words
+from vkcompute.arrays.algorithms.sorting import sort
+from vkcompute.jit.elementwise.elementwise import Elementwise
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.tuning import tuning_of
+
+_FEWEST, _SHORTEST_ROW = 1 << 15, 1024
+"""Elements, and of a row, from which selecting takes less time than sorting."""
+_MOST_SELECTED = 2
+"""Places up to which selecting takes less time, not counting those next to another."""
+_PARTS = 4
+"""Elements of which an invocation counts the digits, in parts of a radix sort."""
+
+
+@kernel
+def _count_digits(
+    x: Any, prefixes: Any, counts: Any,
+    n_items: int, n: int, n_parts: int, length: int, n_digits: int, shift: int, top: int, form: int,
+) -> None:  # fmt: skip
+    """Counts the digits of the keys of each part that have the row's prefix, of the bits from `top` on."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, base = row * n + part * length, i * n_digits
+        decided = np.uint32(0) if top == 32 else ~np.uint32(0) << np.uint32(top)
+        for digit in range(n_digits):
+            counts[base + digit] = 0
+        prefix = prefixes[row]
+        for k in range(min(length, n - part * length)):
+            key = key_of(x[first + k], form, 0)
+            if (key ^ prefix) & decided == np.uint32(0):
+                counts[base + np.int32((key >> np.uint32(shift)) & np.uint32(n_digits - 1))] += 1
+
+
+@kernel
+def _choose_digit(
+    totals: Any, prefixes: Any, places: Any, n_equal: Any, n_items: int, n_digits: int, shift: int
+) -> None:
+    """Appends to each row's prefix the digit of the element at a place, and makes the place one among equal digits."""
+    i = global_id(0)
+    if i < n_items:
+        place, before, total, digit, count = places[i], 0, 0, 0, totals[i * n_digits]
+        for k in range(n_digits - 1):
+            total += totals[i * n_digits + k]
+            if total <= place:
+                digit, before, count = k + 1, total, totals[i * n_digits + k + 1]
+        prefixes[i] = prefixes[i] | (np.uint32(digit) << np.uint32(shift))
+        places[i], n_equal[i] = place - before, count
+
+
+@kernel
+def _next_keys(x: Any, keys: Any, out: Any, n_items: int, n: int, n_parts: int, length: int, form: int) -> None:
+    """Stores the least key of each part that is greater than the row's; the greatest of all if there is none."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, limit, least = row * n + part * length, keys[row], ~np.uint32(0)
+        for k in range(min(length, n - part * length)):
+            key = key_of(x[first + k], form, 0)
+            least = key if limit < key < least else least
+        out[i] = least
+
+
+def _number(key: Any, form: Any) -> Any:
+    """Returns the bits of the number with a key."""
+    sign = np.uint32(1 << 31)
+    bits = key
+    if form == FORMS["i"]:
+        bits = key ^ sign
+    elif form == FORMS["f"]:
+        bits = key ^ sign if key >= sign else ~key
+    return bits
+
+
+_numbers = Elementwise(_number)
+_either = Elementwise("key if place + 1 < n_equal else next_key", "key, next_key, place, n_equal")
+
+
+def elements_at(x: Array, places: Iterable[int]) -> dict[int, Array]:
+    """Returns the elements at some places of each row along the last axis, as if it were sorted; NaN is last.
+
+    A zero may have either sign.
+    """
+    n, wanted = x.shape[-1], sorted(set(places))
+    result = {}
+    if wanted and wanted[-1] == n - 1 and x.size and x.dtype.kind in "iuf":
+        result[wanted.pop()] = reduce("maximum", x, (x.ndim - 1,), x.dtype, False)
+    pairs: list[list[int]] = []
+    for place in wanted:
+        if pairs and pairs[-1] == [place - 1]:
+            pairs[-1].append(place)
+        else:
+            pairs.append([place])
+    if pairs and not _is_selected(x, len(pairs)):
+        ordered = sort(x, -1)
+        return result | {place: ordered[..., place] for place in wanted}
+    for pair in pairs:
+        result |= dict(zip(pair, _selected(contiguous(x), pair[0], len(pair)), strict=True))
+    return result
+
+
+def _is_selected(x: Array, n_pairs: int) -> bool:
+    is_word = x.dtype.itemsize == 4 and x.dtype.kind in "iuf"
+    return is_word and n_pairs <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
+
+
+def _selected(x: Array, place: int, count: int) -> list[Array]:
+    """Returns the elements at one place, or two, of rows of numbers of 32 bits."""
+    n, runtime = x.shape[-1], x.runtime
+    n_rows, (word,) = x.size // n, number_words(x)
+    tuning = tuning_of(runtime.device.physical)
+    length, digit_bits = part_length(x.size, _PARTS * tuning.radix_part), tuning.digit_bits
+    n_parts = -(-n // length)
+    n_items, n_digits = n_rows * n_parts, 1 << digit_bits
+    keys = temporary(runtime, n_rows, np.uint32).fill(0)
+    places, n_equal = temporary(runtime, n_rows, np.int32).fill(place), temporary(runtime, n_rows, np.int32)
+    for shift in range(32 - digit_bits, -1, -digit_bits):
+        counts = temporary(runtime, n_items * n_digits, np.int32)
+        sizes = n_items, n, n_parts, length, n_digits, shift, shift + digit_bits, word.form
+        launch(_count_digits, n_items, word.keys, keys, counts, *sizes)
+        totals = reduce("add", counts.reshape((n_rows, n_parts, n_digits)), (1,), counts.dtype, False).reshape(-1)
+        launch(_choose_digit, n_rows, totals, keys, places, n_equal, n_rows, n_digits, shift)
+    selected = [keys]
+    if count == 2:
+        least = temporary(runtime, n_items, np.uint32)
+        launch(_next_keys, n_items, word.keys, keys, least, n_items, n, n_parts, length, word.form)
+        next_keys = reduce("minimum", least.reshape((n_rows, n_parts)), (1,), least.dtype, False)
+        selected.append(_either(keys, next_keys, places, n_equal))
+    return [_numbers(key, word.form).view(x.dtype).reshape(x.shape[:-1]) for key in selected]

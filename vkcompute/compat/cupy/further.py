@@ -1,0 +1,216 @@
+"""Functions of CuPy that `vkcompute.numpy` has not: of files and texts, and NumPy's of earlier versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import vkcompute.numpy as vnp
+from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.compat.cupy.conversion import array, asarray
+from vkcompute.compat.cupy.lifting import closed, lifted, opened
+from vkcompute.runtime.memory import layout
+
+
+def _of_host(name: str) -> Callable[..., ndarray]:
+    """Returns a function that uploads the result of NumPy's function."""
+    function = getattr(np, name)
+
+    def call(*args: Any, **named: Any) -> ndarray:
+        return array(function(*args, **named))
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`, on the device."
+    return call
+
+
+fromfile, fromstring, genfromtxt = map(_of_host, ("fromfile", "fromstring", "genfromtxt"))
+
+
+_copy = lifted(vnp.copy)
+
+
+def copy(a: ndarray, order: str = "K") -> ndarray:
+    """Returns a new array with the same elements, by default in the same order in memory."""
+    return _copy(a, order)  # type: ignore[no-any-return]
+
+
+_load = lifted(vnp.load, host=True)
+
+
+def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> Any:
+    """Returns the array, or the arrays, of a file of NumPy."""
+    return array(np.load(file, mmap_mode, allow_pickle=True)) if allow_pickle else _load(file)
+
+
+def msort(a: ndarray) -> ndarray:
+    """Returns the elements sorted along the first axis."""
+    result: ndarray = a.copy()
+    result.sort(axis=0)
+    return result
+
+
+def einsum(*operands: Any, dtype: Any = None, **options: Any) -> Any:
+    """Returns sums of products, as `numpy.einsum`, whose views of one array have its dtype, whatever `dtype` is."""
+    if dtype is not None and sum(isinstance(operand, ndarray) for operand in operands) == 1 and not options:
+        result = _einsum(*operands)
+        if isinstance(result, ndarray) and result.base is not None:
+            return result
+    return _einsum(*operands, dtype=dtype, **options)
+
+
+def float_power(x1: Any, x2: Any, out: Any = None, dtype: Any = None, **options: Any) -> Any:
+    """Returns x1 to the power x2, in float64 or complex128."""
+    result = _float_power(x1, x2, out)
+    return result if dtype is None or out is not None else result.astype(dtype)
+
+
+_einsum, _float_power = lifted(vnp.einsum), lifted(vnp.float_power)
+
+
+def _quantiles(name: str) -> Callable[..., Any]:
+    """Returns a function of quantiles, in NumPy's dtype: that of numbers beside the elements, or of arrays."""
+    function = lifted(getattr(vnp, name), host=True)
+
+    def call(a: Any, q: Any, *args: Any, **named: Any) -> Any:
+        values = q.get() if isinstance(q, ndarray) else q
+        if np.ndim(values) > 1:
+            raise ValueError(f"Expected q to have a dimension of 1.\nActual: {np.ndim(values)} not in (0, 1)")
+        result = function(a, values, *args, **named)
+        kind = getattr(a, "dtype", np.dtype(float))
+        floats = kind if kind.kind in "fc" else np.dtype(float)
+        wanted = floats if type(values) in (int, float) else np.result_type(floats, np.asarray(values), np.float16)
+        return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+percentile, quantile = map(_quantiles, ("percentile", "quantile"))
+
+
+def _histograms(name: str) -> Callable[..., Any]:
+    """Returns a histogram of coordinates, whose counts are float64, and edges in a given range, too."""
+    function = lifted(getattr(vnp, name), host=True)
+
+    def call(*args: Any, **named: Any) -> Any:
+        counts, *edges = function(*args, **named)
+        if named.get("range") is not None:
+            edges = [[edge.astype(float) for edge in given] if isinstance(given, list) else given.astype(float)
+                     for given in edges]  # fmt: skip
+        return counts.astype(float), *edges
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+histogram2d, histogramdd = map(_histograms, ("histogram2d", "histogramdd"))
+
+
+def _text(name: str) -> Callable[..., str]:
+    """Returns a function that gives the text of an array on the host."""
+    function = getattr(np, name)
+
+    def call(a: Any, *args: Any, **named: Any) -> str:
+        return function(a.get() if isinstance(a, ndarray) else a, *args, **named)  # type: ignore[no-any-return]
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}` of an array."
+    return call
+
+
+array2string, array_repr, array_str = map(_text, ("array2string", "array_repr", "array_str"))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:  # noqa: N803
+    """Returns the powers of numbers, in NumPy's dtype, which holds int64, too."""
+    given = asarray(x)
+    kind = np.promote_types(given._array.dtype, np.int64)
+    return _vander(given.astype(kind), N, increasing)  # type: ignore[no-any-return]
+
+
+_vander = lifted(vnp.vander)
+
+
+def asfarray(a: Any, dtype: Any = float) -> ndarray:
+    """Returns data as an array of floats."""
+    kind = np.dtype(dtype)
+    return asarray(a, kind if kind.kind in "fc" else float)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> ndarray:
+    """Returns data as an array.
+
+    Raises:
+        ValueError: it has NaN or infinities.
+    """
+    result = asarray(a, dtype, order)
+    host: Any = result.get()
+    if host.dtype.kind in "fc" and not np.isfinite(host).all():
+        raise ValueError("array must not contain Infs or NaNs")
+    return result
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+    """Returns data as an array with properties: "C", "F", "O" and their longer names."""
+    wanted = {str(name).upper().removesuffix("_CONTIGUOUS").removesuffix("CONTIGUOUS") for name in requirements or ()}
+    names = {"C": "C", "F": "F", "FORTRAN": "F", "O": "O", "OWNDATA": "O"}
+    if unknown := wanted - names.keys():
+        raise ValueError(f"unknown requirement: {sorted(unknown)}")
+    orders = {names[name] for name in wanted}
+    if {"C", "F"} <= orders:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    result = asarray(a, dtype, next((name for name in ("C", "F") if name in orders), None))
+    owned: ndarray = result.copy() if "O" in orders and result.base is not None else result
+    return owned
+
+
+def byte_bounds(a: ndarray) -> tuple[int, int]:
+    """Returns the numbers of the first byte and of the one after the last."""
+    low, high = layout.extent(a._array.shape, a._array.strides, a.itemsize)
+    return a.data.ptr + low, a.data.ptr + high
+
+
+class broadcast:  # noqa: N801
+    """Arrays broadcast to one shape, as `cupy.broadcast`.
+
+    Attributes:
+        values: the views.
+        shape, nd, size: of them.
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        given = [opened(value) for value in arrays]
+        self.shape = np.broadcast_shapes(
+            *[np.shape(value) if not hasattr(value, "shape") else value.shape for value in given]
+        )
+        self.values = tuple([closed(x.broadcast_to(self.shape)) if hasattr(x, "broadcast_to") else x for x in given])
+        self.nd, self.size = len(self.shape), int(np.prod(self.shape))
+
+
+def who(vardict: Any = None) -> None:
+    """Prints the arrays of a dictionary."""
+    rows = [(name, value) for name, value in (vardict or {}).items() if isinstance(value, ndarray)]
+    for name, value in rows:
+        print(name, value.shape, value._array.nbytes, value._array.dtype)
+
+
+def get_array_wrap(*args: Any) -> None:
+    """Returns None: arrays wrap nothing."""
+
+
+def disp(mesg: Any, device: Any = None, linefeed: bool = True) -> None:
+    """Prints a message."""
+    print(mesg, end="\n" if linefeed else "", file=device)
+
+
+def find_common_type(array_types: Any, scalar_types: Any) -> np.dtype[Any]:
+    """Returns the common dtype of arrays and scalars."""
+    return np.result_type(*array_types, *scalar_types)
+
+
+def safe_eval(source: str) -> Any:
+    """Returns the value of a literal."""
+    import ast
+
+    return ast.literal_eval(source)

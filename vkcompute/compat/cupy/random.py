@@ -1,0 +1,92 @@
+"""The functions of `cupy.random`: the older ones, and generators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import vkcompute.numpy.random as _random
+from vkcompute.compat.cupy import methods  # noqa: F401  # the methods of results
+from vkcompute.compat.cupy.arrays import ndarray
+from vkcompute.compat.cupy.lifting import lifted
+from vkcompute.compat.cupy.random_states import RandomState as RandomState
+from vkcompute.compat.cupy.random_states import checked_seed
+from vkcompute.compat.cupy.random_states import get_random_state as get_random_state
+from vkcompute.compat.cupy.random_states import reset_states as reset_states
+from vkcompute.compat.cupy.random_states import set_random_state as set_random_state
+
+
+class BitGenerator:
+    """A source of bits for a generator: a seed, as all generators are Philox 4x32."""
+
+    def __init__(self, seed: Any = None) -> None:
+        given = checked_seed(seed.get() if isinstance(seed, ndarray) else seed)
+        self.seed_seq = given if isinstance(given, np.random.SeedSequence) else np.random.SeedSequence(given)
+
+    def random_raw(self, size: Any = None, output: bool = True) -> Any:
+        """Returns random integers of 32 bits."""
+        return Generator(self).integers(0, 2**32, size, np.uint32)
+
+
+class XORWOW(BitGenerator):
+    """A seed; the bits are those of Philox 4x32."""
+
+
+class MRG32k3a(BitGenerator):
+    """A seed; the bits are those of Philox 4x32."""
+
+
+class Philox4x3210(BitGenerator):
+    """A seed; the bits are those of Philox 4x32."""
+
+
+class Generator:
+    """Makes arrays of random numbers, by the methods of `cupy.random.Generator`."""
+
+    def __init__(self, bit_generator: Any) -> None:
+        self.bit_generator = bit_generator
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "bit_generator":
+            self._inner = _random.Generator(value.seed_seq)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = lifted(getattr(_random.Generator, name), host=True)
+
+        def draw(*args: Any, **named: Any) -> Any:
+            return method(self._inner, *args, **named)  # that of the seed at the call
+
+        return draw
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """Draws integers from `low` up to `high`, which is among them for `endpoint`; floats are truncated."""
+        ends = [int(end) if isinstance(end, float) else end for end in (low, high)]
+        return _integers(self._inner, *ends, size, dtype, endpoint)
+
+
+_integers = lifted(_random.Generator.integers, host=True)
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """Returns a generator of a seed, which may be a bit generator or a generator."""
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(seed if isinstance(seed, BitGenerator) else XORWOW(seed))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or not hasattr(RandomState, name):
+        raise AttributeError(f"vkcompute.compat.cupy.random has no {name}", name=name)
+
+    def call(*args: Any, **named: Any) -> Any:
+        return getattr(get_random_state(), name)(*args, **named)
+
+    call.__name__, call.__doc__ = name, getattr(RandomState, name).__doc__
+    globals()[name] = call
+    return call

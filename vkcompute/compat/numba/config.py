@@ -1,0 +1,21 @@
+"""Numba's options; those with a meaning here are read from the environment."""
+
+from __future__ import annotations
+
+import os
+
+ENABLE_CUDASIM = int(os.environ.get("NUMBA_ENABLE_CUDASIM") or 0)
+DISABLE_JIT = 0
+DISABLE_PERFORMANCE_WARNINGS = 0
+CUDA_WARN_ON_IMPLICIT_COPY = 1
+CUDA_LOW_OCCUPANCY_WARNINGS = 1
+CUDA_USE_NVIDIA_BINDING = False
+CUDA_ENABLE_PYNVJITLINK = False
+CUDA_PER_THREAD_DEFAULT_STREAM = 0
+CUDA_DEFAULT_PTX_CC = (7, 5)
+CUDA_MEMORY_MANAGER = "default"
+CUDA_DEBUGINFO_DEFAULT = 0
+CUDA_ARRAY_INTERFACE_SYNC = True
+CAPTURED_ERRORS = "new_style"
+IS_WIN32 = False
+IS_OSX = False

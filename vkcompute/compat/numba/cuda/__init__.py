@@ -1,0 +1,107 @@
+"""Numba's `cuda`: kernels in Python on grids of blocks of threads, on any device."""
+
+from __future__ import annotations
+
+from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba.cuda.arrays import (
+    DeviceNDArray,
+    as_cuda_array,
+    device_array,
+    device_array_like,
+    from_cuda_array_interface,
+    is_cuda_array,
+    to_device,
+)  # fmt: skip
+from vkcompute.compat.numba.cuda.atomics import atomic
+from vkcompute.compat.numba.cuda.devices import (
+    close,
+    cuda_error,
+    current_context,
+    defer_cleanup,
+    detect,
+    get_current_device,
+    gpus,
+    is_available,
+    is_float16_supported,
+    is_supported_version,
+    list_devices,
+    profile_start,
+    profile_stop,
+    profiling,
+    require_context,
+    select_device,
+)  # fmt: skip
+from vkcompute.compat.numba.cuda.dispatcher import In, InOut, Out, jit
+from vkcompute.compat.numba.cuda.functions import brev, cbrt, clz, ffs, fma, popc, selp
+from vkcompute.compat.numba.cuda.half import fp16
+from vkcompute.compat.numba.cuda.host_arrays import (
+    managed_array,
+    mapped,
+    mapped_array,
+    mapped_array_like,
+    pinned,
+    pinned_array,
+    pinned_array_like,
+)  # fmt: skip
+from vkcompute.compat.numba.cuda.ids import blockDim, blockIdx, grid, gridDim, gridsize, laneid, threadIdx, warpsize
+from vkcompute.compat.numba.cuda.memory import const, local, shared
+from vkcompute.compat.numba.cuda.reduction import Reduce, reduce
+from vkcompute.compat.numba.cuda.streams import (
+    Event,
+    Stream,
+    default_stream,
+    event,
+    event_elapsed_time,
+    external_stream,
+    legacy_default_stream,
+    per_thread_default_stream,
+    stream,
+    synchronize,
+)  # fmt: skip
+from vkcompute.compat.numba.cuda.synchronization import (
+    activemask,
+    all_sync,
+    any_sync,
+    ballot_sync,
+    eq_sync,
+    lanemask_lt,
+    match_all_sync,
+    match_any_sync,
+    nanosleep,
+    shfl_down_sync,
+    shfl_sync,
+    shfl_up_sync,
+    shfl_xor_sync,
+    syncthreads,
+    syncthreads_and,
+    syncthreads_count,
+    syncthreads_or,
+    syncwarp,
+    threadfence,
+    threadfence_block,
+    threadfence_system,
+)  # fmt: skip
+from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
+from vkcompute.compat.numba.types import *  # noqa: F403
+
+__all__ = [
+    "config",
+    "DeviceNDArray", "Event", "In", "InOut", "Out", "Reduce", "Stream", "activemask", "all_sync", "any_sync",
+    "as_cuda_array", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "cbrt", "close", "clz", "const",
+    "cuda_error", "current_context", "default_stream", "defer_cleanup", "detect", "device_array",
+    "device_array_like", "eq_sync", "event", "event_elapsed_time", "external_stream", "ffs", "fma", "fp16",
+    "from_cuda_array_interface", "get_current_device", "gpus", "grid", "gridDim", "gridsize", "guvectorize",
+    "is_available", "is_cuda_array", "is_float16_supported", "is_supported_version", "jit", "laneid", "lanemask_lt",
+    "legacy_default_stream", "list_devices", "local", "managed_array", "mapped", "mapped_array", "mapped_array_like",
+    "match_all_sync", "match_any_sync", "nanosleep", "per_thread_default_stream", "pinned", "pinned_array",
+    "pinned_array_like", "popc", "profile_start", "profile_stop", "profiling", "reduce", "require_context",
+    "select_device", "selp", "shared", "shfl_down_sync", "shfl_sync", "shfl_up_sync", "shfl_xor_sync", "stream",
+    "synchronize", "syncthreads", "syncthreads_and", "syncthreads_count", "syncthreads_or", "syncwarp", "threadIdx",
+    "threadfence", "threadfence_block", "threadfence_system", "to_device", "types", "vectorize", "warpsize",
+    "HAS_NUMBA", "implementation",
+    *types.__all__,
+]  # fmt: skip
+
+HAS_NUMBA = False
+"""Numba itself is not used."""
+implementation = "vkcompute"

@@ -1,0 +1,460 @@
+"""`cuda.jit`: kernels and device functions."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.errors import (
+    KernelRuntimeError,
+    NumbaInvalidConfigWarning,
+    NumbaPerformanceWarning,
+    NumbaTypeError,
+    TypingError,
+)
+from vkcompute.compat.numba.language import RAISED, NumbaKernels
+from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.typing_rules import numba_types
+from vkcompute.compiled.specialization import CompileOptions
+from vkcompute.errors import KernelError
+from vkcompute.frontend.source import definition_of
+from vkcompute.jit.compilation.build import build
+from vkcompute.jit.frontend.values_needed import ValuesNeededError
+from vkcompute.jit.launcher import Launcher
+from vkcompute.runtime.launching.launch_config import LaunchConfig
+from vkcompute.runtime.memory.array import Array
+
+_BY_POSITION = inspect.Parameter.POSITIONAL_ONLY
+_MOST_PRINTS = 10_000
+_SMALL_GRID = 128
+_RAISED = re.compile(rf"^(.*?):(\d+):\d+: (\w+){RAISED}(.*), in invocation \((.*?)\)", re.MULTILINE)
+_RECORDED = "fastmath", "debug", "opt", "lineinfo", "max_registers", "cache", "inline", "link", "forceinline"
+_PASSIVE = "launch_bounds", "lto", "extensions", "shared_memory_carveout", "nopython", "boundscheck"
+_OPTIONS = {*_RECORDED, *_PASSIVE}
+
+
+NO_PTX = "kernels are SPIR-V here, which has no PTX, LLVM code or SASS to inspect"
+
+
+class Transfer:
+    """An argument of the host with the directions in which it is copied."""
+
+    to_device, to_host = True, True
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class In(Transfer):
+    """An array that is copied to the device only."""
+
+    to_host = False
+
+
+class Out(Transfer):
+    """An array that is copied to the host only."""
+
+    to_device = False
+
+
+class InOut(Transfer):
+    """An array that is copied to the device and back."""
+
+
+class Configured:
+    """A kernel with the configuration of its launches."""
+
+    def __init__(self, dispatcher: Dispatcher, griddim: Any, blockdim: Any, stream: Any, sharedmem: int) -> None:
+        self.dispatcher, self.griddim, self.blockdim = dispatcher, griddim, blockdim
+        self.stream, self.sharedmem = stream, sharedmem
+
+    def __call__(self, *args: Any) -> None:
+        self.dispatcher.launch(args, self.griddim, self.blockdim, self.sharedmem)
+
+
+class ForAll:
+    """A kernel with one thread per element."""
+
+    def __init__(self, dispatcher: Dispatcher, ntasks: int, tpb: int, stream: Any, sharedmem: int) -> None:
+        if ntasks < 0:
+            raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
+        self.dispatcher, self.ntasks, self.thread_per_block = dispatcher, ntasks, tpb
+        self.stream, self.sharedmem = stream, sharedmem
+
+    def __call__(self, *args: Any) -> None:
+        if self.ntasks == 0:
+            return
+        size = self.thread_per_block or 128
+        self.dispatcher[-(-self.ntasks // size), size, self.stream, self.sharedmem](*args)
+
+
+class Dispatcher:
+    """A function that `cuda.jit` compiles: a kernel, or a function that kernels call.
+
+    Attributes:
+        py_func: the function.
+        definition: the same with its source; the compiler inlines it where a kernel calls it.
+        device_signatures: of a device function, those with which it is called; none for any types.
+        targetoptions: the options as they were given.
+    """
+
+    __name__: str
+
+    def __init__(self, function: FunctionType, signatures: Sequence[Signature], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.targetoptions = function, options
+        self.definition = definition_of(function)
+        self.signatures_given = tuple(signatures)
+        self.extensions = list(options.get("extensions") or ())
+        self.is_device = bool(options.get("device"))
+        self.device_signatures = tuple(signatures) if self.is_device else ()
+        self._n = len(self.definition.parameters)
+        self._launchers: dict[Any, Launcher] = {}
+        self._keys: set[Any] = set()
+        self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
+        self._seen: dict[tuple[Type, ...], None] = {signature.args: None for signature in signatures}
+
+    def _launcher(self, structure: tuple[Any, ...], dynamic_bytes: int) -> Launcher:
+        """Returns the launcher for tuples among the arguments, and for bytes of shared memory."""
+        key = structure, dynamic_bytes
+        if key not in self._launchers:
+            options = CompileOptions(
+                fast_math=bool(self.targetoptions.get("fastmath")), check_bounds=bool(self.targetoptions.get("debug"))
+            )
+            chosen = {"structure": structure, "dynamic_bytes": dynamic_bytes}
+            language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
+            names = language.parameters(self.definition.parameters)
+            parameters = inspect.Signature([inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names])
+            language.__qualname__ = f"NumbaKernels {key}"
+            self._launchers[key] = Launcher(self.definition, parameters, options, _MOST_PRINTS, numba_types, language)
+        return self._launchers[key]
+
+    # -- configuration ------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, given: Any) -> Configured:
+        if not isinstance(given, tuple) or not 2 <= len(given) <= 4:
+            raise ValueError("must specify at least the griddim and blockdim")
+        griddim, blockdim, stream, sharedmem = (*given, 0, 0)[:4] if len(given) < 4 else given
+        return self.configure(griddim, blockdim, stream, sharedmem)
+
+    def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Configured:
+        """Returns the kernel with a configuration."""
+        grid, block = _sizes("griddim", griddim), _sizes("blockdim", blockdim)
+        return Configured(self, grid, block, stream, sharedmem)
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> ForAll:
+        """Returns the kernel with one thread for each of `ntasks` elements."""
+        return ForAll(self, ntasks, tpb, stream, sharedmem)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.is_device:
+            raise RuntimeError(f"{self.__name__} is a device function; call it in a kernel")
+        raise ValueError(
+            "Kernel launch configuration was not specified. Use the syntax:\n\nkernel_function[blockspergrid, "
+            "threadsperblock](arg0, arg1, ..., argn)\n"
+        )
+
+    # -- launches -----------------------------------------------------------------------------------------------------
+
+    def launch(self, args: Sequence[Any], grid: Any, block: Any, sharedmem: int = 0) -> None:
+        """Launches the kernel; returns immediately, unless an argument is copied to the host."""
+        if len(args) != self._n:
+            raise TypeError(f"{self.__name__} takes {self._n} arguments; got {len(args)}")
+        if self.is_device:
+            raise RuntimeError("Cannot compile a device function as a kernel")
+        back: list[tuple[DeviceNDArray, Any]] = []
+        kinds = self._chosen(args)
+        wanted = kinds or (None,) * self._n
+        self._warn(args, grid)
+        forms = tuple(map(_form, args)) if any(isinstance(arg, tuple) for arg in args) else ()
+        given = [_argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)]
+        try:
+            future = self._launcher(forms, int(sharedmem))(LaunchConfig(grid, block), tuple(given), {})
+            if self.targetoptions.get("debug"):
+                future.result()
+        except KernelError as error:
+            raise self._translated(error, block) from None
+        for device, host in back:
+            device.array.read(host)
+
+    def _warn(self, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
+        """Warns of arrays of the host and of small grids, as Numba does, unless its options say otherwise."""
+        if config.CUDA_LOW_OCCUPANCY_WARNINGS and math.prod(grid) < _SMALL_GRID:
+            text = f"Grid size {math.prod(grid)} will likely result in GPU under-utilization due to low occupancy."
+            warnings.warn(NumbaPerformanceWarning(text), stacklevel=4)
+        if config.CUDA_WARN_ON_IMPLICIT_COPY and any(isinstance(arg, np.ndarray) for arg in args):
+            text = "Host array used in CUDA kernel will incur copy overhead to/from device."
+            warnings.warn(NumbaPerformanceWarning(text), stacklevel=4)
+
+    def _chosen(self, args: Sequence[Any]) -> tuple[Type, ...] | None:
+        """Returns the types of the signature that a launch takes; None for those of the arguments."""
+        if not self.signatures_given:
+            self._note(args)
+            return None
+        levels = (_is_like,) if len(self.signatures_given) == 1 else (_is_same, _is_safe)
+        given = [_typeof(arg) for arg in args]
+        for accepts in levels:
+            for signature in self.signatures_given:
+                if len(signature.args) == len(args) and all(map(accepts, signature.args, given)):
+                    return signature.args
+        raise TypeError(f"No matching definition for argument type(s) {', '.join(map(str, given))}")
+
+    def _note(self, args: Sequence[Any]) -> None:
+        """Notes the types of the arguments, for `overloads`."""
+        key = tuple([(getattr(arg, "dtype", type(arg)), getattr(arg, "ndim", 0)) for arg in args])
+        if key not in self._keys:
+            self._keys.add(key)
+            with contextlib.suppress(NumbaTypeError):
+                self._seen[tuple(map(_typeof, args))] = None
+
+    def _translated(self, error: KernelError, block: tuple[int, int, int] = (1, 1, 1)) -> Exception:
+        """Returns Numba's exception for an error of the compiler, or of the device."""
+        text = str(error)
+        if (raised := _RAISED.search(text)) is None:
+            return KernelRuntimeError(text) if ", in invocation" in text else TypingError(text)
+        file, line, name, message, place = raised.groups()
+        ids = [int(part) for part in place.split(",")]
+        tid, ctaid = (
+            [n % size for n, size in zip(ids, block, strict=True)],
+            [n // size for n, size in zip(ids, block, strict=True)],
+        )
+        where = f"In function {self.__name__!r}, file {file}, line {line}"
+        shown = f"{where}\ntid={tid} ctaid={ctaid}" + (f": {message}" if message else "")
+        names = {**vars(builtins), **inspect.getclosurevars(self.py_func).nonlocals, **self.py_func.__globals__}
+        kind = names.get(name)
+        return kind(shown) if isinstance(kind, type) and issubclass(kind, Exception) else KernelRuntimeError(shown)
+
+    def check(self, signature: Signature) -> None:
+        """Builds the function for a signature, to find what kernels do not support.
+
+        Raises:
+            TypingError: there is something.
+        """
+        kinds = [_kind(given) for given in signature.args]
+        if self.is_device or None in kinds or len(kinds) != self._n:
+            return
+        try:
+            build(NumbaKernels, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
+        except ValuesNeededError:
+            return
+        except KernelError as error:
+            raise self._translated(error) from None
+
+    def typeof_pyval(self, value: Any) -> Type:
+        """Returns the type of an argument."""
+        return _typeof(value)
+
+    # -- inspection ---------------------------------------------------------------------------------------------------
+
+    @property
+    def signatures(self) -> list[tuple[Type, ...]]:
+        """The types of the arguments with which it was declared."""
+        return list(self._seen)
+
+    def inspect_asm(self, signature: Any = None) -> Any:
+        """Raises: there is no PTX; `vc.kernel` has `assembly()`."""
+        raise NotImplementedError(NO_PTX)
+
+    inspect_lto_ptx = inspect_llvm = inspect_sass = inspect_sass_cfg = inspect_asm
+
+    @property
+    def overloads(self) -> dict[tuple[Type, ...], Dispatcher]:
+        """The kernel, by the types with which it was declared or launched."""
+        return dict.fromkeys(self._seen, self)
+
+    def specialize(self, *args: Any) -> Dispatcher:
+        """Returns the kernel for the types of these arguments, or for these types.
+
+        Raises:
+            RuntimeError: it is specialized already.
+        """
+        if self.signatures_given:
+            raise RuntimeError("Dispatcher already specialized")
+        kinds = tuple([arg if isinstance(arg, Type) else _typeof(arg) for arg in args])
+        if kinds not in self.specializations:
+            signature = Signature(types.none, kinds)
+            self.specializations[kinds] = Dispatcher(self.py_func, [signature], self.targetoptions)
+        return self.specializations[kinds]
+
+    @property
+    def specialized(self) -> bool:
+        """True for a kernel with signatures."""
+        return bool(self.signatures_given)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self.__call__, instance)
+
+    def __repr__(self) -> str:
+        return f"<{'device function' if self.is_device else 'kernel'} {self.__name__}>"
+
+
+CUDADispatcher = Dispatcher
+
+
+def _kind(given: Type) -> Any:
+    """Returns the part of the compiler's signature for a type; None for types that a launch decides."""
+    if isinstance(given, types.Array) and isinstance(given.dtype, types.Number):
+        return given.dtype.dtype.char, given.ndim
+    return given.dtype.type if isinstance(given, types.Number) else None
+
+
+def _sizes(name: str, given: Any) -> tuple[int, int, int]:
+    """Returns the sizes of a grid or a block along x, y and z."""
+    sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {given!r}")
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+            raise TypeError(f"{name} must be a sequence of integers, got {given!r}")
+    if any(size < 1 for size in sizes):
+        raise ValueError(f"{name} has no {'block' if name == 'griddim' else 'thread'}: {given!r}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _form(arg: Any) -> Any:
+    """Returns (class, forms of the parts) of a tuple; None for another argument."""
+    if not isinstance(arg, tuple):
+        return None
+    return (type(arg) if hasattr(arg, "_fields") else tuple), tuple(map(_form, arg))
+
+
+def _parts(arg: Any) -> Iterator[Any]:
+    """Yields the parts of a tuple, those of tuples in it included; else the argument."""
+    if not isinstance(arg, tuple):
+        yield arg
+        return
+    for part in arg:
+        yield from _parts(part)
+
+
+def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]) -> Any:
+    """Returns an argument as the compiler takes it; notes arrays of the host that are copied back."""
+    transfer = arg if isinstance(arg, Transfer) else None
+    value = transfer.value if transfer is not None else arg
+    if isinstance(value, DeviceNDArray):
+        return _viewed(value.array, kind)
+    if isinstance(value, Array):
+        return _viewed(value, kind)
+    if isinstance(value, np.ndarray):
+        device = to_device(value, copy=transfer is None or transfer.to_device)
+        if (transfer is None or transfer.to_host) and value.flags.writeable:
+            back.append((device, value))
+        return _viewed(device.array, kind)
+    if is_cuda_array(value):
+        return _viewed(as_device_array(value).array, kind)
+    return _number(value, kind)
+
+
+def _number(value: Any, kind: Type | None) -> Any:
+    """Returns a number as NumPy's scalar of its type in kernels."""
+    value = value.value if isinstance(value, Enum) else value
+    if isinstance(kind, types.Number):
+        return np.asarray(value).astype(kind.dtype)[()]
+    if isinstance(value, (bool, np.bool_)):
+        return np.bool_(value)
+    if isinstance(value, np.generic) or value is None:
+        return value
+    if isinstance(value, int):
+        return np.int64(value) if -(2**63) <= value < 2**63 else np.uint64(value)
+    if isinstance(value, (float, complex)):
+        return np.float64(value) if isinstance(value, float) else np.complex128(value)
+    raise TypingError(f"kernels take arrays and numbers; got {type(value).__name__}")
+
+
+def _typeof(value: Any) -> Type:
+    return types.typeof(value.value if isinstance(value, Transfer) else value)
+
+
+def _is_same(kind: Type, given: Type) -> bool:
+    """True for the type that a signature declares; any layout is taken for "A"."""
+    if isinstance(kind, types.Array) and isinstance(given, types.Array):
+        return (given.dtype, given.ndim) == (kind.dtype, kind.ndim) and kind.layout in ("A", given.layout)
+    return kind == given
+
+
+def _is_safe(kind: Type, given: Type) -> bool:
+    """True for that type, and for numbers that it holds."""
+    if isinstance(kind, types.Number) and isinstance(given, types.Number):
+        return bool(np.can_cast(given.dtype, kind.dtype, "safe"))
+    return _is_same(kind, given)
+
+
+def _is_like(kind: Type, given: Type) -> bool:
+    """True for what a kernel with one signature takes: other numbers, and arrays whose elements have the same size.
+
+    Numba takes the bytes of these arrays for elements of the declared type.
+    """
+    if isinstance(kind, types.Array) and isinstance(given, types.Array):
+        return given.ndim == kind.ndim and _width(given.dtype) == _width(kind.dtype)
+    if isinstance(kind, types.Number) and isinstance(given, types.Number):
+        return bool(kind.dtype.kind == "c" or given.dtype.kind != "c")
+    return kind == given
+
+
+def _width(kind: Type) -> int:
+    return kind.bitwidth if isinstance(kind, types.Number) else 0
+
+
+def _viewed(array: Array, kind: Type | None) -> Array:
+    """Returns an array with elements of the type that a signature declares."""
+    dtype = getattr(getattr(kind, "dtype", None), "dtype", None)
+    return array if dtype is None or dtype == array.dtype else array.view(dtype)
+
+
+def jit(
+    func_or_sig: Any = None, device: bool = False, inline: Any = "never", signature: Any = None, **options: Any
+) -> Any:
+    """Compiles a function as a kernel, or, with `device=True`, as a function that kernels call.
+
+    Args:
+        func_or_sig: the function; or a signature, or a list of these.
+        options: `fastmath` and `debug` have their meaning; others are taken, and have none here.
+    """
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise TypeError(f"Unrecognized options: {', '.join(unknown)}; cuda.jit takes {', '.join(sorted(_OPTIONS))}")
+    if isinstance(func_or_sig, Dispatcher):
+        return func_or_sig
+    if options.get("debug") and options.get("opt", True):
+        warnings.warn(
+            NumbaInvalidConfigWarning(
+                "debug=True with opt=True (the default) is not supported by CUDA. This may result in a crash - set "
+                "debug=False or opt=False."
+            ),
+            stacklevel=2,
+        )
+    kept = {**options, "device": device, "inline": inline}
+    if isinstance(func_or_sig, FunctionType):
+        return Dispatcher(func_or_sig, (), kept)
+    given = signature if func_or_sig is None else func_or_sig
+    signatures = [] if given is None else list(_signatures(given))
+    for one in signatures:
+        if one.return_type != types.none and not device:
+            raise TypeError("CUDA kernel must have void return type.")
+    return functools.partial(_made, signatures, kept)
+
+
+def _made(signatures: Sequence[Signature], options: dict[str, Any], function: Any) -> Dispatcher:
+    made = Dispatcher(getattr(function, "py_func", function), signatures, options)
+    for signature in signatures:
+        made.check(signature)
+    return made
+
+
+def _signatures(given: Any) -> Iterator[Signature]:
+    for one in given if isinstance(given, list) else [given]:
+        yield types.signature_of(one)

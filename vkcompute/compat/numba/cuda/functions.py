@@ -1,0 +1,181 @@
+"""Functions of numbers in kernels: those of bits, and those of Python whose types Numba chooses."""
+
+from __future__ import annotations
+
+import math
+import operator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import vkcompute.jit.library.bit_operations as bits
+from vkcompute.compat.numba import views
+from vkcompute.compat.numba.language import NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.ir import INT32, INT64
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
+from vkcompute.jit.library import fma as fused
+from vkcompute.jit.library.element_functions import in_floats
+from vkcompute.jit.library.functions import _decimals
+
+_SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and_": "&",
+    "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_UNARY = {"neg": "-", "pos": "+", "invert": "~", "inv": "~", "not_": "not"}
+
+
+def _counted(function: Any, c: NumbaKernels, x: Any) -> Number:
+    """Counts bits of an integer; the count has its type, as in Numba."""
+    number = c.converted(x, c.kind(x).type) if is_python(x) else x
+    kind = c.kind(number).type
+    result = c.call_intrinsic(function, [number])
+    return c.converted(result, kind if function is bits.bit_reverse else INT32 if kind.bits <= 32 else INT64)
+
+
+def _first_set(c: NumbaKernels, x: Any) -> Number:
+    """Returns the position of the lowest set bit, from 1; 0 for 0."""
+    kind, b = c.kind(x).type, c.builder
+    number = Number(c.cast(x, kind), Kind(kind))
+    trailing = b.cast(c.call_intrinsic(bits.ctz, [number]).value, INT32)
+    found = b.compute("ne", number.value, b.const(0, kind))
+    value = b.select(found, b.compute("add", trailing, b.const(1, INT32)), b.const(0, INT32))
+    return Number(value, Kind(INT32))
+
+
+@in_kernels(partial(_counted, bits.popcount))
+def popc(x: Any) -> Any:
+    """Number of set bits."""
+    outside("cuda.popc")
+
+
+@in_kernels(partial(_counted, bits.bit_reverse))
+def brev(x: Any) -> Any:
+    """The bits in reverse order."""
+    outside("cuda.brev")
+
+
+@in_kernels(partial(_counted, bits.clz))
+def clz(x: Any) -> Any:
+    """Number of zeros above the highest set bit."""
+    outside("cuda.clz")
+
+
+@in_kernels(_first_set)
+def ffs(x: Any) -> Any:
+    """Position of the lowest set bit, from 1; 0 for 0."""
+    outside("cuda.ffs")
+
+
+@in_kernels(lambda c, a, b, d: c.where(a, b, d))
+def selp(a: Any, b: Any, c: Any) -> Any:
+    """`b` if `a` is true, else `c`."""
+    outside("cuda.selp")
+
+
+@in_kernels(lambda c, x, y, z: c.call_intrinsic(fused.fma, [x, y, z]))
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c`, rounded once where the device can."""
+    outside("cuda.fma")
+
+
+@in_kernels(lambda c, x: in_floats("cbrt", c, x))
+def cbrt(a: Any) -> Any:
+    """The cube root."""
+    outside("cuda.cbrt")
+
+
+# -- functions of Python and math -------------------------------------------------------------------------------------
+
+
+def _whole(name: str, c: NumbaKernels, x: Any) -> Any:
+    """Rounds a number to an int64, as math does."""
+    return c.converted(in_floats(name, c, x), INT64) if c.kind(x).type.kind == "f" else x
+
+
+def _int(c: NumbaKernels, x: Any = 0) -> Any:
+    kind = c.kind(x).type
+    if is_python(x):
+        return int(x)
+    return c.converted(x, INT64) if kind.kind in "fb" else x
+
+
+def _round(c: NumbaKernels, x: Any, digits: Any = None) -> Any:
+    if is_python(x) and (digits is None or is_python(digits)):
+        return round(x) if digits is None else round(x, digits)
+    if digits is None:
+        return _whole("rint", c, x)
+    return _decimals(c, x, digits) if is_python(digits) else c.call(rounded_to, x, digits)
+
+
+def rounded_to(x: Any, digits: Any) -> Any:
+    """Rounds a float to a number of decimal digits, as Numba does."""
+    if math.isinf(x) or math.isnan(x):
+        return x
+    more = 1.0
+    if digits >= 0:
+        if digits > 22:
+            power, more = 10.0 ** (digits - 22), 1e22
+        else:
+            power = 10.0**digits
+        y = (x * power) * more
+        if math.isinf(y):
+            return x
+    else:
+        power = 10.0 ** (-digits)
+        y = x / power
+    z = np.rint(y)
+    if digits >= 0:
+        return (z / more) / power
+    return z * power
+
+
+def _divided(c: NumbaKernels, x: Any, y: Any) -> tuple[Any, Any]:
+    return c.binary("//", x, y), c.binary("%", x, y)
+
+
+for _name in ("floor", "ceil", "trunc"):
+    NAMES[getattr(math, _name)] = partial(_whole, _name)
+
+
+_CLASSES = {int: "iu", float: "f", bool: "b"}
+
+
+def _is_instance(c: NumbaKernels, value: Any, kinds: Any) -> bool:
+    """Returns whether a value has a type, which is known at compile time."""
+    if isinstance(kinds, tuple):
+        return any(_is_instance(c, value, kind) for kind in kinds)
+    if isinstance(kinds, type) and isinstance(value, kinds):
+        return True
+    if not isinstance(value, (Number, bool, int, float, np.generic)):
+        return kinds is complex and is_complex(value)
+    kind = c.kind(value).type
+    if isinstance(kinds, type) and kinds in _CLASSES:
+        return kind.kind in _CLASSES[kinds]
+    dtype = getattr(kinds, "dtype", kinds)
+    return isinstance(dtype, (np.dtype, type)) and issubclass(np.dtype(kind.name).type, np.dtype(dtype).type)
+
+
+def _part_of(c: NumbaKernels, x: Any, i: Any) -> Any:
+    if not isinstance(x, ArrayValue):
+        return x
+    length = c.arrays.extent(x, 0)
+    if isinstance(length, int):
+        return c.item(x, 0 if length == 1 else i)
+    return c.item(x, c.where(c.compare("!=", length, 1), i, 0))
+
+
+NAMES[isinstance] = _is_instance
+NAMES[views.part_of] = _part_of
+NAMES["popc"] = popc
+NAMES[int] = _int
+NAMES[len] = lambda c, x: c.as_int64(c.call_intrinsic(len, [x]))
+NAMES[round] = _round
+NAMES[divmod] = _divided
+for _table, _method in ((_SIGNS, "binary"), (_COMPARISONS, "compare"), (_UNARY, "unary")):
+    for _name, _sign in _table.items():
+        for _one in (_name, f"i{_name.rstrip('_')}") if _table is _SIGNS else (_name,):
+            NAMES[getattr(operator, _one)] = partial(
+                lambda method, sign, c, *args: getattr(c, method)(sign, *args), _method, _sign
+            )

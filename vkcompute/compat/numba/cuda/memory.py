@@ -1,0 +1,80 @@
+"""Arrays that kernels make: `cuda.shared.array`, `cuda.local.array`, `cuda.const.array_like`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.values import ArrayValue
+from vkcompute.jit.library.private import _local
+from vkcompute.jit.library.workgroup import _shared
+
+
+def _dtype(dtype: Any) -> Any:
+    """Returns NumPy's dtype of a type of Numba or of Python."""
+    if isinstance(dtype, NumberType):
+        return dtype.dtype
+    return np.dtype(dtype) if dtype in (int, float, bool, complex) else dtype
+
+
+def _made_shared(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
+    _check_alignment(alignment)
+    kind = _dtype(dtype)
+    if shape == 0 and isinstance(shape, int):  # the launch gives the size; arrays of one type are the same
+        size = c.dynamic_bytes // np.dtype(kind).itemsize
+        if kind not in c.dynamic:
+            c.dynamic[kind] = _shared(c, max(size, 1), kind)
+        return c.dynamic[kind]
+    return _shared(c, shape, kind)
+
+
+def _made_local(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
+    _check_alignment(alignment)
+    return _local(c, shape, _dtype(dtype))
+
+
+def _check_alignment(alignment: Any) -> None:
+    if alignment is None:
+        return
+    if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
+        raise UnsupportedError(f"Alignment must be a positive power of two, known at compile time; got {alignment}")
+
+
+def _constant(c: NumbaKernels, array: Any) -> ArrayValue:
+    if not isinstance(array, ArrayValue) or not array.constant:
+        raise UnsupportedError(f"const.array_like takes an array from outside of the kernel; got {c.describe(array)}")
+    return array
+
+
+class shared:  # noqa: N801
+    """Arrays that the threads of a block share."""
+
+    @staticmethod
+    @in_kernels(_made_shared)
+    def array(shape: Any, dtype: Any, alignment: int | None = None) -> Any:
+        """Makes an array of a shape and a type, known at compile time; 0 takes the size from the launch."""
+        outside("cuda.shared.array")
+
+
+class local:  # noqa: N801
+    """Arrays of a thread."""
+
+    @staticmethod
+    @in_kernels(_made_local)
+    def array(shape: Any, dtype: Any, alignment: int | None = None) -> Any:
+        """Makes an array of a shape and a type, known at compile time."""
+        outside("cuda.local.array")
+
+
+class const:  # noqa: N801
+    """Arrays of constants."""
+
+    @staticmethod
+    @in_kernels(_constant)
+    def array_like(ndarray: Any) -> Any:
+        """Makes a constant array of an array of the host, as it is when the kernel is compiled."""
+        outside("cuda.const.array_like")

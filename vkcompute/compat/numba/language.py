@@ -1,0 +1,425 @@
+"""Numba's language: that of `vc.kernel` with Numba's types, names and calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import EnumMeta
+from types import FunctionType
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from vkcompute import ir
+from vkcompute.compat.numba import views
+from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compiled.report import escaped
+from vkcompute.frontend.evaluator import Evaluator
+from vkcompute.frontend.expressions import attribute, name
+from vkcompute.frontend.language import Handler, Iterations
+from vkcompute.frontend.source import is_internal
+from vkcompute.frontend.statements import STATEMENTS
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import BOOL, FLOAT64, INT32, INT64, Constant, Value
+from vkcompute.ir.function import Op
+from vkcompute.jit.frontend.arithmetic import COMPARISONS
+from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
+from vkcompute.jit.frontend.intrinsics import Intrinsic
+from vkcompute.jit.frontend.offsets import DeviceOffsets, along
+from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.tuples import Operators
+from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
+
+NAMES: dict[Any, Callable[..., Any]] = {}
+"""Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_NATURAL_OF = frozenset({"add", "mul", "min", "max", "and", "shr", "div", "mod", "or"})
+
+
+def in_kernels(emit: Callable[..., Any]) -> Callable[[_Function], _Function]:
+    """Registers the decorated function, whose calls in a kernel are built by `emit`, given the compiler."""
+
+    def decorate(function: _Function) -> _Function:
+        NAMES[function] = emit
+        return function
+
+    return decorate
+
+
+def outside(name: str) -> NoReturn:
+    """Raises the error for a function of kernels that is called on the host."""
+    raise NotImplementedError(f"{name} can only be called in a kernel")
+
+
+class NumbaRange(Range):
+    """The iterations of `range(…)`, whose items have the type of its bounds."""
+
+    def item(self, counter: Any) -> Any:
+        """Returns the variable's value in an iteration."""
+        b, kind = self._c.builder, self._start.kind.type
+        step = b.compute("mul", b.cast(counter.value, kind), self._step.value)
+        value = b.compute("add", self._start.value, step)
+        first, by = self._start.value, self._step.value
+        offsets = getattr(self._c, "offsets", None)
+        if isinstance(offsets, NumbaOffsets) and all(map(offsets.is_natural, (first, by))):
+            offsets.natural.add(value)
+        return Number(value, Kind(kind))
+
+    def next(self, counter: Any) -> Any:
+        """Returns the number of the next iteration."""
+        b = self._c.builder
+        return Number(b.compute("add", counter.value, b.const(1, counter.kind.type)), counter.kind)
+
+
+RAISED = "\x1f"
+"""Between the name of an exception and its message, in a report of the device."""
+
+
+def _raise(e: Evaluator, node: ast.Raise) -> None:
+    """Ends the thread; with `debug=True`, the launch raises the exception."""
+    _fail(e, node.exc)
+
+
+def _assert(e: Evaluator, node: ast.Assert) -> None:
+    def fail() -> None:
+        message = ast.unparse(node.msg) if node.msg is not None and not isinstance(node.msg, ast.Constant) else ""
+        _fail(e, ast.Call(ast.Name("AssertionError"), [node.msg or ast.Constant(message)], []))
+
+    e.flow.if_(e.value(node.test), lambda: None, fail, e.here(node))
+
+
+def _fail(e: Evaluator, exception: ast.expr | None) -> None:
+    """Reports an exception, and ends the thread."""
+    call = exception if isinstance(exception, ast.Call) else ast.Call(exception or ast.Name("RuntimeError"), [], [])
+    texts = [str(arg.value) if isinstance(arg, ast.Constant) else ast.unparse(arg) for arg in call.args]
+    if e.language.offsets.check_bounds:  # type: ignore[attr-defined]
+        name = ast.unparse(call.func).rpartition(".")[2]
+        e.language.report(f"{name}{RAISED}{escaped(', '.join(texts))}", [], fails=True)  # type: ignore[attr-defined]
+    e.flow.end()
+
+
+ARRAY_ATTRIBUTES: dict[str, Callable[..., Any]] = {
+    "shape": lambda c, x: tuple([c.as_int64(c.arrays.extent(x, axis)) for axis in range(x.ndim)]),
+    "size": lambda c, x: c.as_int64(c.arrays.extent(x, -1)),
+    "T": views.transposed,
+    "real": lambda c, x: views.component(c, x, 0),
+    "imag": lambda c, x: views.component(c, x, 1),
+    "strides": lambda c, x: tuple(
+        [c.binary("*", Number(step, Kind(INT64)), x.element.bits // 8) for step in c.steps_of(x)]
+    ),
+    "itemsize": lambda c, x: x.element.bits // 8,
+    "nbytes": lambda c, x: c.binary("*", c.as_int64(c.arrays.extent(x, -1)), x.element.bits // 8),
+}
+"""Attributes of arrays in kernels -> what builds them."""
+ARRAY_METHODS: dict[str, Callable[..., Any]] = {
+    "ravel": lambda c, x: views.reshaped(c, x, (-1,)),
+    "flatten": lambda c, x: views.reshaped(c, x, (-1,)),
+    "reshape": lambda c, x, *shape: views.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
+    "transpose": views.transposed,
+}
+"""Methods of arrays in kernels -> what builds a call."""
+
+
+class Readable:
+    """A name that is a value in kernels, as `cuda.laneid`, or has attributes there, as `cuda.threadIdx`."""
+
+    def __init__(self, name: str, read: Callable[[Any, str], Any], *attributes: str) -> None:
+        self.name, self.read, self.attributes = name, read, attributes
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of kernels>"
+
+
+def leaves(name: str, form: Any) -> list[str]:
+    """Returns a name for each part of an argument: its form is None, or (class, forms) of a tuple."""
+    if form is None:
+        return [name]
+    return [leaf for at, inner in enumerate(form[1]) for leaf in leaves(f"{name}.{at}", inner)]
+
+
+def grouped(form: Any, values: Iterator[Any]) -> Any:
+    """Returns an argument of this form, made of the next values."""
+    if form is None:
+        return next(values)
+    kind, forms = form
+    parts = [grouped(inner, values) for inner in forms]
+    return tuple(parts) if kind is tuple else kind(*parts)
+
+
+def _name(e: Evaluator, node: ast.Name) -> Any:
+    return _read(e, name(e, node))
+
+
+def _attribute(e: Evaluator, node: ast.Attribute) -> Any:
+    return _read(e, attribute(e, e.value(node.value), node))
+
+
+def _read(e: Evaluator, value: Any) -> Any:
+    """Returns the value in kernels of a name of the host."""
+    return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
+
+
+class NumbaOffsets(DeviceOffsets):
+    """Offsets of elements in int32, of views, too; negative indices count from the end.
+
+    Attributes:
+        natural: values that are known not to be negative.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.natural: set[Value] = set()
+
+    def extent(self, array: ArrayValue, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1."""
+        if isinstance(array, views.View):
+            return views.size(self._c, array) if axis < 0 else array.extents[axis]
+        return super().extent(array, axis)
+
+    def offset(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element in memory."""
+        if isinstance(array, views.View):
+            return views.offset(self._c, array, along(index))
+        return super().offset(array, index)
+
+    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
+        """Returns an index that counts from the start."""
+        return Number(self.from_start(index, self.extent(array, axis)), Kind(INT32))
+
+    def from_start(self, index: Any, length: Any) -> Value:
+        """Returns an index along an axis of this length; a negative one counts from the end."""
+        b, at = self._c.builder, self._c.index(index)
+        if isinstance(index, (int, np.integer)):
+            return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
+        if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
+            return at
+        negative = b.compute("lt", at, b.const(0, INT32))
+        return b.select(negative, b.compute("add", at, self._c.cast(length, INT32)), at)
+
+    def is_natural(self, value: Value) -> bool:
+        """True if a value is known not to be negative, unless it wraps."""
+        if isinstance(value, Constant):
+            return not value.value < 0  # type: ignore[operator]
+        if value in self.natural or not isinstance(value, Op):
+            return value in self.natural
+        if value.code == "builtin":
+            return True
+        if value.code in ("cast", "bitcast"):
+            return value.args[0].type.kind == "u" or self.is_natural(value.args[0])  # type: ignore[union-attr]
+        return value.code in _NATURAL_OF and all(map(self.is_natural, value.args))
+
+    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element in int32, for indices that count from the start."""
+        b, offset = self._c.builder, None
+        for axis, index in enumerate(indices):
+            at = self._c.index(index)
+            if len(indices) == 1:
+                return at
+            at = b.cast(at, INT32)
+            if offset is not None:
+                at = b.compute("add", b.compute("mul", offset, self._c.cast(self.extent(array, axis), INT32)), at)
+            offset = at
+        return self._c.index(0) if offset is None else offset
+
+
+_STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
+_EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
+
+
+class NumbaKernels(Compiler):
+    """Numba's language, for one kernel.
+
+    Attributes:
+        structure: the parameters whose arguments are tuples; see `arguments`.
+        kernels: the language of kernels, in which the library's own functions are written.
+        dynamic: shared arrays whose size the launch gives, by their dtype.
+        dynamic_bytes: of shared arrays whose size the launch gives.
+    """
+
+    most_recursions = 4
+    structure: tuple[Any, ...] = ()
+    dynamic_bytes = 0
+
+    statements = _STATEMENTS
+    expressions = _EXPRESSIONS
+
+    def __init__(
+        self,
+        function: ir.Function,
+        rules: TypeRules,
+        evaluator: Evaluator | None = None,
+        host: Operators | None = None,
+    ) -> None:
+        super().__init__(function, rules, evaluator, host, offsets=NumbaOffsets)
+        self.dynamic: dict[Any, ArrayValue] = {}
+        self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
+
+    @classmethod
+    def parameters(cls, names: Sequence[str]) -> list[str]:
+        """Returns the names of the arguments, of which a tuple is several."""
+        return [leaf for name, form in zip(names, cls.structure, strict=False) for leaf in leaves(name, form)] or [
+            *names
+        ]
+
+    def arguments(self, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Returns the values of the parameters: tuples are made of their parts."""
+        if not self.structure:
+            return dict(zip(names, values, strict=False))
+        rest = iter(values)
+        return {name: grouped(form, rest) for name, form in zip(names, self.structure, strict=False)}
+
+    # -- types --------------------------------------------------------------------------------------------------------
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Returns the type of a variable that has either type, depending on the path taken."""
+        if isinstance(one, type) and one == other:
+            return one
+        return super().joined(one, other)
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def _compared(self, sign: str, one: Any, other: Any) -> Value:
+        """Compares a number with an int that fits its type in this type."""
+        kinds = [self.kind(x).type for x in (one, other)]
+        for number, kind in ((one, kinds[1]), (other, kinds[0])):
+            if type(number) is int and kind.kind in "iu" and fits(number, kind):
+                return self.builder.compute(COMPARISONS[sign], self.cast(one, kind), self.cast(other, kind))
+        return super()._compared(sign, one, other)
+
+    def compare(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`, a bool."""
+        if isinstance(one, (type, np.dtype)) and isinstance(other, (type, np.dtype, Type)):
+            kinds: list[Any] = [one, other]
+            first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
+            return (first == second) == (sign == "==")
+        return super().compare(sign, one, other)
+
+    # -- elements -----------------------------------------------------------------------------------------------------
+
+    def item(self, base: Any, index: Any) -> Any:
+        """Returns an element, or a view."""
+        if isinstance(base, EnumMeta) and isinstance(index, str):
+            return base[index]
+        indices = along(index)
+        if isinstance(base, ArrayValue) and views.is_part(base, indices):
+            return views.part(self, base, indices)
+        if isinstance(base, tuple) and isinstance(index, np.integer):
+            index = int(index)
+        return super().item(base, index)
+
+    def assign(self, base: Any, index: Any, value: Any) -> None:
+        """Stores an element, or the elements of a view."""
+        indices = along(index)
+        if not isinstance(base, ArrayValue) or not views.is_part(base, indices):
+            super().assign(base, index, value)
+            return
+        target = views.part(self, base, indices)
+        if not isinstance(value, ArrayValue):
+            self.call(views.fill if target.ndim == 1 else views.fill_rows, target, value)
+        elif value.ndim < target.ndim:
+            self.call(views.copy_to_rows, target, value)
+        else:
+            self.call(views.copy if target.ndim == 1 else views.copy_rows, target, value)
+
+    def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
+        """Assigns an element what `change` makes of it."""
+        if isinstance(base, ArrayValue) and views.is_part(base, along(index)):
+            raise UnsupportedError("an operator assigns to one element; write a for loop")
+        super().update(base, index, change)
+
+    def index(self, value: Any) -> Value:
+        """Converts a number to an index: an int32, as arrays have fewer than 2**31 elements."""
+        if isinstance(value, (bool, np.bool_)) or self.kind(value).type is BOOL:
+            value = self.converted(value, INT32)
+        at = super().index(value)
+        return self.builder.cast(at, INT32)
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+
+    def attribute(self, base: Any, name: str) -> Any:
+        """Returns an attribute of a value."""
+        if isinstance(base, ArrayValue) and name in ARRAY_ATTRIBUTES:
+            return ARRAY_ATTRIBUTES[name](self, base)
+        if isinstance(base, ArrayValue) and name in ARRAY_METHODS:
+            method = ARRAY_METHODS[name]
+            return Intrinsic(lambda c, *args: method(c, base, *args), 0, None)
+        if name == "bit_count" and isinstance(base, Number):
+            return Intrinsic(lambda c: c.apply(NAMES["popc"], [base], {}, None), 0, 0)
+        if isinstance(base, Readable) and name in base.attributes:
+            return base.read(self, name)
+        return super().attribute(base, name)
+
+    def steps_of(self, array: ArrayValue) -> list[Value]:
+        """Returns the distances between neighbours along the axes, in elements, as int64."""
+        return [self.builder.cast(step, INT64) for step in views.whole(self, array).steps]
+
+    def as_int64(self, value: Any) -> Any:
+        """Returns a length as Numba has it."""
+        return self.converted(value, INT64) if isinstance(value, Number) else value
+
+    # -- functions and loops ------------------------------------------------------------------------------------------
+
+    def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """Returns the value of a call."""
+        if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
+            return NAMES[function](self, *args, **named)
+        if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
+            return self._elementwise(function, args)
+        if isinstance(function, NumberType):
+            return self.call_intrinsic(function.dtype.type, args)
+        if isinstance(function, Type):
+            raise UnsupportedError(f"{function} converts no values in kernels")
+        if signatures := getattr(function, "device_signatures", ()):
+            return self._typed_call(self._chosen(signatures, args), function, args, named, node)
+        return super().apply(function, args, named, node)
+
+    def _chosen(self, signatures: Sequence[Signature], args: Sequence[Any]) -> Signature:
+        """Returns the signature whose types the arguments have, or else the first that holds them, or the first."""
+        kinds = [
+            self.kind(arg).type.numpy if isinstance(arg, (Number, int, float, np.generic)) else None for arg in args
+        ]
+        for casting in ("no", "safe"):
+            for signature in signatures:
+                pairs = zip(kinds, signature.args, strict=False)
+                if all(
+                    kind is None or (isinstance(given, NumberType) and np.can_cast(kind, given.dtype, casting))
+                    for kind, given in pairs
+                ):
+                    return signature
+        return signatures[0]
+
+    def _typed_call(
+        self, signature: Signature, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call
+    ) -> Any:
+        """Calls a device function with a signature: arguments and result are converted."""
+        kinds = signature.args
+        args = [self.as_type(arg, kind) for arg, kind in zip(args, kinds, strict=False)] + args[len(kinds) :]
+        result = super().apply(function, args, named, node)
+        return self.as_type(result, signature.return_type)
+
+    def _elementwise(self, function: np.ufunc, args: list[Any]) -> Any:
+        """Applies a function of elements to arrays; the last argument takes the result."""
+        *operands, out = args
+        if len(args) != function.nin + 1 or not isinstance(out, ArrayValue):
+            rule = f"np.{function.__name__} of arrays takes an array for the result as its last argument in kernels"
+            raise UnsupportedError(rule)
+        definition = views.APPLIED[len(operands), out.ndim > 1]
+        self.call(definition, function, *operands, out)
+        return out
+
+    def inline(self, function: FunctionType, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """Builds the body of a function in the place of a call; internal ones are in the language of kernels."""
+        language = self.kernels if is_internal(function) else self
+        return self.evaluator.inline(function, args, named, node, language)
+
+    def as_type(self, value: Any, kind: Type) -> Any:
+        """Converts a number to a type; returns other values unchanged."""
+        if isinstance(kind, NumberType) and value is not None:
+            return self.call_intrinsic(kind.dtype.type, [value])
+        return value
+
+    def iterations(self, node: ast.expr) -> Iterations:
+        """Evaluates the range of a for loop."""
+        return NumbaRange(self, self.range_arguments(node))

@@ -1,0 +1,169 @@
+"""Offsets of elements: lengths, strides and indices of arrays, and bounds checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from vkcompute.compiled.specialization import OFFSET, STRIDE
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
+from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend.arithmetic import Arithmetic
+from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, describe
+
+
+class Offsets(Protocol):
+    """The offsets of the elements of arrays."""
+
+    def extent(self, array: ArrayValue, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1."""
+
+    def offset(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element; negative constants count from the end."""
+
+    def guarded(self, offset: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
+        """Returns what `use` builds with an offset, unless it is out of bounds."""
+
+
+class DeviceOffsets:
+    """Offsets in the memory of a device, whose lengths and strides are launch parameters; `Offsets`.
+
+    Args:
+        c: has the operators on indices.
+        report: reports a failure, given a text with fields and their values.
+
+    Attributes:
+        check_bounds: True if indices are compared with the shape.
+        pushed: push constants for lengths, offsets and strides, by (position of the array, source).
+    """
+
+    def __init__(self, c: Arithmetic, report: Callable[[str, Sequence[Any]], None]) -> None:
+        self._c, self._report = c, report
+        self.check_bounds = False
+        self.pushed: dict[tuple[int, int], Value] = {}
+        self._in_bounds: dict[Value, Value] = {}  # checked offset -> the condition under which the element exists
+
+    def extent(self, array: ArrayValue, axis: int) -> Any:
+        """Returns the length of an axis, or the size for axis -1: int32; for a shared array a Python int."""
+        if array.shape is not None:
+            return math.prod(array.shape) if axis < 0 else array.shape[axis]
+        if array.ndim == 0:
+            return 1
+        if array.lengths is not None:
+            raise UnsupportedError(array.lengths)
+        return Number(self.parameter(array, 0 if array.ndim == 1 else axis), Kind(INT32))
+
+    def parameter(self, array: ArrayValue, source: int) -> Value:
+        """Returns a parameter of an array: a length, SPAN or LOWEST (int32), OFFSET or STRIDE + axis (uint32)."""
+        key = array.position, source
+        if key not in self.pushed:
+            of_layout = source == OFFSET or source >= STRIDE
+            part = "layout" if of_layout else "size" if source < 0 else f"shape[{source}]"
+            self.pushed[key] = self._c.function.push(f"{array.name}.{part}", UINT32 if of_layout else INT32)
+        return self.pushed[key]
+
+    def offset(self, array: Any, index: Any) -> Value:
+        """Returns the offset of an element in a row-major array; negative constants count from the end."""
+        indices = along(index)
+        if not isinstance(array, ArrayValue):
+            remedy = "; make it a tuple" if isinstance(array, list) else ""
+            raise UnsupportedError(f"only arrays, vectors and tuples are indexed; got {describe(array)}{remedy}")
+        if len(indices) != array.ndim:
+            example = f"{array.name}[{', '.join('ijklmnopq'[: array.ndim]) or '()'}]"
+            rule = f"{array.name} takes {array.ndim} indices, one per axis; got {len(indices)}"
+            raise UnsupportedError(f"{rule}; write {example}")
+        if any(isinstance(position, slice) for position in indices):
+            raise UnsupportedError("only vectors and tuples have slices; index single elements, in a for loop")
+        for position, length in zip(indices, array.shape or (), strict=False):
+            if isinstance(position, int) and not -length <= position < length:
+                raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {position}")
+        positions = [self._from_start(array, axis, position) for axis, position in enumerate(indices)]
+        return self._checked(array, positions) if self.check_bounds and positions else self._offset(array, positions)
+
+    def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
+        """Returns an index that counts from the start."""
+        if isinstance(index, (int, np.integer)) and index < 0:
+            return self._c.binary("+", self.extent(array, axis), int(index))
+        return index
+
+    def _offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element in memory, for indices that count from the start.
+
+        That of a private array is limited to the array. An index beyond a variable of SPIR-V is undefined, and drivers
+        for CPUs then overwrite their stack.
+        """
+        if array.strided:
+            return self._strided_offset(array, indices)
+        offset = self._row_major_offset(array, indices)
+        if not array.memory.private:
+            return offset
+        unsigned = SCALARS[f"uint{element_of(offset.type).bits}"]
+        last = self._c.builder.const(math.prod(array.shape or ()) - 1, unsigned)
+        return self._c.builder.compute("min", self._c.builder.bitcast(offset, unsigned), last)
+
+    def _strided_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element of a view; modulo 2**32, which exceeds every binding, and strides."""
+        b, offset = self._c.builder, self.parameter(array, OFFSET)
+        for axis, index in enumerate(indices):
+            step = b.compute("mul", b.cast(self._c.index(index), UINT32), self.parameter(array, STRIDE + axis))
+            offset = b.compute("add", offset, step)
+        return offset
+
+    def _row_major_offset(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element, for indices that count from the start."""
+        offset: Any = 0
+        for axis, index in enumerate(indices):
+            at = self._c.index(index)
+            if len(indices) == 1:
+                return at
+            at = self._c.builder.cast(at, INT32 if at.type in (INT32, UINT32) else INT64)
+            before = self._c.binary("*", offset, self.extent(array, axis)) if axis else 0
+            offset = self._c.binary("+", before, Number(at, Kind(at.type)))  # type: ignore[arg-type]
+        return self._c.index(offset)
+
+    # -- bounds checks ------------------------------------------------------------------------------------------------
+
+    def _checked(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
+        """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
+        b, inside = self._c.builder, None
+        shape = [self.extent(array, axis) for axis in range(array.ndim)]
+        for index, length in zip(indices, shape, strict=True):
+            at = self._c.index(index)
+            unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
+            # This excludes negative indices, too.
+            fits = b.compute("lt", b.bitcast(at, unsigned), self._c.cast(length, unsigned))
+            inside = fits if inside is None else b.compute("and", inside, fits)
+        offset = self._offset(array, indices)
+        if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
+            return offset
+        branch = b.if_(b.compute("not", inside))
+        with branch.then:
+            n, one = array.ndim, "," * (array.ndim == 1)
+            index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
+            lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
+            text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
+            self._report(text, [*indices, *[self._c.converted(length, INT32) for length in shape]])
+        offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
+        self._in_bounds[offset] = inside
+        return offset
+
+    def guarded(self, offset: Value, use: Callable[[], Value | None], kind: Scalar | None = None) -> Any:
+        """Returns what `use` builds; out of bounds at a checked offset, zero of this type instead."""
+        if offset not in self._in_bounds:
+            return use()
+        branch = self._c.builder.if_(self._in_bounds[offset])
+        with branch.then:
+            value = use()
+            self._c.builder.yield_(*[] if value is None else [value])
+        with branch.otherwise:
+            self._c.builder.yield_(*[] if kind is None else [self._c.builder.const(0, kind)])
+        return branch.results[0] if kind is not None else None
+
+
+def along(index: Any) -> tuple[Any, ...]:
+    """Returns the indices along the axes; a complex number is one, to be refused."""
+    return index if isinstance(index, tuple) and not isinstance(index, Complex) else (index,)

@@ -1,0 +1,21 @@
+"""Objects of other interfaces that hold an array, as `cupy.ndarray`: launches and functions take that array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def is_holder(value: Any) -> bool:
+    """True for an object whose `__vkcompute_array__` is a device array."""
+    return hasattr(type(value), "__vkcompute_array__")
+
+
+def held(value: Any) -> Any:
+    """Returns the array that an object holds; anything else unchanged."""
+    return value.__vkcompute_array__ if is_holder(value) else value
+
+
+def all_held(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Returns values with the array of each object that holds one."""
+    return tuple([held(value) for value in values])
