@@ -117,7 +117,7 @@ class FloatPairBuilder:
 
     # -- significands -------------------------------------------------------------------------------------------------
 
-    def _leading_zeros(self, x: Pair) -> Value:
+    def leading_zeros(self, x: Pair) -> Value:
         """The zeros above the highest one, a word; undefined for 0."""
         b, pairs = self._b, self._pairs
         is_low = b.compute("eq", x.high, self._word(0))
@@ -142,7 +142,7 @@ class FloatPairBuilder:
         """The parts of a number."""
         b, pairs = self._b, self._pairs
         field, is_normal, fraction = self._fields(x)
-        zeros = b.select(is_normal, self._word(_EXTRA), self._leading_zeros(fraction))
+        zeros = b.select(is_normal, self._word(_EXTRA), self.leading_zeros(fraction))
         significand = pairs.shl(fraction, zeros)
         exponent = b.select(is_normal, field, b.compute("sub", self._word(_EXTRA + 1), zeros))
         return Unpacked(self._sign(x), b.bitcast(exponent, INT32), significand)
@@ -161,7 +161,7 @@ class FloatPairBuilder:
 
     def normalized(self, exponent: Value, significand: Pair) -> tuple[Value, Pair]:
         """Shifts the first bit to the top."""
-        zeros = self._leading_zeros(significand)
+        zeros = self.leading_zeros(significand)
         return self._b.compute("sub", exponent, self._b.bitcast(zeros, INT32)), self._pairs.shl(significand, zeros)
 
     def rounded(self, sign: Value, exponent: Value, significand: Pair) -> Pair:
@@ -395,7 +395,7 @@ class FloatPairBuilder:
         is_low = b.compute("not", pairs.is_nonzero(total.high))
         lifted = self._chosen(is_low, _Wide(total.low, pairs.constant(0)), total)
         exponent = b.compute("sub", exponent, b.select(is_low, self._int(64), self._int(0)))
-        zeros = self._leading_zeros(lifted.high)
+        zeros = self.leading_zeros(lifted.high)
         joined = pairs.shr(pairs.shr(lifted.low, self._word(1), signed=False), self._back(zeros), signed=False)
         high = pairs.bitwise("or", pairs.shl(lifted.high, zeros), joined)
         is_zero = b.compute("not", pairs.is_nonzero(high))

@@ -7,6 +7,8 @@ least as near as by Horner's rule in float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from vkcompute.ir.builder import Builder
@@ -26,7 +28,7 @@ class Polynomial(NamedTuple):
         bound: |x| is at most 2 ** bound. Beyond it, the result is undefined.
     """
 
-    coefficients: tuple[float, ...]
+    coefficients: tuple[float | Fraction, ...]
     bound: int
 
     @property
@@ -34,7 +36,7 @@ class Polynomial(NamedTuple):
         """For each coefficient, the number of fraction bits that sums from it on can have."""
         scales, most = list[int](), 0.0
         for coefficient in reversed(self.coefficients):
-            most = abs(coefficient) + math.ldexp(most, self.bound)
+            most = float(abs(coefficient)) + math.ldexp(most, self.bound)
             scales.append(_BITS - math.frexp(most)[1])
         return scales[::-1]
 
@@ -46,20 +48,46 @@ def evaluated(b: Builder, pairs: PairBuilder, floats: FloatPairBuilder, x: Pair,
     above = b.compute("min", b.bitcast(above, UINT32), pairs.word(63))
     size = pairs.shr(number.significand, above, signed=False)  # of 63 - bound fraction bits
     negative = b.compute("ne", number.sign, pairs.word(0))
-    scales = polynomial.scales
+    total = fixed_sum(b, pairs, size, negative, [polynomial])
+    sign = b.compute("and", total.high, pairs.word(1 << 31))
+    exponent = b.const(BIAS + 63 - polynomial.scales[0], INT32)
+    return floats.rounded(sign, *floats.normalized(exponent, pairs.abs(total)))
+
+
+def common_scales(polynomials: Sequence[Polynomial]) -> list[int]:
+    """For each coefficient of polynomials of one degree, the number of fraction bits that all sums can have."""
+    return [min(scales) for scales in zip(*[polynomial.scales for polynomial in polynomials], strict=True)]
+
+
+def fixed_sum(
+    b: Builder,
+    pairs: PairBuilder,
+    size: Pair,
+    negative: Value | None,
+    polynomials: Sequence[Polynomial],
+    takes_second: Value | None = None,
+) -> Pair:
+    """The value of a polynomial, an int64, with the fraction bits of the first of the common scales.
+
+    Args:
+        size: |x|, with 63 fraction bits less the bound, by Horner's rule.
+        negative: True where x is negative; None if it never is.
+        polynomials: one, or two of one degree and bound.
+        takes_second: True for the second one.
+    """
+    scales, bound = common_scales(polynomials), polynomials[0].bound
     total: Pair | None = None
     for k in reversed(range(len(scales))):
-        coefficient = round(math.ldexp(polynomial.coefficients[k], scales[k]))
+        numbers = [round(Fraction(each.coefficients[k]) * 2 ** scales[k]) for each in polynomials]
+        first, *others = [_signed(pairs, number, negative if k % 2 else None) for number in numbers]
+        coefficient = pairs.select(takes_second, others[0], first) if takes_second is not None else first
         if total is None:
-            total = _signed(pairs, coefficient, negative if k % 2 else None)
+            total = coefficient
             continue
-        shift = scales[k] - (scales[k + 1] - 1 - polynomial.bound)
-        total = _shifted(pairs, _product_above(b, pairs, total, size), shift)
-        total = pairs.add(total, _signed(pairs, coefficient, negative if k % 2 else None))
+        shift = scales[k] - (scales[k + 1] - 1 - bound)
+        total = pairs.add(_shifted(pairs, _product_above(b, pairs, total, size), shift), coefficient)
     assert total is not None
-    sign = b.compute("and", total.high, pairs.word(1 << 31))
-    exponent = b.const(BIAS + 63 - scales[0], INT32)
-    return floats.rounded(sign, *floats.normalized(exponent, pairs.abs(total)))
+    return total
 
 
 def _signed(pairs: PairBuilder, number: int, negative: Value | None) -> Pair:

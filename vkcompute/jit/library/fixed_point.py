@@ -1,8 +1,9 @@
-"""Constants of float64 on devices without it, whose polynomials are evaluated in fixed point."""
+"""Constants of float64 on devices without it, whose polynomials and some functions are evaluated in fixed point."""
 
 from __future__ import annotations
 
 from vkcompute.ir import Polynomial
+from vkcompute.ir.float_functions import Exponential, Wave
 from vkcompute.jit.library.coefficients import Double
 
 BOUNDS = {
@@ -13,7 +14,10 @@ BOUNDS = {
 
 
 class FixedPoint(Double):
-    """Constants of float64, with bounds for polynomials."""
+    """Constants of float64, with bounds for polynomials, and the functions that are no operations of float64."""
+
+    SINE, COSINE = Wave(0, Double.TURNS), Wave(1, Double.TURNS)
+    POWERS = Exponential(0), Exponential(-1)
 
 
 for _name, _bound in BOUNDS.items():
