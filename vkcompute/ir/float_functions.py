@@ -153,7 +153,7 @@ class _WaveBuilder:
         b, pairs = self._b, self._pairs
         limited = b.compute("min", b.compute("max", exponent, b.const(_LEAST, INT32)), b.const(BIAS, INT32))
         bit = b.bitcast(b.compute("add", limited, b.const(64 - _WHOLE, INT32)), UINT32)
-        words = [pairs.word(half) for number in (0, *table) for half in (number >> 32, number)]
+        words: list[Value] = [pairs.word(half) for number in (0, *table) for half in (number >> 32, number)]
         first, n = b.compute("shr", bit, pairs.word(5)), 7
         for level in reversed(range((len(words) - n).bit_length())):
             step = 1 << level

@@ -36,7 +36,7 @@ class Polynomial(NamedTuple):
         """For each coefficient, the number of fraction bits that sums from it on can have."""
         scales, most = list[int](), 0.0
         for coefficient in reversed(self.coefficients):
-            most = float(abs(coefficient)) + math.ldexp(most, self.bound)
+            most = abs(float(coefficient)) + math.ldexp(most, self.bound)
             scales.append(_BITS - math.frexp(most)[1])
         return scales[::-1]
 
