@@ -56,7 +56,8 @@ def run(suite: Path, body: str) -> str:
     (core / "lifetime.py").write_text(LIFETIME)
     tests = Path(__file__).resolve().parent
     shutil.copy(tests.parent / "vkcompute/locks.py", suite / "vkcompute")
-    for name in ("conftest.py", "validator.py", "checked_locks.py", "../scripts/hang_limit.py"):
+    scripts = ("../scripts/hang_limit.py", "../scripts/passed_tests.py")
+    for name in ("conftest.py", "validator.py", "checked_locks.py", *scripts):
         shutil.copy(tests / name, suite)
     text = f"import os, gc, pytest\nfrom vkcompute.core import validation, lifetime\n{body}"
     (suite / "test_inner.py").write_text(text)

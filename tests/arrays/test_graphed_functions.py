@@ -543,6 +543,8 @@ def test_another_array_is_seen_behind_many_objects(gpu: vc.Runtime) -> None:
     many = [[n] for n in range(100_000)]
     with pytest.raises(ValueError, match=r"reaches more than 65,536 objects .* pass arrays as arguments"):
         vc.graph(lambda x: x * len(many))(x)
+    library = type("Library", (), {"__module__": pytest.__name__, "cached": {"lists": many}})()
+    assert vc.graph(lambda x: x * len(library.cached))(x).tolist() == [1, 2]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -279,11 +279,6 @@ def scanned_by_a_builtin(x_ptr):
 
 
 @triton.jit
-def rounded_to_zero(x_ptr):
-    tl.store(x_ptr, tl.load(x_ptr).to(tl.float16, fp_downcast_rounding="rtz"))
-
-
-@triton.jit
 def length_of_a_block(x_ptr):
     tl.store(x_ptr, len(tl.arange(0, 8)))
 
@@ -318,7 +313,6 @@ def type_of_a_block(x_ptr):
         (f_string_of_a_block, "got a block of int32[8]", "tl.static_print"),
         (reduced_by_a_builtin, "made by triton.jit; got max; write one of its arguments", "tl.reduce("),
         (scanned_by_a_builtin, "made by triton.jit; got min; write one of its arguments", "tl.associative_scan("),
-        (rounded_to_zero, "round to nearest even, fp_downcast_rounding='rtne'; got 'rtz'", "tl.float16"),
         (length_of_a_block, "len takes a tuple; got a block of int32[8]; the lengths of a block are x.shape", "len("),
         (length_of_a_pointer, "len takes a tuple; got a pointer to x_ptr", "len("),
         (comprehension_of_numbers, "a range that is unrolled has constants; got int32", "[k + 1 for k in"),

@@ -69,7 +69,7 @@ def factors(rng: np.random.Generator, n: int, k: int) -> tuple[np.ndarray, np.nd
 def test_products_with_scales(
     machine: vkcompute.Runtime | None, left: str, right: str, scaled: str, along_inner: bool
 ) -> None:
-    rng, rows, k = np.random.default_rng(0), 32, 64
+    rng, rows, k = np.random.default_rng(0), 16, 32
     a, x = operand(rng, left, (rows, k), 1 if along_inner else 0)
     b, y = operand(rng, right, (k, rows), 0 if along_inner else 1)
     (sa, fa), (sb, fb) = factors(rng, rows, k), factors(rng, rows, k)

@@ -195,10 +195,10 @@ def _key(handle: Any) -> int:
 @contextmanager
 def vast_devices(nbytes: int = 64 * GIB) -> Iterator[Vast]:
     """Context manager: devices opened in it have this much memory."""
-    read = PhysicalDevice.read
+    under = PhysicalDevice.under
 
     def larger(*args: Any) -> PhysicalDevice:
-        physical = read(*args)
+        physical = under(*args)
         physical.limits.update(_LIMITS)  # type: ignore[attr-defined]
         physical.properties.update(_BYTES)
         heaps = tuple(MemoryHeap(heap.index, nbytes, heap.device_local) for heap in physical.memory_heaps)
@@ -207,7 +207,7 @@ def vast_devices(nbytes: int = 64 * GIB) -> Iterator[Vast]:
 
     vast = Vast()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PhysicalDevice, "read", larger)
+        patch.setattr(PhysicalDevice, "under", larger)
         patch.setattr(Device, "heap_budget", lambda device, heap: None)
         patch.setattr(vk, "interceptors", [vast.wrap])
         yield vast

@@ -77,9 +77,9 @@ def program(x: Any, y: Any, flags: Any, whole: Any, real: Any, narrow: Any) -> N
         total += i + 0.1
     real[1] = total
     real[2] = x[2] ** 0.5
-    kept = x[0] * 0.5
-    kept = x[0]
-    real[3] = kept * kept * kept
+    kept = x[2] * 0.5
+    kept = x[2]
+    real[3] = kept / 1
     narrow[0] = 300
     narrow[1] = x[0] + 1
 
@@ -96,7 +96,7 @@ def arguments() -> list[np.ndarray[Any, Any]]:
 def check(whole: Any, real: Any, narrow: Any) -> None:
     top = 2**31 - 1
     np.testing.assert_array_equal(whole, [2 * top, 3 * top, 2**31, -2, 2, top // 2 + top, top + 1])
-    np.testing.assert_allclose(real, [2 / 3, 3.3, 2**0.5, float(top) ** 3], rtol=1e-15)
+    np.testing.assert_allclose(real, [2 / 3, 3.3, 2**0.5, 2], rtol=1e-15)
     np.testing.assert_array_equal(narrow, [300 & 255, 0])
 
 

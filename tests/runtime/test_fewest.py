@@ -126,7 +126,7 @@ def new_owners(draw: st.DrawFn) -> Step:
 
     def run(s: State) -> None:
         if (history := s.buffers[number].history) is not None:
-            history.hand_over()
+            history.hand_over(NBYTES)
         s.paper.launch(s.ranges([(number, 0, NBYTES)]), [], s.pin(pin))
 
     return Step(f"new_owner({number}, queue={pin})", run)

@@ -185,3 +185,20 @@ def test_forgetting_costs_a_task_no_more_the_more_windows_have_work(lag: int) ->
         most = max(most, len(history))
     assert looked_at <= 4 * task
     assert most <= max(65, 2 * min(lag, 4096) + 2)
+
+
+@given(programs(), st.integers(1, NBYTES))
+def test_a_write_of_the_next_owner_follows_all_tasks_of_the_former(steps: list[Step], nbytes: int) -> None:
+    """Wherever they accessed the memory: a kernel that stores whole vectors writes behind the elements, too."""
+    history, newest = AccessHistory(), dict[int, int]()
+    for step in steps:
+        note(history, step)
+        if any(start < stop for start, stop in (*step.writes, *step.reads)):
+            newest[step.timeline] = step.task
+    uses = history.last_uses()
+    assert uses.items() <= newest.items()
+    history.hand_over(nbytes)
+    first, following = Step(9, [(0, nbytes)], [], 1), Step(8, [(0, 1)], [], 1)
+    assert note(history, first) == uses
+    assert history.writers(0, nbytes) == [(9, 1)]
+    assert note(history, following) == {9: 1}

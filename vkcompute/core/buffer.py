@@ -68,7 +68,7 @@ class Buffer:
                 pool.allocate(taken[0], use, moves=moves)
             self._memory: MemoryRange | None = (memory := taken[0])
             if (history := memory.history) is not None:
-                history.hand_over()
+                history.hand_over(self.used_bytes or 1)
             self.block, self.offset = memory.allocations[0]
             self.place, self.address, self.history = memory.place, memory.address, history
             self.readers: dict[int, Reader] = {}

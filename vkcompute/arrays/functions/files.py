@@ -21,7 +21,7 @@ def _host(x: Any) -> Any:
     return host if dtype is None else host.view([(dtype.name, f"<u{dtype.itemsize}")])
 
 
-def _write(file: Any, suffix: str, write: Callable[[Any], None]) -> None:
+def write_whole(file: Any, suffix: str, write: Callable[[Any], None]) -> None:
     """Writes to a stream, or to a file with this suffix, which has its old content until all of the new is written."""
     if not isinstance(file, (str, bytes, os.PathLike)):
         write(file)
@@ -40,19 +40,19 @@ def _write(file: Any, suffix: str, write: Callable[[Any], None]) -> None:
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Saves an array to a file in NumPy's .npy format."""
     host = _host(arr)
-    _write(file, ".npy", lambda out: np.save(out, host, allow_pickle))
+    write_whole(file, ".npy", lambda out: np.save(out, host, allow_pickle))
 
 
 def savez(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's .npz format, named by the keywords, or arr_0, arr_1, …"""
     arrays, by_name = [*map(_host, args)], {name: _host(array) for name, array in named.items()}
-    _write(file, ".npz", lambda out: np.savez(out, *arrays, **by_name))
+    write_whole(file, ".npz", lambda out: np.savez(out, *arrays, **by_name))
 
 
 def savez_compressed(file: Any, *args: Any, **named: Any) -> None:
     """Saves arrays to a file in NumPy's compressed .npz format; see `savez`."""
     arrays, by_name = [*map(_host, args)], {name: _host(array) for name, array in named.items()}
-    _write(file, ".npz", lambda out: np.savez_compressed(out, *arrays, **by_name))
+    write_whole(file, ".npz", lambda out: np.savez_compressed(out, *arrays, **by_name))
 
 
 class Arrays(dict[str, Array]):
@@ -99,7 +99,7 @@ def load(file: Any, mmap_mode: str | None = None, *, device: Any = None) -> Any:
 def savetxt(fname: Any, X: Any, *args: Any, **named: Any) -> None:  # noqa: N803
     """Saves a vector or a matrix as text; the further parameters are those of `numpy.savetxt`."""
     host = _host(X)
-    _write(fname, "", lambda out: np.savetxt(out, host, *args, **named))
+    write_whole(fname, "", lambda out: np.savetxt(out, host, *args, **named))
 
 
 def loadtxt(fname: Any, dtype: Any = np.float32, *, device: Any = None, like: Any = None, **named: Any) -> Array:

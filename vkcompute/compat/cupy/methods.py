@@ -12,6 +12,7 @@ import numpy as np
 
 import vkcompute.numpy as vnp
 from vkcompute.array_namespace import methods
+from vkcompute.arrays.functions import files
 from vkcompute.compat.cupy.arrays import ndarray
 from vkcompute.compat.cupy.lifting import closed, lifted, opened
 from vkcompute.runtime.memory.array import Array
@@ -149,11 +150,11 @@ class _Methods(ndarray):
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
         """Writes the elements to a file, as NumPy does."""
-        self.get().tofile(fid, sep, format)
+        files.write_whole(fid, "", lambda file: self.get().tofile(file, sep, format))
 
     def dump(self, file: Any) -> None:
         """Pickles the array to a file."""
-        self.get().dump(file)
+        files.write_whole(file, "", self.get().dump)
 
     def dumps(self) -> bytes:
         """Returns the pickled array."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
+from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -85,14 +84,18 @@ def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Co
     own = _package(function)
     pending, later = deque(_items((function, *constants))), deque[_Item]()
     while (pending or later) and len(known) < _MOST_OBJECTS:
-        holder, key, value = (pending or later).popleft()
+        queue = pending or later
+        holder, key, value = queue.popleft()
         if isinstance(value, Array):
             entry = Captured(holder, key, value)
             if not (value.is_pending or value.closed) and value.buffer in buffers and are_current([entry]):
                 arrays.append(entry)  # an attribute of a class that another one hides is not current
         elif id(value) not in known:
             known.add(id(value))
-            (later if _is_installed(package := _package(value)) and package != own else pending).extend(_items(value))
+            package = _package(value)
+            if package != "builtins":  # what a container holds is as near as the container
+                queue = later if _is_installed(package) and package != own else pending
+            queue.extend(_items(value))
     if pending:
         name = getattr(function, "__qualname__", repr(function))
         raise ValueError(
@@ -110,9 +113,9 @@ def _package(value: Any) -> str:
 
 @cache
 def _is_installed(package: str) -> bool:
-    """True for a package that pip has installed: what its objects hold is looked at last."""
-    paths = tuple(sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib"))
-    return str(getattr(sys.modules.get(package), "__file__", None)).startswith(paths)
+    """True for a package that pip or the system has installed: what its objects hold is looked at last."""
+    path = str(getattr(sys.modules.get(package), "__file__", None))
+    return not {"site-packages", "dist-packages"}.isdisjoint(PurePath(path).parts)
 
 
 def _items(value: Any) -> Iterator[_Item]:

@@ -135,19 +135,21 @@ class AccessHistory:
             if failed(segment.writer, segment.written):
                 segment.written = 0
 
-    def hand_over(self) -> None:
-        """Makes this the history of the same bytes for another owner, who has written none of them.
+    def hand_over(self, nbytes: int) -> None:
+        """Makes this the history of the memory for another owner of `nbytes` bytes, who has written none of them.
 
-        Earlier tasks only order its writes; their results, and their failures, are not its own.
+        Earlier tasks only order its writes; their results, and their failures, are not its own. Each write comes after
+        all of them: a kernel that stores whole vectors writes the padding, too, where the former owner had elements.
         """
         self.written = False
         if self.other_uses:
             self.other_uses = {}
+        uses: Dependencies = {}
         for segment in self._segments:
-            written, writer, reads = segment.written, segment.writer, segment.reads
-            if written > reads.get(writer, 0):
-                reads[writer] = written
-            segment.writer = segment.written = 0
+            for timeline, task in (*segment.reads.items(), (segment.writer, segment.written)):
+                if task > uses.get(timeline, 0):
+                    uses[timeline] = task
+        self._segments = [_Segment(0, nbytes, 0, 0, uses)] if uses else []
 
     def is_on(self, timeline: int) -> bool:
         """True if all accesses are on one timeline."""
