@@ -116,6 +116,12 @@ def test_conversions_are_the_hosts(gpu: vc.Runtime) -> None:
         given = single.view(np.uint32)
         (found,) = computed(gpu, [given], [(lambda b, p: b.cast(b.bitcast(p, ir.FLOAT32), ir.FLOAT64), "float64")])
         compare(bits(found), bits(single.astype(np.float64)), single, what="from float32")
+        if "shaderFloat16" in gpu.device.features:
+            half = X.astype(np.float16).astype(np.float32)
+            cast = [(lambda b, p: b.bitcast(b.cast(b.cast(p, ir.FLOAT16), ir.FLOAT32), ir.UINT32), "uint32")]
+            (found,) = computed(gpu, [X], cast)
+            assert np.array_equal(found.view(np.float32), half, equal_nan=True)
+            assert np.array_equal(np.signbit(found.view(np.float32)[half == 0]), np.signbit(half[half == 0]))
         for kind in ("int64", "uint64", "int32", "uint32"):
             limits, scalar = np.iinfo(kind), ir.SCALARS[kind]
             inside = X[(limits.min <= X) & (2.0 ** (limits.bits - (kind[0] == "i")) > X)]
