@@ -43,3 +43,11 @@ def lacks(gpu: vc.Runtime, dtype: str, *, in_shaders: bool = False) -> bool:
     """True if kernels in Python, or shaders, cannot have the dtype on the device."""
     row = lookup(dtype)
     return not gpu.device.features.issuperset((*row.features, *(row.native if in_shaders else ())))
+
+
+def computes_by_words(gpu: vc.Runtime, dtype: str) -> bool:
+    """True if hundreds of instructions compute an operation of float64 or complex128 on the device.
+
+    A driver of a CPU compiles functions of them for seconds, so that tests select some.
+    """
+    return dtype in ("float64", "complex128") and "shaderFloat64" not in gpu.device.features

@@ -161,7 +161,7 @@ def test_the_page_for_those_who_come_from_numba(gpu: vc.Runtime) -> None:
 
 
 def test_the_page_on_what_devices_lack() -> None:
-    assert run_blocks(ROOT / "docs/devices.md", {"__name__": "devices.md"}) == 1
+    assert run_blocks(ROOT / "docs/devices.md", {"__name__": "devices.md"}) == 2
 
 
 def test_the_page_on_arrays() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -361,12 +362,12 @@ _HALVES = "shaderInt16", "storageBuffer16BitAccess"
 
 
 def _emulates_doubles() -> bool:
-    """True if float64 is computed by words where the device lacks it: VKCOMPUTE_FLOAT64=emulate."""
-    setting = os.environ.get("VKCOMPUTE_FLOAT64", "refuse")
+    """True if float64 is computed by words where the device lacks it; False with VKCOMPUTE_FLOAT64=refuse."""
+    setting = os.environ.get("VKCOMPUTE_FLOAT64", "emulate")
     if setting not in ("emulate", "refuse"):
         raise ValueError(
-            f"VKCOMPUTE_FLOAT64 is emulate or refuse; got {setting!r}; with emulate, devices without float64 compute "
-            "it by words of 32 bits"
+            f"VKCOMPUTE_FLOAT64 is emulate or refuse; got {setting!r}; with refuse, devices without float64 raise "
+            "MissingFeature instead of computing it by words of 32 bits"
         )
     return setting == "emulate"
 
@@ -395,6 +396,11 @@ TABLE: tuple[DType, ...] = (
 def of_kernels(features: Mapping[str, bool]) -> list[str]:
     """The names of the dtypes that kernels take on a device with these features."""
     return [row.name for row in TABLE if all(features.get(name) for name in row.features)]
+
+
+def computes_float64(features: AbstractSet[str]) -> bool:
+    """True if a device with these features computes float64, itself or by words of 32 bits."""
+    return all(feature in features for feature in _BY_NAME["float64"].features)
 
 
 def emulated(features: Mapping[str, bool]) -> list[str]:

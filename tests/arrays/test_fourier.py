@@ -87,8 +87,6 @@ def test_default_axes_and_numpys_own_functions(gpu: vc.Runtime, name: str) -> No
 @pytest.mark.parametrize("n", [1, 2, 11, 1000, 4099])
 def test_there_and_back_with_doubles(gpu: vc.Runtime, n: int) -> None:
     """The factor of a norm has the precision of the dtype."""
-    if "shaderFloat64" not in gpu.device.features:
-        pytest.skip("the device has no float64")
     x = np.random.default_rng(n).standard_normal((2, n))
     for norm in ("backward", "ortho", "forward"):
         compare("fft", x, gpu.array(x, np.float64), None, -1, norm)

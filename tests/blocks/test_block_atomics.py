@@ -17,17 +17,18 @@ INTEGERS = "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint
 FLOATS = "float16", "float32", "float64"
 
 
-def needs_words(machine: vkcompute.Runtime, dtype: str) -> bool:
-    """True if the machine computes integers of 64 bits by words, which have no atomic operations."""
-    return dtype.endswith("int64") and "shaderInt64" not in machine.device.features
+def atomic_on(machine: vkcompute.Runtime | None, dtype: str) -> str:
+    """Returns a dtype; skips the test where it has no atomic operations, as pairs of words have none."""
+    is_wide = np.dtype(dtype).itemsize == 8
+    if machine is not None and lacks(machine, dtype, in_shaders=is_wide):
+        pytest.skip(f"the device has no atomic operations on {dtype}")
+    return dtype
 
 
 @pytest.fixture(params=[*INTEGERS, *FLOATS])
 def dtype(request: pytest.FixtureRequest, machine: vkcompute.Runtime | None) -> str:
     """A dtype that the machine has, with its atomic operations."""
-    if machine is not None and (lacks(machine, request.param) or needs_words(machine, request.param)):
-        pytest.skip(f"the device lacks {request.param}")
-    return str(request.param)
+    return atomic_on(machine, request.param)
 
 
 @triton.jit
@@ -50,6 +51,19 @@ def test_sums_and_extremes(machine: vkcompute.Runtime | None, dtype: str) -> Non
             bins[at] = combined.reduce(x[at::5], initial=bins[at], dtype=dtype)
     for got, wanted in zip(found[1:], (sums, least, most), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_pairs_of_words_have_none(gpu: vkcompute.Runtime, dtype: str) -> None:
+    if not lacks(gpu, dtype, in_shaders=True):
+        pytest.skip(f"the device has {dtype}")
+    with pytest.raises(vkcompute.MissingFeature, match=r"(?s)not computed by words; use numbers of 32.*tl.atomic_add"):
+        run(gpu, total, (1,), (np.ones(4, dtype), np.zeros(1, dtype)), N=4)
+
+
+@triton.jit
+def total(x_ptr, sum_ptr, N: tl.constexpr):
+    tl.atomic_add(sum_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, N))))
 
 
 @triton.jit
@@ -85,8 +99,7 @@ def test_compare_exchange_of_a_block(machine: vkcompute.Runtime | None, dtype: s
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_floats_are_compared_by_their_bits(machine: vkcompute.Runtime | None, dtype: str) -> None:
-    if machine is not None and lacks(machine, dtype):
-        pytest.skip(f"the device lacks {dtype}")
+    atomic_on(machine, dtype)
     x, expected = np.array([0.0, -0.0, np.nan, np.inf, 9], dtype), np.array([-0.0, -0.0, np.nan, np.inf], dtype)
     found: Any = run(machine, exchange, (1,), (x, expected, np.zeros(4, dtype)), N=4)[0]
     assert found[:4].tolist() == [0, 5, 5, 5]
@@ -102,8 +115,7 @@ def extremes(x, low, high, N: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_extremes_are_nan_where_the_element_or_the_value_is(machine: vkcompute.Runtime | None, dtype: str) -> None:
-    if machine is not None and lacks(machine, dtype):
-        pytest.skip(f"the device lacks {dtype}")
+    atomic_on(machine, dtype)
     numbers = [-np.inf, -2.0, 3.0, np.nan, np.copysign(np.nan, -1), np.inf, 0.0, -5.0]
     element, value = (each.ravel().astype(dtype) for each in np.meshgrid(numbers, numbers))
     found: Any = run(machine, extremes, (1,), (value, element, element.copy()), N=64)

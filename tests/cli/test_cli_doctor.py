@@ -25,7 +25,8 @@ from vkcompute.cli.trial import END
 from vkcompute.cli.trials import in_this_process
 
 Run = Callable[..., Done]
-CPU = {"index": 0, "name": "llvmpipe", "kind": "cpu", "usable": True, "vulkan": "1.3.0", "reasons": [], "lacks": []}
+CPU = {"index": 0, "name": "llvmpipe", "kind": "cpu", "usable": True, "vulkan": "1.3.0", "reasons": [], "lacks": [],
+       "emulated": []}  # fmt: skip
 GPU = CPU | {"name": "Iris", "kind": "integrated", "lacks": ["float64"]}
 EQUAL = [{"trial": "transfer", "equal": True}, {"trial": "multiply", "equal": True}]
 

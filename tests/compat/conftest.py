@@ -9,6 +9,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute.compat import kp
+from vkcompute.dtypes import computes_float64
 
 _FLOATS = "layout(std430, set = 0, binding = {}) buffer B{} {{ float v{}[]; }};\n"
 
@@ -38,8 +39,8 @@ def any_mgr(request: pytest.FixtureRequest, mgr: kp.Manager) -> Iterator[kp.Mana
 
 @pytest.fixture
 def cupy_device(gpu: vc.Runtime) -> Iterator[None]:
-    """Makes the device under test the one that programs for CuPy find; skips on one without float64."""
-    if "shaderFloat64" not in gpu.device.features:
+    """Makes the device under test the one that programs for CuPy find; skips on one that refuses float64."""
+    if not computes_float64(gpu.device.features):
         pytest.skip("CuPy's floats are float64")
     vc.set_default_runtime(gpu)
     yield
@@ -72,6 +73,6 @@ def product(spirv: Callable[..., bytes]) -> bytes:
 @pytest.fixture
 def float64_device(gpu: vc.Runtime) -> vc.Runtime:
     """A runtime whose device computes in float64, as programs for Numba do by default."""
-    if not {"shaderFloat64", "shaderInt64"} <= gpu.device.features:
-        pytest.skip("the device has no float64")
+    if not computes_float64(gpu.device.features):
+        pytest.skip("the device refuses float64")
     return gpu

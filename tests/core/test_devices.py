@@ -17,6 +17,7 @@ from vkcompute.core import manifests as manifests_module
 from vkcompute.core.instance import DRIVER_SELECTORS
 from vkcompute.core.manifests import Manifest
 from vkcompute.core.physical import choose
+from vkcompute.dtypes import computes_float64
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 GIB = 1 << 30
@@ -162,7 +163,7 @@ def test_devices_are_listed_and_opened(gpu: vc.Runtime) -> None:
     assert (default.name, default.kind, default.problems) == (used.name, used.kind, ())
     assert default.memory_nbytes == used.memory_nbytes > 0
     assert {"int32", "float32"} <= set(default.dtypes)
-    assert ("float64" in default.dtypes) == used.features["shaderFloat64"]
+    assert ("float64" in default.dtypes) == computes_float64(gpu.device.features)
     with vc.Runtime(default) as runtime, vc.DeviceGroup([default]) as group:
         assert runtime.device.name == group.runtimes[0].device.name == used.name
 

@@ -17,6 +17,7 @@ import time
 import traceback
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -443,8 +444,10 @@ def test_dtypes_of_results_depend_on_no_worker(client: Any) -> None:
 
 
 @pytest.mark.pure
-def test_unlike_devices_compute_without_what_one_lacks() -> None:
-    has = {name: True for row in TABLE for name in row.features}
+def test_unlike_devices_compute_without_what_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = [replace(row, features=row.native) if row.name == "float64" else row for row in TABLE]
+    monkeypatch.setattr("vkcompute.dask.cluster.TABLE", refusing)  # as with VKCOMPUTE_FLOAT64=refuse
+    has = {"shaderFloat64": True}
     wide = types.SimpleNamespace(name="Wide", features=has)
     narrow = types.SimpleNamespace(name="Narrow", features={**has, "shaderFloat64": False})
     assert disabled_features([wide, wide]) == disabled_features([narrow]) == []

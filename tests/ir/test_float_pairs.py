@@ -116,6 +116,12 @@ def test_conversions_are_the_hosts(gpu: vc.Runtime) -> None:
         given = single.view(np.uint32)
         (found,) = computed(gpu, [given], [(lambda b, p: b.cast(b.bitcast(p, ir.FLOAT32), ir.FLOAT64), "float64")])
         compare(bits(found), bits(single.astype(np.float64)), single, what="from float32")
+        if "shaderFloat16" in gpu.device.features:
+            half = X.astype(np.float16).astype(np.float32)
+            cast = [(lambda b, p: b.bitcast(b.cast(b.cast(p, ir.FLOAT16), ir.FLOAT32), ir.UINT32), "uint32")]
+            (found,) = computed(gpu, [X], cast)
+            assert np.array_equal(found.view(np.float32), half, equal_nan=True)
+            assert np.array_equal(np.signbit(found.view(np.float32)[half == 0]), np.signbit(half[half == 0]))
         for kind in ("int64", "uint64", "int32", "uint32"):
             limits, scalar = np.iinfo(kind), ir.SCALARS[kind]
             inside = X[(limits.min <= X) & (2.0 ** (limits.bits - (kind[0] == "i")) > X)]
@@ -152,18 +158,44 @@ print(json.dumps([
     bool(np.array_equal((x * x - 0.5).numpy(), h * h - 0.5)),
     bool(np.array_equal(vnp.sort(-x).numpy(), np.sort(-h))),
     bool(abs(float(vnp.sum(x)) - h.sum()) < 1e-13),
+    bool(np.allclose((x.reshape(10, 10) @ x.reshape(10, 10)).numpy(), h.reshape(10, 10) @ h.reshape(10, 10), 1e-14, 0)),
+    bool(np.allclose(vc.nn.softmax(x.reshape(4, 25)).numpy().sum(1), 1, 1e-15, 0)),
+    bool(np.array_equal(vc.multiply(h, h), h * h)),
     (x + 1j * x).dtype.name,
+    (vnp.arange(3) + vnp.ones(3, np.float32)).dtype.name,
 ]))
+"""
+REFUSED = """
+import numpy as np
+import vkcompute as vc, vkcompute.numpy as vnp
+
+x = vnp.asarray(np.ones(3))
+try:
+    x + x
+except vc.MissingFeature as error:
+    print(error)
+print((vnp.arange(3) + vnp.ones(3, np.float32)).dtype.name)
 """
 
 
-def test_arrays_and_kernels_of_float64_where_the_device_lacks_it() -> None:
-    environment = {**os.environ, "VKCOMPUTE_FLOAT64": "emulate", "VKCOMPUTE_DISABLE_FEATURES": "shaderFloat64",
-                   "VKCOMPUTE_DEVICE": "cpu"}  # fmt: skip
-    command = [sys.executable, "-c", PROGRAM]
+def output(program: str, **variables: str) -> str:
+    """What a program prints on a device without float64."""
+    environment = {**os.environ, "VKCOMPUTE_DISABLE_FEATURES": "shaderFloat64", "VKCOMPUTE_DEVICE": "cpu", **variables}
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [True, True, True, True, "complex128"]
+    return done.stdout
+
+
+def test_arrays_and_kernels_of_float64_where_the_device_lacks_it() -> None:
+    assert json.loads(output(PROGRAM)) == [*[True] * 7, "complex128", "float64"]
+
+
+def test_float64_is_refused_on_demand() -> None:
+    error, promoted = output(REFUSED, VKCOMPUTE_FLOAT64="refuse").splitlines()
+    assert "lacks shaderFloat64" in error
+    assert "unset VKCOMPUTE_FLOAT64" in error
+    assert promoted == "float32"
 
 
 @pytest.mark.pure

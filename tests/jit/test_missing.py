@@ -7,6 +7,7 @@ import pytest
 from oracle import module
 
 import vkcompute as vc
+from vkcompute.dtypes import computes_float64
 from vkcompute.errors import MissingFeature
 from vkcompute.frontend.source import definition_of
 from vkcompute.jit.compilation.missing_types import explained
@@ -70,9 +71,9 @@ def test_arguments_and_other_features_speak_for_themselves() -> None:
 def test_a_launch_says_it(gpu: vc.Runtime) -> None:
     kernel = vc.kernel(module(TEXT).scaled)
     x, out = gpu.array(np.arange(8, dtype=np.int32)), gpu.zeros(8)
-    if "shaderFloat64" in gpu.device.features:
+    if computes_float64(gpu.device.features):
         kernel(x, out)
         assert np.array_equal(out.numpy(), np.arange(8) * 2 + 0.5)
-    else:
+    else:  # with VKCOMPUTE_FLOAT64=refuse
         with pytest.raises(MissingFeature, match=r"mine\.py:9:27: this is float64"):
             kernel(x, out)

@@ -9,7 +9,7 @@ import pytest
 from barriers import check_barriers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runtimes import lacks
+from runtimes import computes_by_words, lacks
 
 import vkcompute as vc
 from vkcompute import ir, nn, tile
@@ -126,7 +126,7 @@ def test_dtypes(like_a_gpu: vc.Runtime, launches: list[Any], dtype: str) -> None
     arrays = [random.uniform(-1, 1, shape).astype(dtype) for shape in ((2, 33, 16), (2, 48, 16), (2, 48, 16))]
     check(like_a_gpu, arrays)
     check(like_a_gpu, arrays, np.where(np.tri(33, 48, dtype=bool), 0, -np.inf), is_causal=True)
-    assert len(launches) == 2
+    assert len(launches) == (0 if computes_by_words(like_a_gpu, dtype) else 2)
 
 
 def test_scores_beyond_floats_and_rows_without_keys(like_a_gpu: vc.Runtime, launches: list[Any]) -> None:

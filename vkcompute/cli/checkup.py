@@ -33,8 +33,8 @@ _VARIABLES = (
     "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "VKCOMPUTE_DEVICE",
     "VKCOMPUTE_VALIDATION", "VKCOMPUTE_SIMULATE", "VKCOMPUTE_CHECK_BOUNDS", "VKCOMPUTE_GLSLC",
     "VKCOMPUTE_ANNOUNCE_AFTER_S", "VKCOMPUTE_GLSLC_TIMEOUT_S", "VKCOMPUTE_CACHE_DIR", "VKCOMPUTE_FUSE",
-    "VKCOMPUTE_CALL_PLANS", "VKCOMPUTE_TORCH_FALLBACK", "VKCOMPUTE_DISABLE_FEATURES", "VKCOMPUTE_PROFILE",
-    "VKCOMPUTE_DASK_DEVICE_MEMORY", "VKCOMPUTE_SPILL_LIMIT_BYTES",
+    "VKCOMPUTE_CALL_PLANS", "VKCOMPUTE_FLOAT64", "VKCOMPUTE_TORCH_FALLBACK", "VKCOMPUTE_DISABLE_FEATURES",
+    "VKCOMPUTE_PROFILE", "VKCOMPUTE_DASK_DEVICE_MEMORY", "VKCOMPUTE_SPILL_LIMIT_BYTES",
 )  # fmt: skip
 _FOLDERS = "XDG_DATA_DIRS", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME"
 _OWN, _OF_TESTS = "VKCOMPUTE_", "VKCOMPUTE_TEST_"
@@ -255,6 +255,7 @@ def _device(device: Mapping[str, Any], why: str) -> Finding:
         return Finding(NOTE, subject, text)
     slow = device["kind"] == "cpu" and not device["reasons"]
     lacks = f"; kernels take no {', '.join(device['lacks'])}" if device["lacks"] else ""
+    lacks += f"; computes {', '.join(device['emulated'])} by words of 32 bits" if device["emulated"] else ""
     closed = [node for node in cpu_fallback.render_nodes() if not cpu_fallback.is_accessible(node)]
     remedy = f"get access to {closed[0]}" if closed else f"install {_DRIVER.partition(',')[0]}"
     return Finding(NOTE if slow else OK, subject, text + lacks, f"for a GPU, {remedy}" if slow else "")

@@ -108,6 +108,7 @@ def devices() -> list[Record]:
     from vkcompute.cli.verdicts import verdicts
     from vkcompute.core.instance import Instance, layers
     from vkcompute.core.physical import enumerate_devices
+    from vkcompute.dtypes import emulated
 
     wanted = os.environ.get("VKCOMPUTE_DEVICE") or None
     with Instance() as instance:
@@ -121,6 +122,7 @@ def devices() -> list[Record]:
                 "vulkan": ".".join(map(str, device.api_version)),
                 "reasons": reasons,
                 "lacks": [] if device.unfit() else _lacking(device.features),
+                "emulated": [] if device.unfit() else emulated(device.features),
             }
             for device, reasons in verdicts(enumerate_devices(instance), wanted)
         ]

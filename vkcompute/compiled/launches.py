@@ -202,8 +202,18 @@ class Compiled:
         try:
             kernel, loops = on_device(runtime, self._source.name, specialization, partial(self._source.function, *key))
         except MissingFeature as missing:
-            raise self._source.explained(missing, *key) from None
+            raise self._source.explained(_with_rule(missing), *key) from None
         return Loaded(specialization, kernel, loops)
+
+
+def _with_rule(missing: MissingFeature) -> MissingFeature:
+    """Adds the rule to the error of a program that is refused for its atomic operations."""
+    if "capability Int64Atomics " not in str(missing):
+        return missing
+    return MissingFeature(
+        f"{missing}; atomic operations on numbers of 64 bits are not computed by words; "
+        "use numbers of 32 bits, or choose another device"
+    )
 
 
 def runtime_among(args: Sequence[Any]) -> Runtime:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
 from vkcompute.core.quirks import quirks_of
 from vkcompute.dtypes import TABLE
 from vkcompute.ir import UINT32, Target
@@ -12,6 +17,14 @@ from vkcompute.runtime.runtime import Runtime
 def target_of(runtime: Runtime) -> Target:
     """Returns the target for kernels on a runtime, made once."""
     return cached(runtime, Target, lambda: _target(runtime))
+
+
+def computes_by_words(runtime: Runtime, dtypes: Iterable[Any]) -> bool:
+    """True if the device computes one of some dtypes by hundreds of instructions: float64, where it lacks it.
+
+    Programs with several elements per invocation then have few of them: drivers compile the code of each.
+    """
+    return "float64" in target_of(runtime).missing_types and np.float64 in dtypes
 
 
 def _target(runtime: Runtime) -> Target:

@@ -11,6 +11,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.divergence import Divergence
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
+from vkcompute.ir.float_polynomials import Polynomial
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
 from vkcompute.ir.interface import KernelModule
@@ -53,8 +54,8 @@ from vkcompute.ir.workgroup_sums import expand_workgroup_sums
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",
     "SUBGROUP_OPERATIONS", "UINT32", "UINT64", "UINT8", "WARP_SIZE", "ArrayBindings", "Builder", "Constant",
-    "Divergence", "Function", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Scalar",
-    "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
+    "Divergence", "Function", "IdAxes", "IrError", "KernelModule", "Loop", "Memory", "Operation", "Pack", "Polynomial",
+    "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
     "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
     "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
     "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate", "text", "tile_misfits", "verify",

@@ -14,7 +14,7 @@ from vkcompute.ir.function import Value
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
 from vkcompute.ir.types import BOOL, FLOAT16, FLOAT32, INT32, UINT32, Scalar
 
-_BIAS = 1023
+BIAS = 1023
 _MOST = 0x7FF  # the exponent of infinity and NaN
 _EXTRA = 11  # bits of a significand here beyond the 53 of float64
 _INFINITY, _NAN = _MOST << 52, 0x7FF8 << 48
@@ -112,12 +112,12 @@ class FloatPairBuilder:
 
     def sign(self, x: Pair) -> Pair:
         """-1, 0 or 1; zeros and NaN stay as they are."""
-        one = self._with_sign(self._pairs.constant(_BIAS << 52), self._sign(x))
+        one = self._with_sign(self._pairs.constant(BIAS << 52), self._sign(x))
         return self._select(self._any(self._is_zero(x), self.is_nan(x)), x, one)
 
     # -- significands -------------------------------------------------------------------------------------------------
 
-    def _leading_zeros(self, x: Pair) -> Value:
+    def leading_zeros(self, x: Pair) -> Value:
         """The zeros above the highest one, a word; undefined for 0."""
         b, pairs = self._b, self._pairs
         is_low = b.compute("eq", x.high, self._word(0))
@@ -142,7 +142,7 @@ class FloatPairBuilder:
         """The parts of a number."""
         b, pairs = self._b, self._pairs
         field, is_normal, fraction = self._fields(x)
-        zeros = b.select(is_normal, self._word(_EXTRA), self._leading_zeros(fraction))
+        zeros = b.select(is_normal, self._word(_EXTRA), self.leading_zeros(fraction))
         significand = pairs.shl(fraction, zeros)
         exponent = b.select(is_normal, field, b.compute("sub", self._word(_EXTRA + 1), zeros))
         return Unpacked(self._sign(x), b.bitcast(exponent, INT32), significand)
@@ -159,9 +159,9 @@ class FloatPairBuilder:
         """True for zeros, whose significand alone has no bit at the top."""
         return self._b.compute("eq", x.significand.high, self._word(0))
 
-    def _normalized(self, exponent: Value, significand: Pair) -> tuple[Value, Pair]:
+    def normalized(self, exponent: Value, significand: Pair) -> tuple[Value, Pair]:
         """Shifts the first bit to the top."""
-        zeros = self._leading_zeros(significand)
+        zeros = self.leading_zeros(significand)
         return self._b.compute("sub", exponent, self._b.bitcast(zeros, INT32)), self._pairs.shl(significand, zeros)
 
     def rounded(self, sign: Value, exponent: Value, significand: Pair) -> Pair:
@@ -196,7 +196,7 @@ class FloatPairBuilder:
         total = self._select(differ, pairs.sub(large[1], shifted), pairs.add(large[1], shifted))
         sign = b.select(self._all(differ, b.compute("not", pairs.is_nonzero(total))), self._word(0), self._sign(x))
         exponent = b.compute("add", b.bitcast(large[0], INT32), self._int(1))
-        result = self.rounded(sign, *self._normalized(exponent, total))
+        result = self.rounded(sign, *self.normalized(exponent, total))
         invalid = self._any(self.is_nan(x), self._all(differ, self.is_infinite(y)))
         special = self._select(invalid, pairs.constant(_NAN), x)
         return self._select(self._is_finite(x), result, special)
@@ -218,7 +218,7 @@ class FloatPairBuilder:
         sign = b.compute("xor", one.sign, other.sign)
         upper, lower = pairs.wide_product(one.significand, other.significand)
         significand = self._sticky(upper, pairs.is_nonzero(lower))
-        exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(_BIAS - 1))
+        exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(BIAS - 1))
         result = self.rounded(sign, *self._doubled(exponent, significand))
         invalid = self._any(self.is_nan(x), self.is_nan(y), self._is_none(one), self._is_none(other))
         special = self._select(invalid, pairs.constant(_NAN), self._with_sign(pairs.constant(_INFINITY), sign))
@@ -229,8 +229,8 @@ class FloatPairBuilder:
         """Shifts a significand by one bit if its first bit is not at the top."""
         b = self._b
         is_low = b.compute("ge", b.bitcast(significand.high, INT32), self._int(0))
-        shift = b.cast(is_low, UINT32)
-        return b.compute("sub", exponent, b.cast(is_low, INT32)), self._pairs.shl(significand, shift)
+        doubled = self._pairs.shl(significand, self._word(1))
+        return b.compute("sub", exponent, b.cast(is_low, INT32)), self._select(is_low, doubled, significand)
 
     def div(self, x: Pair, y: Pair) -> Pair:
         """x / y."""
@@ -238,8 +238,8 @@ class FloatPairBuilder:
         one, other = self.unpacked(x), self.unpacked(y)
         sign = b.compute("xor", one.sign, other.sign)
         is_large = pairs.compare("ge", one.significand, other.significand, signed=False)
-        dividend = pairs.shr(one.significand, b.cast(is_large, UINT32), signed=False)
-        exponent = b.compute("add", b.compute("sub", one.exponent, other.exponent), self._int(_BIAS - 1))
+        dividend = self._halved_if(is_large, one.significand)
+        exponent = b.compute("add", b.compute("sub", one.exponent, other.exponent), self._int(BIAS - 1))
         exponent = b.compute("add", exponent, b.cast(is_large, INT32))
         # A divisor of 0 has a result of its own.
         divisor = self._with_sign(other.significand, self._word(1 << 31))
@@ -256,6 +256,9 @@ class FloatPairBuilder:
         result = self._select(self._any(y_zero, x_infinite), self._with_sign(pairs.constant(_INFINITY), sign), result)
         result = self._select(self._any(x_zero, y_infinite), self._with_sign(pairs.constant(0), sign), result)
         return self._select(invalid, pairs.constant(_NAN), result)
+
+    def _halved_if(self, condition: Value, x: Pair) -> Pair:
+        return self._select(condition, self._pairs.shr(x, self._word(1), signed=False), x)
 
     def _digit(self, x: Pair, y: Pair) -> tuple[Value, Pair]:
         """The word that is x * 2**32 / y, of which the top bit is set and x is less; and the remainder."""
@@ -281,9 +284,9 @@ class FloatPairBuilder:
         """The square root."""
         b, pairs = self._b, self._pairs
         number = self.unpacked(x)
-        is_odd = b.compute("and", b.bitcast(number.exponent, UINT32), self._word(1))
+        is_odd = b.compute("ne", b.compute("and", number.exponent, self._int(1)), self._int(0))
         # An odd exponent is that of an even power, as the bias is odd. The root is that of radicand * 2**64.
-        radicand = pairs.shr(number.significand, is_odd, signed=False)
+        radicand = self._halved_if(is_odd, number.significand)
         root = self._estimated_root(radicand)
         # The estimate is at most 2 too large. Where results change is a multiple of 8, so the nearest one decides.
         near = pairs.bitwise("and", pairs.add(root, pairs.constant(4)), pairs.constant(~7))
@@ -294,7 +297,7 @@ class FloatPairBuilder:
         too_large = self._any(above, self._all(same, has_rest))
         root = self._select(too_large, pairs.sub(near, pairs.constant(1)), near)
         is_exact = self._all(same, b.compute("not", has_rest))
-        exponent = b.compute("shr", b.compute("add", number.exponent, self._int(_BIAS)), self._int(1))
+        exponent = b.compute("shr", b.compute("add", number.exponent, self._int(BIAS)), self._int(1))
         result = self.rounded(self._word(0), exponent, self._sticky(root, b.compute("not", is_exact)))
         negative = b.compute("ne", number.sign, self._word(0))
         result = self._select(negative, pairs.constant(_NAN), result)
@@ -341,7 +344,7 @@ class FloatPairBuilder:
 
     def rsqrt(self, x: Pair) -> Pair:
         """1 / sqrt(x), rounded twice."""
-        return self.div(self._pairs.constant(_BIAS << 52), self.sqrt(x))
+        return self.div(self._pairs.constant(BIAS << 52), self.sqrt(x))
 
     def fma(self, x: Pair, y: Pair, z: Pair) -> Pair:
         """x * y + z, rounded once: the sum has 128 bits."""
@@ -349,7 +352,7 @@ class FloatPairBuilder:
         one, other, third = self.unpacked(x), self.unpacked(y), self.unpacked(z)
         sign = b.compute("xor", one.sign, other.sign)
         product = _Wide(*pairs.wide_product(one.significand, other.significand))
-        exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(_BIAS - 1))
+        exponent = b.compute("sub", b.compute("add", one.exponent, other.exponent), self._int(BIAS - 1))
         product_zero, z_zero = self._any(self._is_none(one), self._is_none(other)), self._is_none(third)
         far = self._int(-(1 << 14))  # zeros are below all others
         exponent = b.select(product_zero, far, exponent)
@@ -374,26 +377,25 @@ class FloatPairBuilder:
         return self._select(invalid, pairs.constant(_NAN), result)
 
     def _sum(self, one: tuple[_Wide, Value, Value], other: tuple[_Wide, Value, Value]) -> tuple[_Wide, Value, Value]:
-        """The sum of two (significand, exponent, sign), with the first bit at the top; the sign of no 0 is negative."""
+        """The sum of two (significand, exponent, sign), with the first bit at the top; the sign of no 0 is negative.
+
+        The lower half of the second significand is 0.
+        """
         b, pairs = self._b, self._pairs
         (x, x_exponent, x_sign), (y, y_exponent, y_sign) = one, other
         same = b.compute("eq", x_exponent, y_exponent)
-        less = self._any(b.compute("lt", x_exponent, y_exponent), self._all(same, self._less(x, y)))
+        is_less = pairs.compare("lt", x.high, y.high, signed=False)
+        less = self._any(b.compute("lt", x_exponent, y_exponent), self._all(same, is_less))
         large, small = self._chosen(less, y, x), self._chosen(less, x, y)
         exponent = b.select(less, y_exponent, x_exponent)
         distance = b.compute("sub", exponent, b.select(less, x_exponent, y_exponent))
         small = self._moved_right(small, b.bitcast(distance, UINT32))
         differ = b.compute("ne", x_sign, y_sign)
-        borrow = pairs.compare("lt", large.low, small.low, signed=False)
-        difference = pairs.sub(pairs.sub(large.high, small.high), Pair(b.cast(borrow, UINT32), self._word(0)))
-        low = pairs.add(large.low, small.low)
-        carry = pairs.compare("lt", low, large.low, signed=False)
-        whole = pairs.add(pairs.add(large.high, small.high), Pair(b.cast(carry, UINT32), self._word(0)))
-        total = self._chosen(differ, _Wide(difference, pairs.sub(large.low, small.low)), _Wide(whole, low))
+        total = self._added(large, small, differ)
         is_low = b.compute("not", pairs.is_nonzero(total.high))
         lifted = self._chosen(is_low, _Wide(total.low, pairs.constant(0)), total)
         exponent = b.compute("sub", exponent, b.select(is_low, self._int(64), self._int(0)))
-        zeros = self._leading_zeros(lifted.high)
+        zeros = self.leading_zeros(lifted.high)
         joined = pairs.shr(pairs.shr(lifted.low, self._word(1), signed=False), self._back(zeros), signed=False)
         high = pairs.bitwise("or", pairs.shl(lifted.high, zeros), joined)
         is_zero = b.compute("not", pairs.is_nonzero(high))
@@ -404,18 +406,25 @@ class FloatPairBuilder:
             sign,
         )
 
+    def _added(self, x: _Wide, y: _Wide, negates: Value) -> _Wide:
+        """x + y, or x - y = x + not y + 1."""
+        b, pairs = self._b, self._pairs
+        one = b.cast(negates, UINT32)
+        mask = b.compute("sub", self._word(0), one)
+        high, low = (pairs.bitwise("xor", part, Pair(mask, mask)) for part in y)
+        inner = pairs.add(x.low, low)
+        carry = pairs.compare("lt", inner, low, signed=False)
+        total = pairs.add(inner, Pair(one, self._word(0)))
+        wraps = self._all(negates, b.compute("not", pairs.is_nonzero(total)))
+        more = b.compute("add", b.cast(carry, UINT32), b.cast(wraps, UINT32))
+        return _Wide(pairs.add(pairs.add(x.high, high), Pair(more, self._word(0))), total)
+
     def _back(self, amount: Value) -> Value:
         """63 less an amount of 0 to 63."""
         return self._b.compute("xor", self._b.compute("and", amount, self._word(63)), self._word(63))
 
     def _chosen(self, condition: Value, one: _Wide, other: _Wide) -> _Wide:
         return _Wide(self._select(condition, one.high, other.high), self._select(condition, one.low, other.low))
-
-    def _less(self, x: _Wide, y: _Wide) -> Value:
-        pairs = self._pairs
-        same = pairs.compare("eq", x.high, y.high, signed=False)
-        low = pairs.compare("lt", x.low, y.low, signed=False)
-        return self._any(pairs.compare("lt", x.high, y.high, signed=False), self._all(same, low))
 
     def _halved(self, x: _Wide) -> _Wide:
         """x >> 1, of which the last bit is 0."""
@@ -427,13 +436,14 @@ class FloatPairBuilder:
     def _moved_right(self, x: _Wide, amount: Value) -> _Wide:
         """x >> amount, of which the last bit is set if bits were lost."""
         b, pairs = self._b, self._pairs
+        amount = b.compute("min", amount, self._word(127))
         is_far = b.compute("ge", amount, self._word(64))
         within = b.compute("and", amount, self._word(63))
         carried = pairs.shl(pairs.shl(x.high, self._word(1)), self._back(within))
         high = pairs.shr(x.high, within, signed=False)
         low = pairs.bitwise("or", pairs.shr(x.low, within, signed=False), carried)
         lost = pairs.compare("ne", pairs.shl(pairs.shr(x.low, within, signed=False), within), x.low, signed=False)
-        far = self._sticky(self._right(x.high, b.compute("sub", amount, self._word(64))), pairs.is_nonzero(x.low))
+        far = self._sticky(high, pairs.is_nonzero(pairs.bitwise("or", carried, x.low)))
         near = _Wide(high, self._sticky(low, lost))
         return self._chosen(is_far, _Wide(pairs.constant(0), far), near)
 
@@ -465,15 +475,15 @@ class FloatPairBuilder:
         """Rounds to a whole number: "trunc", "floor", "ceil", or "round" (ties to even)."""
         b, pairs = self._b, self._pairs
         size, sign = self._magnitude(x), self._sign(x)
-        unit = b.compute("sub", self._word(_BIAS + 52), self._biased(x))  # the position of the bit that counts ones
+        unit = b.compute("sub", self._word(BIAS + 52), self._biased(x))  # the position of the bit that counts ones
         unit = b.compute("and", unit, self._word(63))
         below = pairs.sub(pairs.shl(pairs.constant(1), unit), pairs.constant(1))
-        one = pairs.constant(_BIAS << 52)
+        one = pairs.constant(BIAS << 52)
         if code == "round":
             odd = b.compute("and", pairs.shr(size, unit, signed=False).low, self._word(1))
             added = pairs.shr(below, self._word(1), signed=False)
             added = pairs.add(added, Pair(odd, self._word(0)))
-            away = self._exceeds(size, (_BIAS - 1) << 52)
+            away = self._exceeds(size, (BIAS - 1) << 52)
         else:
             up = b.const(code == "ceil", BOOL) if code != "trunc" else None
             negative = b.compute("ne", sign, self._word(0))
@@ -481,9 +491,9 @@ class FloatPairBuilder:
             added = self._select(grows, below, pairs.constant(0))
             away = self._all(grows, pairs.is_nonzero(size))
         whole = pairs.bitwise("and", pairs.add(size, added), pairs.bitwise("not", below))
-        is_small = b.compute("lt", self._biased(x), self._word(_BIAS))
+        is_small = b.compute("lt", self._biased(x), self._word(BIAS))
         whole = self._select(is_small, self._select(away, one, pairs.constant(0)), whole)
-        is_whole = b.compute("ge", self._biased(x), self._word(_BIAS + 52))
+        is_whole = b.compute("ge", self._biased(x), self._word(BIAS + 52))
         return self._select(is_whole, x, self._with_sign(whole, sign))
 
     # -- conversions --------------------------------------------------------------------------------------------------
@@ -492,15 +502,15 @@ class FloatPairBuilder:
         """Converts an int64 or uint64."""
         size = self._pairs.abs(x) if signed else x
         sign = self._b.compute("and", x.high, self._word(1 << 31)) if signed else self._word(0)
-        return self.rounded(sign, *self._normalized(self._int(_BIAS + 63), size))
+        return self.rounded(sign, *self.normalized(self._int(BIAS + 63), size))
 
     def to_pair(self, x: Pair) -> Pair:
         """Converts to an int64 or uint64; undefined outside of its range."""
         b, pairs = self._b, self._pairs
         number = self.unpacked(x)
-        amount = b.compute("sub", self._int(_BIAS + 63), number.exponent)
+        amount = b.compute("sub", self._int(BIAS + 63), number.exponent)
         whole = pairs.shr(number.significand, b.bitcast(amount, UINT32), signed=False)
-        is_small = b.compute("lt", number.exponent, self._int(_BIAS))
+        is_small = b.compute("lt", number.exponent, self._int(BIAS))
         size = self._select(is_small, pairs.constant(0), whole)
         return self._select(b.compute("ne", number.sign, self._word(0)), pairs.neg(size), size)
 
@@ -508,7 +518,7 @@ class FloatPairBuilder:
         """Converts a number of another type, or a bool."""
         b, pairs = self._b, self._pairs
         if kind is BOOL:
-            return self._select(value, pairs.constant(_BIAS << 52), pairs.constant(0))
+            return self._select(value, pairs.constant(BIAS << 52), pairs.constant(0))
         if kind.kind == "f":
             return self._of_single(b.cast(value, FLOAT32))
         return self.of_pair(pairs.of_number(value), signed=kind.kind == "i")
@@ -527,12 +537,12 @@ class FloatPairBuilder:
         bits = b.bitcast(value, UINT32)
         sign, size = b.compute("and", bits, self._word(1 << 31)), b.compute("and", bits, self._word(~(1 << 31)))
         wide = pairs.shl(Pair(size, self._word(0)), self._word(29))
-        normal = pairs.add(wide, pairs.constant((_BIAS - 127) << 52))
+        normal = pairs.add(wide, pairs.constant((BIAS - 127) << 52))
         special = pairs.bitwise("or", wide, pairs.constant(_INFINITY))
         special = self._select(b.compute("gt", size, self._word(0x7F800000)), pairs.constant(_NAN), special)
         position = b.compute("find_msb", size)
         fraction = pairs.shl(Pair(size, self._word(0)), b.compute("sub", self._word(52), position))
-        exponent = b.compute("add", position, self._word(_BIAS - 149 - 1))  # the first bit adds one
+        exponent = b.compute("add", position, self._word(BIAS - 149 - 1))  # the first bit adds one
         small = pairs.add(fraction, Pair(self._word(0), b.compute("shl", exponent, self._word(20))))
         small = self._select(b.compute("eq", size, self._word(0)), pairs.constant(0), small)
         result = self._select(b.compute("lt", size, self._word(1 << 23)), small, normal)
@@ -546,7 +556,7 @@ class FloatPairBuilder:
         top = b.compute(
             "or", number.significand.high, b.cast(b.compute("ne", number.significand.low, self._word(0)), UINT32)
         )
-        exponent = b.compute("sub", number.exponent, self._int(_BIAS - 127))
+        exponent = b.compute("sub", number.exponent, self._int(BIAS - 127))
         below = b.compute("max", b.compute("sub", self._int(1), exponent), self._int(0))
         top = self._right(Pair(top, self._word(0)), b.bitcast(below, UINT32)).low
         rest = b.compute("and", top, self._word(0xFF))

@@ -525,6 +525,9 @@ _OTHERS = (
         evaluate=lambda args, kind: args[0].view(element_of(kind).numpy),
         foldable=lambda _, kind: isinstance(kind, Scalar),
     ),
+    # Of a float64, on devices without: the attribute is a `Polynomial`, or a function (ir/float_functions.py).
+    Operation("polynomial", lambda operation, operands, _: _same_type(operation.name, operands, 1, "f")),
+    Operation("in_fixed_point", lambda operation, operands, _: _same_type(operation.name, operands, 1, "f")),
     Operation("select", _select, evaluate=lambda args, _: args[1] if args[0] else args[2]),
     Operation("vector", _vector, evaluate=lambda args, _: np.array(args)),
     Operation("extract", _extract, evaluate=lambda args, index: args[0][index]),

@@ -15,7 +15,9 @@ import numpy as np
 from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.float_functions import in_fixed_point
 from vkcompute.ir.float_pairs import FloatPairBuilder
+from vkcompute.ir.float_polynomials import evaluated
 from vkcompute.ir.function import Constant, Function, Op, Param, Push, Region, Routine, Value, walk
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
 from vkcompute.ir.memory import Memory
@@ -232,6 +234,12 @@ class _Splitting:
             return [self._subgroup(op, self._elements(op.args[0])[0])]
         if op.operation.elementary:
             return self._call(op)
+        if code == "polynomial":
+            (x,) = self._elements(op.args[0])
+            return [evaluated(self._b, self._on_pairs, self._on_floats, x, op.attribute)]
+        if code == "in_fixed_point":
+            (x,) = self._elements(op.args[0])
+            return [in_fixed_point(self._b, self._on_pairs, self._on_floats, x, op.attribute)]
         return [self._arithmetic(code, args, kind) for args in zip(*map(self._elements, op.args), strict=True)]
 
     def _arithmetic(self, code: str, args: Sequence[Pair], kind: Scalar) -> Pair:

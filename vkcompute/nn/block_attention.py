@@ -12,6 +12,7 @@ from vkcompute.arrays.algorithms.block_offsets import is_too_large
 from vkcompute.arrays.algorithms.block_product import multiplies_halves
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.functions.manipulation import broadcast_to
+from vkcompute.compiled.target import computes_by_words
 from vkcompute.nn.programs.attention import attention
 from vkcompute.nn.rows import bindable
 from vkcompute.runtime.graphs.graph import temporary
@@ -68,9 +69,13 @@ def fused_attention(
 
 
 def _is_fast(query: Array, size: int, v_size: int) -> bool:
-    """True if the program is faster than products: on GPUs, for queries and values that it loads four by four."""
+    """True if the program is faster than products: on GPUs, for queries and values that it loads four by four.
+
+    It is not where words compute each element, of which an invocation has dozens: drivers compile it for a minute.
+    """
+    runtime = runtime_of(query)
     fits = all(0 < length <= _MOST_SIZE and length % ADJACENT == 0 for length in (size, v_size))
-    return fits and block_target(runtime_of(query)).stages
+    return fits and block_target(runtime).stages and not computes_by_words(runtime, [query.dtype])
 
 
 def _block(query: Array, value: Array) -> dict[str, Any]:

@@ -77,6 +77,8 @@ class Placement:
         else:
             own = max(_ADJACENT, log2(self._target.own_elements))
             wanted = min(log2(32 * n_warps), max(bits, default=0) - own)
+            if self._target.spreads:
+                wanted = max(bits, default=0)
         atomics = [_bits(op.args[0]) for op in ops if op.code == "atomic_block" and _is_block(op.args[0])]
         wanted = max([wanted, *[bits - log2(_MOST_ATOMICS) for bits in atomics]])
         return min(max(wanted, self.lanes), most)

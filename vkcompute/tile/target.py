@@ -33,6 +33,7 @@ class Target(NamedTuple):
         own_elements: elements of a block that an invocation holds before a program takes another subgroup. On a CPU,
             subgroups of a workgroup run one after the other, and each barrier costs more than spilled registers.
         sums: sums of a product that an invocation holds, as far as the block has so many.
+        spreads: True if blocks are spread over as many invocations as there are, each with few elements.
         stages: True if workgroup memory is faster than the caches, so that operands of products pass through it.
         matrices: the cooperative matrices by which products are computed where their types and shapes allow; the best
             first.
@@ -46,5 +47,6 @@ class Target(NamedTuple):
     word: str = "uint32"
     own_elements: int = 1
     sums: int = 64
+    spreads: bool = False
     stages: bool = False
     matrices: tuple[MatrixShape, ...] = ()

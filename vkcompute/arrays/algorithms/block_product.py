@@ -14,6 +14,7 @@ from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
 from vkcompute.arrays.algorithms.programs.matrices import LONGEST, product
 from vkcompute.arrays.expressions.ufunc import assign
+from vkcompute.compiled.target import computes_by_words
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
@@ -38,6 +39,8 @@ A product of 512^3 takes 97 ms of CPU time, and with 64 columns 153.
 """
 # Of float16, by cooperative matrices: 8192^3 runs at 198 TFLOP/s on an H200, and with 64 x 128 sums at 121.
 _HALVES = _Limits(16384, 128, 32)
+_BY_WORDS = _Limits(256, 16, ADJACENT)
+"""Of float64 that is computed by words: an invocation has four sums, whose code takes seconds to compile."""
 _BUSY = 128  # blocks that keep a device busy
 _SHORTEST = 256  # terms of a part
 
@@ -76,6 +79,8 @@ def multiplies_halves(x: Array) -> bool:
 def _limits(x: Array) -> _Limits:
     if x.dtype == np.float16:
         return _HALVES
+    if computes_by_words(runtime_of(x), [x.dtype]):
+        return _BY_WORDS
     tuning = tuning_of(x.runtime.device.physical)
     columns = _COLUMNS_OF_64_BITS if x.dtype.itemsize == 8 else tuning.product_columns
     return _Limits(tuning.product_sums, columns, tuning.product_terms)

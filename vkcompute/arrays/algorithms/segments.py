@@ -15,6 +15,7 @@ from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.radix import Word, sort_rows
 from vkcompute.arrays.expressions.promotion import default_int
+from vkcompute.dtypes import computes_float64
 from vkcompute.jit.elementwise.reduction import reduce
 from vkcompute.jit.kernel import kernel
 from vkcompute.jit.library import atomic
@@ -121,7 +122,7 @@ def _add_sorted(x: Array, keys: Array, order: Array, values: Array, lines: Lines
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """Returns the number of each value from 0 to the largest, or the sum of the weights, as NumPy's bincount.
 
-    It waits for the largest value. Weights are summed as float64, or float32 on a device without it.
+    It waits for the largest value. Weights are summed as float64, or float32 on a device that refuses it.
 
     Raises:
         TypeError: the values are no integers.
@@ -140,7 +141,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         out = empty_result(x.runtime, n, default_int(x.runtime))
         copy_into(counts, out)
         return out
-    wide = np.float64 if "shaderFloat64" in x.runtime.device.features else np.float32
+    wide = np.float64 if computes_float64(x.runtime.device.features) else np.float32
     out = empty_result(x.runtime, n, wide).fill(0)
     scatter_add(out, converted(x, np.int32), Lines(1, n, 1), flat(converted(weights, wide)))
     return out

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute import dtypes
-from vkcompute.dtypes import SmallFloat, as_dtype, is_dtype, lookup, promote, small_float
+from vkcompute.dtypes import SmallFloat, as_dtype, computes_float64, is_dtype, lookup, promote, small_float
 from vkcompute.dtypes import default_float as default_float
 from vkcompute.dtypes import float_rule as float_rule
 from vkcompute.errors import MissingFeature
@@ -88,10 +88,10 @@ def kind_of(operand: Any) -> Any:
 def promoted(context: Context, *dtypes: DType) -> DType:
     """Returns the dtype to which NumPy promotes some; float32 for float64, if that is due to integers beside floats.
 
-    The exception is made on devices that lack float64, as NumPy's promotion of int32 and float32 could not be computed.
+    The exception is made where devices refuse float64, as NumPy's promotion of int32 and float32 could not be computed.
     """
     result = reduce(promote, dtypes)
-    if result in _DOUBLE and "shaderFloat64" not in context.device.features:
+    if result in _DOUBLE and not computes_float64(context.device.features):
         floats = [dtype for dtype in dtypes if dtype.kind in "fc"]
         if floats and not any(dtype in _DOUBLE for dtype in floats):
             return reduce(promote, floats, np.dtype(np.float32))
@@ -161,7 +161,7 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
     if missing:
         raise MissingFeature(
             f"{what} computes with {row.name}, for which {context.device} lacks {' and '.join(missing)}; convert with "
-            f".astype(), a number of NumPy with float() or int(), choose another device, or set "
-            f"VKCOMPUTE_FLOAT64=emulate before Python starts"
+            f".astype(), a number of NumPy with float() or int(), choose another device, or unset "
+            f"VKCOMPUTE_FLOAT64, which refuses emulation"
         )
     return row.numpy

@@ -14,7 +14,7 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.expressions.ufunc import astype as _astype
-from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, host_cast, promote, small_float
+from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, computes_float64, host_cast, promote, small_float
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import held
@@ -199,7 +199,7 @@ def beside(data: Any, others: Sequence[Any], device: Any) -> Array:
         floats = [part_of(other.dtype) for other in others if np.dtype(getattr(other, "dtype", bool)).kind in "fc"]
         precise, host = reduce(promote, floats, default_float()), np.asarray(data)
         dtype = {"f": precise, "c": complex_of(precise)}.get(host.dtype.kind)
-        if floats and host.dtype.kind == "i" and "shaderFloat64" not in on(device).device.features:
+        if floats and host.dtype.kind == "i" and not computes_float64(on(device).device.features):
             dtype = precise if (host.astype(precise) == host).all() else None
     return asarray(data, dtype, device=device)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
-from vkcompute.dtypes import finfo, is_dtype
+from vkcompute.dtypes import computes_float64, finfo, is_dtype
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -107,10 +107,10 @@ def fix(x: Array, out: Array | None = None) -> Array:
 
 
 def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
-    """Returns x1 to the power x2, computed in float64 or complex128; in half of that where the device lacks float64."""
+    """Returns x1 to the power x2, computed in float64 or complex128; in half of that with VKCOMPUTE_FLOAT64=refuse."""
     kinds = [kind_of(operand) for operand in (x1, x2)]
     features = next(operand.runtime for operand in (x1, x2) if type(operand) is Array).device.features
-    wide = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
+    wide = np.dtype(np.float64 if computes_float64(features) else np.float32)
     is_complex = any(kind is complex or (is_dtype(kind) and kind.kind == "c") for kind in kinds)
     wide = complex_of(wide) if is_complex else wide
     power = apply(

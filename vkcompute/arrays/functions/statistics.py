@@ -18,7 +18,7 @@ from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.manipulation import concat, reshape
 from vkcompute.arrays.functions.nans import numbers_along
 from vkcompute.arrays.functions.products import diagonal, matmul
-from vkcompute.dtypes import as_dtype
+from vkcompute.dtypes import as_dtype, computes_float64
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -148,8 +148,7 @@ def _shares(name: str, line: Array, weights: Array) -> Array:
     Raises:
         ValueError: the sum of the weights of a line is 0, NaN or infinite.
     """
-    features = weights.runtime.device.features
-    dtype = np.dtype(np.float64 if "shaderFloat64" in features else np.float32)
+    dtype = np.dtype(np.float64 if computes_float64(weights.runtime.device.features) else np.float32)
     sums = scans.cumulative(astype(weights, dtype), "sum", -1)
     total = sums[..., -1:]
     is_sum = apply("logical_and", apply("greater", total, 0), apply("isfinite", total))

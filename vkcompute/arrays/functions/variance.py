@@ -33,6 +33,7 @@ from vkcompute.arrays.expressions.ufunc import where as where_
 from vkcompute.arrays.functions.reductions import checked, chosen, count_nonzero, dtype_of_mean, mask_of
 from vkcompute.arrays.functions.reductions import mean as _mean
 from vkcompute.arrays.functions.reductions import sum as _sum
+from vkcompute.compiled.target import computes_by_words
 from vkcompute.dtypes import as_dtype
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -79,6 +80,8 @@ def _matrix_of(x: Array, axes: tuple[int, ...]) -> _Matrix | None:
     tuning = tuning_of(runtime.device.physical)
     if x._expression is not None or x.dtype.kind not in "iuf" or needs_strides(x):
         return None  # an expression is computed twice, in registers, rather than stored
+    if computes_by_words(runtime, [x.dtype]):
+        return None
     if tuning.moments_need_texels and (x.dtype == np.float16 or not block_target(runtime).texels):
         return None
     first = x.ndim

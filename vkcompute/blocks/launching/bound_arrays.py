@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vkcompute.blocks.launching.arguments import number_type
@@ -14,6 +14,8 @@ from vkcompute.blocks.launching.tensors import on_host
 from vkcompute.compiled.arguments import kind_of_array, refuse_complex
 from vkcompute.compiled.specialization import Specialization
 from vkcompute.compiled.spilling_kernel import splits_of
+from vkcompute.compiled.target import computes_by_words
+from vkcompute.dtypes import as_dtype
 from vkcompute.ir import Split
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.launching.arguments import needs_strides
@@ -22,7 +24,11 @@ from vkcompute.runtime.memory.window import ranges_overlap, spans_of
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
 from vkcompute.tile.array_access import is_wide, overlaps_of
+from vkcompute.tile.device import block_target
 from vkcompute.tile.overlaps import Overlaps
+from vkcompute.tile.target import Target
+
+_SUMS_BY_WORDS = 4  # of a product of float64 that an invocation computes by words
 
 
 def given_arrays(args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, str]]:
@@ -52,6 +58,15 @@ def type_of(arg: Any) -> Any:
     refuse_complex(arg)
     is_view = needs_strides(arg)
     return ArrayType(kind_of_array(arg)[0], is_view, is_wide(arg))
+
+
+def target_for(runtime: Runtime, types: Iterable[Any]) -> Target:
+    """Returns the target for a program with arguments of these types."""
+    target = block_target(runtime)
+    dtypes = [as_dtype(kind.character) for kind in types if hasattr(kind, "character")]
+    if computes_by_words(runtime, dtypes):
+        return target._replace(spreads=True, sums=_SUMS_BY_WORDS, stages=False)
+    return target
 
 
 def splits_among(runtime: Runtime, specialization: Specialization, args: tuple[Any, ...]) -> tuple[Split, ...]:

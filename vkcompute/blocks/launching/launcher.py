@@ -11,7 +11,14 @@ import numpy as np
 from vkcompute.blocks.compiler.types import Constexpr
 from vkcompute.blocks.launching.arguments import LaunchOptions, Parameters, exact_key
 from vkcompute.blocks.launching.block_source import compiled_program
-from vkcompute.blocks.launching.bound_arrays import bindings, given_arrays, overlaps_among, splits_among, type_of
+from vkcompute.blocks.launching.bound_arrays import (
+    bindings,
+    given_arrays,
+    overlaps_among,
+    splits_among,
+    target_for,
+    type_of,
+)
 from vkcompute.blocks.launching.build import (
     DIVISOR,
     BlockOptions,
@@ -42,7 +49,6 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import all_held, is_holder
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.scheduling.placeholders import Parameter
-from vkcompute.tile.device import block_target
 
 __tracebackhide__ = hides_calls
 
@@ -159,8 +165,9 @@ class BlockLauncher:
             grid_wrapped=is_wrapped(grid, runtime), check_bounds=checks, target=target_of(runtime)
         )
         asserts = chosen.asserts or checks or self._asserts()
-        options = BlockOptions(chosen.n_warps, block_target(runtime), compilation, overlaps_among(args), asserts)
         program, types = self._program(constants), tuple(signature.items())
+        target = target_for(runtime, signature.values())
+        options = BlockOptions(chosen.n_warps, target, compilation, overlaps_among(args), asserts)
         specialization = program.specialized(types, options)
         if not specialization.windows and (splits := splits_among(runtime, specialization, args)):
             options = options.split(splits)

@@ -132,7 +132,7 @@ def optimized(
     if function.array_bindings is None:
         ir.load_texels(function, options.target)
     marked = function if options.fast_math else without_contraction(function)
-    return lower_math(ir.optimize(marked), fast=options.fast_math)
+    return lower_math(ir.optimize(marked), fast=options.fast_math, target=options.target)
 
 
 def real_of(signature: Signature) -> Scalar:

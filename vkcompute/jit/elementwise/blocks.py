@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vkcompute.compiled.block_access import SINGLE, Block
 from vkcompute.compiled.blocks import block_of, fits
+from vkcompute.compiled.target import computes_by_words
 from vkcompute.jit.elementwise.broadcasting import Mask
 from vkcompute.runtime.launching.arguments import needs_strides
 from vkcompute.runtime.memory.array import Array
@@ -23,6 +24,8 @@ def blocks_of(
     Args:
         masks, lengths: broadcast masks of the arrays, and lengths of the axes (broadcasting.py).
     """
+    if computes_by_words(runtime, [array.dtype for array in (*arrays, *outs)]):
+        return SINGLE
     streamed = [array for array, mask in zip(arrays, masks, strict=True) if all(mask)]
     block = block_of(runtime, [array.dtype.itemsize for array in streamed or arrays])
     if not all(all(mask) or not any(mask) for mask in masks):
@@ -43,6 +46,8 @@ def mixed_blocks_of(
     uniform = SINGLE if any(map(is_view, (*arrays, *outs))) else blocks_of(runtime, masks, lengths, arrays, outs)
     if uniform.size > 1 or not tuning_of(runtime.device.physical).mixes_blocks:
         return uniform
+    if computes_by_words(runtime, [array.dtype for array in (*arrays, *outs)]):
+        return SINGLE
     block = block_of(runtime, [array.dtype.itemsize for array in arrays])
     streamed = [*map(all, masks), *[True] * len(outs)]
     singly = [

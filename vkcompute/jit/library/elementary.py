@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.ir import SCALARS
+from vkcompute.ir import FLOAT64, SCALARS, Polynomial
+from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.values import Kind, Number
+from vkcompute.jit.library.fixed_point import FixedPoint
 
 
 def _as(kind: str, c: Compiler, x: Any) -> Number:
@@ -23,8 +25,15 @@ def _as(kind: str, c: Compiler, x: Any) -> Number:
     return Number(c.builder.bitcast(value, target), Kind(target))
 
 
-def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...]) -> Any:
+def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...] | Polynomial) -> Any:
+    if isinstance(coefficients, Polynomial):
+        value = c.cast(x, FLOAT64)
+        return Number(c.builder.append(Op("polynomial", FLOAT64, (value,), coefficients)), Kind(FLOAT64))
     return reduce(lambda sum, each: c.binary("+", c.binary("*", sum, x), each), coefficients[::-1])
+
+
+def _in_fixed_point(c: Compiler, x: Any, function: Any) -> Number:
+    return Number(c.builder.append(Op("in_fixed_point", FLOAT64, (c.cast(x, FLOAT64),), function)), Kind(FLOAT64))
 
 
 def _table_entries(c: Compiler, table: tuple[int, ...], first: Number, n: int) -> tuple[Any, ...]:
@@ -53,6 +62,18 @@ def number(x: Any) -> Any:
 @intrinsic(_polynomial)
 def polynomial(x: Any, coefficients: Any) -> Any:
     """Polynomial with these coefficients, the constant one first, by Horner's rule."""
+    raise NotImplementedError
+
+
+@intrinsic(lambda _, form: form is FixedPoint)
+def in_words(form: Any) -> Any:
+    """True where functions of float64 are computed in fixed point."""
+    raise NotImplementedError
+
+
+@intrinsic(_in_fixed_point)
+def in_fixed_point(x: Any, function: Any) -> Any:
+    """Function of a float64 on a device without (ir/float_functions.py)."""
     raise NotImplementedError
 
 
@@ -245,6 +266,8 @@ def reduced(x: Any, form: Any) -> Any:
 
 def _scaled_exp(x: Any, n: Any, form: Any) -> Any:
     """e ** x * 2 ** n."""
+    if in_words(form):
+        return in_fixed_point(x, form.POWERS[-n])
     high, low, k = reduced(max(min(x, form.MOST_EXP + 1), form.LEAST_EXP), form)
     result = scaled(1 + (high + (high * high * polynomial(high, form.EXP) + low)), k + n, form)
     return np.where(bits(abs(x)) > form.INF, x, result)
@@ -345,11 +368,15 @@ def _logarithm(x: Any, logarithm: Any, form: Any) -> Any:
 
 def sin(x: Any, form: Any) -> Any:
     """Sine."""
+    if in_words(form):
+        return in_fixed_point(x, form.SINE)
     return _wave(x, 0, bits(x) & form.SIGN, form)
 
 
 def cos(x: Any, form: Any) -> Any:
     """Cosine."""
+    if in_words(form):
+        return in_fixed_point(x, form.COSINE)
     return _wave(x, 1, 0, form)
 
 

@@ -14,32 +14,40 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.frontend.source import read
-from vkcompute.ir import FLOAT16, FLOAT32, UINT32, Scalar, Value
+from vkcompute.ir import FLOAT16, FLOAT32, FLOAT64, UINT32, Scalar, Value
 from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
 from vkcompute.ir.function import NO_CONTRACTION, Constant, Op, Param, Region, Routine, walk
 from vkcompute.ir.rewriting import expand
+from vkcompute.ir.target import ANY
 from vkcompute.ir.types import element_of
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.type_rules import KernelTypes
 from vkcompute.jit.frontend.values import Kind, Number
 from vkcompute.jit.library import catalog, elementary, special  # noqa: F401
 from vkcompute.jit.library.coefficients import Double, Single
+from vkcompute.jit.library.fixed_point import FixedPoint
 
 _MOST_COPIES = 2
 
 
-def lower_math(function: ir.Function, *, fast: bool) -> ir.Function:
+def lower_math(function: ir.Function, *, fast: bool, target: ir.Target = ANY) -> ir.Function:
     """Lowers the functions of floats of an optimized function, in place.
 
     Args:
         fast: True to keep those for which the device has an instruction.
+        target: the device. Without float64, it computes polynomials in fixed point.
     """
     replaced = {op for op in walk(function.body) if _is_replaced(op, fast)}
     if not replaced:
         return function
     called = _called(replaced)
-    function.routines = {(op.code, _wide(op)): _routine(op.code, _wide(op)) for op in called}
-    expand(function, replaced.__contains__, lambda builder, op: (_call if op in called else _copy)(builder, op))
+    by_words = FLOAT64.name in target.missing_types
+    function.routines = {(op.code, _wide(op)): _routine(op.code, _wide(op), by_words) for op in called}
+
+    def build(builder: ir.Builder, op: Op) -> Value:
+        return _call(builder, op) if op in called else _copy(builder, op, by_words)
+
+    expand(function, replaced.__contains__, build)
     if len(replaced) - len(called) > 1:
         eliminate_common_subexpressions(function)  # the sine and the cosine of a number have operations in common
     return function
@@ -81,8 +89,8 @@ def _call(builder: ir.Builder, op: Op) -> Value:
     return builder.cast(result, op.type)
 
 
-def _copy(builder: ir.Builder, op: Op) -> Value:
-    params, body = _routine(op.code, _wide(op))
+def _copy(builder: ir.Builder, op: Op, by_words: bool) -> Value:
+    params, body = _routine(op.code, _wide(op), by_words)
     env = dict[Value, Value](zip(params, [builder.cast(arg, _wide(op)) for arg in op.args], strict=True))
     *ops, end = body.ops
     for inner in ops:
@@ -91,14 +99,15 @@ def _copy(builder: ir.Builder, op: Op) -> Value:
 
 
 @functools.cache
-def _routine(code: str, kind: Scalar) -> Routine:
+def _routine(code: str, kind: Scalar, by_words: bool = False) -> Routine:
     """Compiles the implementation of a function; the device must not contract its operations."""
+    form: Any = Single if kind is FLOAT32 else FixedPoint if by_words else Double
     function = ir.Function(code)
     compiler = Compiler(function, KernelTypes(kind))
     written = getattr(elementary, code, None) or getattr(special, code)
     params = tuple([Param(kind) for _ in range(written.__code__.co_argcount - 1)])
     args: list[Any] = [Number(param, Kind(kind)) for param in params]
-    value = compiler.inline(written, [*args, Single if kind is FLOAT32 else Double], {}, read(written).tree)
+    value = compiler.inline(written, [*args, form], {}, read(written).tree)
     memory = function.buffer("result", kind)
     compiler.builder.store(memory, compiler.builder.const(0, UINT32), compiler.cast(value, kind))
     *ops, store = ir.legalize(ir.optimize(without_contraction(function))).body.ops

@@ -1,0 +1,75 @@
+"""float64 in fixed point: polynomials against exact fractions, functions against NumPy's longdouble."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from test_wide_types import computed
+
+import vkcompute as vc
+from vkcompute import ir
+from vkcompute.ir.float_functions import Exponential
+from vkcompute.ir.function import Op
+from vkcompute.jit.library.fixed_point import BOUNDS, FixedPoint
+
+SIGNED = {"EXP", "ERFC", "RGAMMA", "LGAMMA"}
+"""Polynomials of a variable of both signs."""
+
+
+def variables(name: str, seed: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers within the bound of a polynomial: of all exponents, and at its ends."""
+    rng = np.random.default_rng(seed)
+    size = np.append(rng.random(60), [0, 1, 1 - 2.0**-53, *2.0 ** -rng.integers(1, 80, 20)]) * 2.0 ** BOUNDS[name]
+    return size * rng.choice([1, -1], len(size)) if name in SIGNED else size
+
+
+@pytest.mark.parametrize("names", [[*BOUNDS][:5], [*BOUNDS][5:10], [*BOUNDS][10:]])
+def test_polynomials_are_as_near_as_float64(gpu: vc.Runtime, names: list[str]) -> None:
+    x = [variables(name, at) for at, name in enumerate(names)]
+    builds = [
+        (lambda b, *x, at=at, name=name: b.append(Op("polynomial", ir.FLOAT64, [x[at]], getattr(FixedPoint, name))),
+         "float64")
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    for name, given, found in zip(names, x, computed(gpu, x, builds), strict=True):
+        coefficients = [Fraction(number) for number in getattr(FixedPoint, name).coefficients]
+        for number, value in zip(given.tolist(), found.tolist(), strict=True):
+            exact = sum((c * Fraction(number) ** k for k, c in enumerate(coefficients)), Fraction())
+            error = abs(Fraction(value) - exact)
+            # Half a unit of the rounded result, and of the sums a part of what they may be.
+            assert error <= abs(exact) / 2**53 + Fraction(1, 2**54) * abs(coefficients[0]), (name, number)
+
+
+SPECIAL = [
+    *(0.0, 1.0, 0.1, 5e-324, 1e-310, 2.0**-1022, 2.0**-51, 2.0**-50, 2.0**-28, 2.0**-27, math.inf, math.nan, 1e300),
+    *(709.78, 709.79, 708.4, 745.13, 745.14, 1023.9, 1024.0, 0.5 * math.log(2), 10.5 * math.log(2), math.pi, 25734.4),
+    *(math.pi / 2, 6381956970095103 * 2.0**797, 1.7976931348623157e308, 2.0**1023, 2.0**63, 1e22, 16384.0),
+]
+"""Numbers where a function overflows, is subnormal, changes its branch, or is near a multiple of pi/2."""
+FUNCTIONS = {
+    "exp": (np.exp, Exponential(0)),
+    "half of exp": (lambda x: np.exp(x) / 2, Exponential(-1)),
+    "sin": (np.sin, FixedPoint.SINE),
+    "cos": (np.cos, FixedPoint.COSINE),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_right_to_six_tenths_of_an_ulp(gpu: vc.Runtime, name: str) -> None:
+    if np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("NumPy has no wider type here")
+    oracle, function = FUNCTIONS[name]
+    rng = np.random.default_rng(0)
+    x = np.concatenate([SPECIAL, rng.uniform(0, 745, 500), rng.normal(size=500) * 2.0 ** rng.integers(-60, 40, 500)])
+    x = np.append(x, -x)
+    (found,) = computed(gpu, [x], [(lambda b, p: b.append(Op("in_fixed_point", ir.FLOAT64, [p], function)), "float64")])
+    with np.errstate(all="ignore"):
+        exact = oracle(x.astype(np.longdouble))
+        nearest = exact.astype(np.float64)
+        error = np.abs((found - exact) / np.spacing(np.abs(nearest)))
+    same = (found == nearest) & (np.signbit(found) == np.signbit(nearest)) | (np.isnan(found) & np.isnan(nearest))
+    assert np.all(same | (error < 0.6)), x[~(same | (error < 0.6))]

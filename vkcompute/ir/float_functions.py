@@ -1,0 +1,177 @@
+"""Sine, cosine and exponential of float64 in fixed point, on devices without float64; each is rounded once.
+
+By the operations of float64 that compute them elsewhere, an exponential takes four times as many instructions, and a
+sine nine times as many. The argument of a sine is reduced as by M. Payne and R. Hanek: Radian reduction for
+trigonometric functions, 1983: three words of 64 bits of 2/pi are multiplied by the significand, modulo 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from vkcompute.ir.builder import Builder
+from vkcompute.ir.float_pairs import BIAS, FloatPairBuilder
+from vkcompute.ir.float_polynomials import Polynomial, common_scales, fixed_sum
+from vkcompute.ir.function import Value
+from vkcompute.ir.integer_pairs import Pair, PairBuilder
+from vkcompute.ir.types import INT32, UINT32
+
+_LN_2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF, 1 << 128)
+_LOG2_E = 0xB8AA3B295C17F0BB, 0xBE87FED0  # 1.44 with 63 fraction bits, and the next 32 bits
+_HALF_PI = 0xC90FDAA22168C235  # 1.57 with 63 fraction bits
+_EXP = Polynomial(tuple([_LN_2**k / math.factorial(k) for k in range(14)]), -1)
+_SINE = Polynomial(tuple([Fraction((-1) ** k, math.factorial(2 * k + 1)) for k in range(9)]), 0)
+_COSINE = Polynomial(tuple([Fraction((-1) ** k, math.factorial(2 * k)) for k in range(9)]), 0)
+_LEAST = -50  # the exponent below which a cosine is 1
+_WHOLE = 14  # the exponent of numbers for which the table begins with the first bits that matter
+_NAN, _INFINITY = 0x7FF8 << 48, 0x7FF << 52
+
+
+class Exponential(NamedTuple):
+    """e ** x * 2 ** n, the attribute of an operation "in_fixed_point"."""
+
+    n: int
+
+
+class Wave(NamedTuple):
+    """The sine of x plus some quarter turns, the attribute of an operation "in_fixed_point".
+
+    Attributes:
+        turns: quarter turns: 0 for the sine, 1 for the cosine.
+        table: the bits of 2/pi, by words of 64 bits, after 40 zeros.
+    """
+
+    turns: int
+    table: tuple[int, ...]
+
+
+def in_fixed_point(
+    b: Builder, pairs: PairBuilder, floats: FloatPairBuilder, x: Pair, function: Exponential | Wave
+) -> Pair:
+    """The function of a float64."""
+    if isinstance(function, Exponential):
+        return _exponential(b, pairs, floats, x, function.n)
+    return _WaveBuilder(b, pairs, floats).value(x, function)
+
+
+def _exponential(b: Builder, pairs: PairBuilder, floats: FloatPairBuilder, x: Pair, n: int) -> Pair:
+    number = floats.unpacked(x)
+    exponent = b.compute("sub", number.exponent, b.const(BIAS, INT32))
+    whole, fraction = _times_log2_e(b, pairs, number.significand, exponent)
+    negative = b.compute("ne", number.sign, pairs.word(0))
+    fraction = pairs.select(negative, pairs.neg(fraction), fraction)
+    # -(whole + fraction) is ~whole plus the complement of the fraction, which is not 0 where this matters.
+    is_whole = b.compute("not", pairs.is_nonzero(fraction))
+    below = b.select(is_whole, b.compute("neg", whole), b.compute("not", whole))
+    half = b.compute("shr", fraction.high, pairs.word(31))
+    whole = b.compute("add", b.select(negative, below, whole), b.bitcast(half, INT32))
+    total = fixed_sum(b, pairs, pairs.abs(fraction), b.compute("ne", half, pairs.word(0)), [_EXP])
+    power = b.compute("add", whole, b.const(BIAS + 63 - _EXP.scales[0] + n, INT32))
+    result = floats.rounded(pairs.word(0), *floats.normalized(power, total))
+    huge = pairs.select(negative, pairs.constant(0), pairs.constant(_INFINITY))
+    result = pairs.select(b.compute("ge", exponent, b.const(10, INT32)), huge, result)
+    return pairs.select(floats.is_nan(x), pairs.constant(_NAN), result)
+
+
+def _times_log2_e(b: Builder, pairs: PairBuilder, significand: Pair, exponent: Value) -> tuple[Value, Pair]:
+    """The product of |x| < 1024 and log2(e): the whole part, an int32, and the fraction of 64 bits."""
+    zero = b.const(0, INT32)
+    below = b.compute("min", b.compute("max", b.compute("neg", exponent), zero), b.const(63, INT32))
+    significand = pairs.shr(significand, b.bitcast(below, UINT32), signed=False)
+    first, rest = _LOG2_E
+    upper, lower = pairs.wide_product(significand, pairs.constant(first))
+    added = pairs.add(lower, pairs.product(significand.high, pairs.word(rest)))
+    carry = b.cast(pairs.compare("lt", added, lower, signed=False), UINT32)
+    upper = pairs.add(upper, Pair(carry, pairs.word(0)))
+    exponent = b.compute("min", b.compute("max", exponent, zero), b.const(9, INT32))
+    shift = b.compute("add", b.bitcast(exponent, UINT32), pairs.word(2))
+    back = b.compute("sub", pairs.word(32), shift)
+    words = upper.high, upper.low, added.high
+    high, low = [
+        b.compute("or", b.compute("shl", words[k], shift), b.compute("shr", words[k + 1], back)) for k in range(2)
+    ]
+    return b.bitcast(b.compute("shr", upper.high, back), INT32), Pair(low, high)
+
+
+class _WaveBuilder:
+    """Appends the operations of a sine or cosine."""
+
+    def __init__(self, b: Builder, pairs: PairBuilder, floats: FloatPairBuilder) -> None:
+        self._b, self._pairs, self._floats = b, pairs, floats
+
+    def value(self, x: Pair, wave: Wave) -> Pair:
+        """The sine of |x| plus quarter turns, with the sign of x for a sine."""
+        b, pairs, floats = self._b, self._pairs, self._floats
+        number = floats.unpacked(x)
+        exponent = b.compute("sub", number.exponent, b.const(BIAS, INT32))
+        turns, negative, zeros, angle = self._reduced(number.significand, exponent, wave.table)
+        turns = b.compute("add", turns, pairs.word(wave.turns))
+        is_cosine = b.compute("ne", b.compute("and", turns, pairs.word(1)), pairs.word(0))
+        size = pairs.shr(angle, b.compute("sub", zeros, pairs.word(1)), signed=False)
+        square = pairs.wide_product(size, size)[0]
+        halved = pairs.shr(square, pairs.word(1), signed=False)
+        total = fixed_sum(b, pairs, halved, None, [_SINE, _COSINE], is_cosine)
+        factor = pairs.select(is_cosine, pairs.constant(1 << 63), angle)
+        power = b.select(is_cosine, pairs.word(0), zeros)
+        product = pairs.wide_product(factor, total)[0]
+        power = b.compute("sub", b.const(BIAS + 64 - _scale(), INT32), b.bitcast(power, INT32))
+        sign = b.compute("shl", b.compute("shr", turns, pairs.word(1)), pairs.word(31))
+        sign = b.compute("xor", sign, b.select(is_cosine, pairs.word(0), negative))
+        sign = sign if wave.turns else b.compute("xor", sign, number.sign)
+        result = floats.rounded(sign, *floats.normalized(power, product))
+        if not wave.turns:
+            result = pairs.select(b.compute("lt", exponent, b.const(-28, INT32)), x, result)
+        return pairs.select(b.compute("gt", exponent, b.const(BIAS, INT32)), pairs.constant(_NAN), result)
+
+    def _reduced(self, significand: Pair, exponent: Value, table: Sequence[int]) -> tuple[Value, Value, Value, Pair]:
+        """The nearest number of quarter turns, the sign of the rest, and the rest: zeros, and 63 bits behind them."""
+        b, pairs = self._b, self._pairs
+        first, second, third = self._window(exponent, table)
+        number = pairs.shr(significand, pairs.word(11), signed=False)
+        upper, lower = pairs.wide_product(number, second)
+        low = pairs.add(lower, pairs.wide_product(number, third)[0])
+        carry = b.cast(pairs.compare("lt", low, lower, signed=False), UINT32)
+        high = pairs.add(pairs.add(pairs.mul(number, first), upper), Pair(carry, pairs.word(0)))
+        turns = b.compute("shr", b.compute("add", high.high, pairs.word(1 << 29)), pairs.word(30))
+        carried = pairs.shr(low, pairs.word(62), signed=False)
+        high = pairs.bitwise("or", pairs.shl(high, pairs.word(2)), carried)
+        low = pairs.shl(low, pairs.word(2))
+        sign = b.compute("and", high.high, pairs.word(1 << 31))
+        mask = b.bitcast(b.compute("shr", b.bitcast(high.high, INT32), b.const(31, INT32)), UINT32)
+        high, low = [pairs.bitwise("xor", part, Pair(mask, mask)) for part in (high, low)]
+        zeros = self._floats.leading_zeros(high)
+        back = b.compute("sub", pairs.word(63), zeros)
+        moved = pairs.shr(pairs.shr(low, pairs.word(1), signed=False), back, signed=False)
+        rest = pairs.bitwise("or", pairs.shl(high, zeros), moved)
+        return turns, sign, zeros, pairs.wide_product(rest, pairs.constant(_HALF_PI))[0]
+
+    def _window(self, exponent: Value, table: Sequence[int]) -> list[Pair]:
+        """Three words of 64 bits of the table, from a bit that depends on the exponent."""
+        b, pairs = self._b, self._pairs
+        limited = b.compute("min", b.compute("max", exponent, b.const(_LEAST, INT32)), b.const(BIAS, INT32))
+        bit = b.bitcast(b.compute("add", limited, b.const(64 - _WHOLE, INT32)), UINT32)
+        words: list[Value] = [pairs.word(half) for number in (0, *table) for half in (number >> 32, number)]
+        first, n = b.compute("shr", bit, pairs.word(5)), 7
+        for level in reversed(range((len(words) - n).bit_length())):
+            step = 1 << level
+            chosen = b.compute("ne", b.compute("and", first, pairs.word(step)), pairs.word(0))
+            words = [
+                b.select(chosen, words[k + step], words[k]) if k + step < len(words) else words[k]
+                for k in range(min(step + n - 1, len(words)))
+            ]
+        shift = b.compute("and", bit, pairs.word(31))
+        back = b.compute("xor", shift, pairs.word(31))
+        moved = [
+            b.compute("or", b.compute("shl", words[k], shift),
+                      b.compute("shr", b.compute("shr", words[k + 1], pairs.word(1)), back))
+            for k in range(n - 1)
+        ]  # fmt: skip
+        return [Pair(moved[k + 1], moved[k]) for k in (0, 2, 4)]
+
+
+def _scale() -> int:
+    """Fraction bits of the sums of sine and cosine."""
+    return common_scales([_SINE, _COSINE])[0]

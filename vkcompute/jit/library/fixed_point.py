@@ -1,0 +1,24 @@
+"""Constants of float64 on devices without it, whose polynomials and some functions are evaluated in fixed point."""
+
+from __future__ import annotations
+
+from vkcompute.ir import Polynomial
+from vkcompute.ir.float_functions import Exponential, Wave
+from vkcompute.jit.library.coefficients import Double
+
+BOUNDS = {
+    "SIN": 0, "COS": 0, "TAN": 0, "ATAN": 0, "SINH": 0, "ERF": 0, "ERFC": 0, "RGAMMA": 0, "LGAMMA": 0, "TANH": -1,
+    "EXP": -1, "ASIN": -2, "LOG": -5, "PAIR": -5, "STIRLING": -6,
+}  # fmt: skip
+"""Polynomial -> log2 of the bound of its variable, wherever its value matters."""
+
+
+class FixedPoint(Double):
+    """Constants of float64, with bounds for polynomials, and the functions that are no operations of float64."""
+
+    SINE, COSINE = Wave(0, Double.TURNS), Wave(1, Double.TURNS)
+    POWERS = Exponential(0), Exponential(-1)
+
+
+for _name, _bound in BOUNDS.items():
+    setattr(FixedPoint, _name, Polynomial(getattr(Double, _name), _bound))
