@@ -61,19 +61,21 @@ def row(gpu: ImitatedGPU, shaders: Sequence[Shader]) -> Row:
 
 
 def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -> Row:
-    """Returns the device, the driver, the number of kernels, those that spill, and those refused by their reasons."""
+    """Returns the device, the driver, the number of kernels, those that spill, those refused by reasons."""
     refused: dict[str, list[str]] = {}
     spilled: dict[str, Any] = {}
-    device = driver = ""
+    device, driver, tells = "", "", False
     for shader, outcome in zip(shaders, outcomes, strict=True):
         if isinstance(outcome, VkComputeError):
             refused.setdefault(reason(str(outcome), shader.name), []).append(shader.name)
             continue
         statistics = outcome.statistics
         device, driver = statistics.device, statistics.driver
+        tells |= statistics.spills is not None
         if statistics.spills or statistics.scratch_nbytes:
             spilled[shader.name] = statistics.spills or f"{statistics.scratch_nbytes} bytes"
-    return {"device": device or name, "driver": driver, "kernels": len(shaders), "spills": spilled, "refused": refused}
+    spills = spilled if tells else None
+    return {"device": device or name, "driver": driver, "kernels": len(shaders), "spills": spills, "refused": refused}
 
 
 def reason(message: str, name: str) -> str:
@@ -85,7 +87,6 @@ def metal(shaders: Sequence[Shader]) -> Row:
     """Returns what spirv-cross refuses to translate to Metal's language."""
     if which("spirv-cross") is None:
         return {"absent": "spirv-cross is not installed"}
-    version = subprocess.run(["spirv-cross", "--revision"], capture_output=True, text=True, check=False)
     refused: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder, "shader.spv")
@@ -95,8 +96,13 @@ def metal(shaders: Sequence[Shader]) -> Row:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 refused.setdefault(done.stderr.strip().splitlines()[-1], []).append(shader.name)
-    driver = f"spirv-cross, Metal 3.0 ({(version.stdout + version.stderr).strip()})"
-    return {"device": "Apple", "driver": driver, "kernels": len(shaders), "spills": {}, "refused": refused}
+    return {
+        "device": "Apple",
+        "driver": "spirv-cross, Metal 3.0",
+        "kernels": len(shaders),
+        "spills": None,
+        "refused": refused,
+    }
 
 
 def text(name: str, row: Row) -> str:
@@ -106,7 +112,7 @@ def text(name: str, row: Row) -> str:
     n_refused = sum(map(len, row["refused"].values()))
     lines = [
         f"{name}: {row['device']}, {row['driver']}: {row['kernels'] - n_refused} of {row['kernels']} kernels compiled",
-        *[f"  spills: {kernel} ({number})" for kernel, number in row["spills"].items()],
+        *[f"  spills: {kernel} ({number})" for kernel, number in (row["spills"] or {}).items()],
         *[f"  refused: {len(kernels)} x {why}: {', '.join(kernels)}" for why, kernels in row["refused"].items()],
     ]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
     for row in rows.values():
         refused = "; ".join(f"{len(names)}: {why}" for why, names in row["refused"].items()) or "none"
         n_compiled = row["kernels"] - sum(map(len, row["refused"].values()))
-        spills = ", ".join(name for name in row["spills"]) or "none"
+        spills = "not told" if row["spills"] is None else ", ".join(row["spills"]) or "none"
         cells = row["driver"], row["device"], f"{n_compiled} of {row['kernels']}", spills, refused
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join([START, "", *lines, "", END])
