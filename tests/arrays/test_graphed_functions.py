@@ -581,3 +581,27 @@ def test_arguments_move_while_a_function_is_recorded_or_replayed(n_kept: int) ->
             np.testing.assert_array_equal(total.numpy(), x.numpy() + y.numpy())
         assert gpu.memory().spilled
         assert {x.numpy().min() for x in kept} == {1.0}
+
+
+def test_a_function_that_replaces_what_it_reads_is_refused(gpu: vc.Runtime) -> None:
+    """Also one that returns the new array: a replay would read the old one."""
+    x, state = gpu.array([1.0, 2.0]), types.SimpleNamespace(w=gpu.array([0.0, 0.0]), v=gpu.array([1.0, 1.0]))
+    rows = [vnp.zeros(2)]
+
+    def stores(x: vc.Array) -> vc.Array:
+        state.w = state.w + x
+        return state.w
+
+    def swaps(x: vc.Array) -> vc.Array:
+        state.w, state.v = state.v, state.w
+        return state.w + x
+
+    def sets_an_item(x: vc.Array) -> vc.Array:
+        rows[0] = rows[0] + x
+        return rows[0]
+
+    for function in (stores, swaps, sets_an_item):
+        with pytest.raises(
+            ValueError, match=r"something else in the place of an array of shape \(2,\).*self.w\[...\] ="
+        ):
+            vc.graph(function)(x)

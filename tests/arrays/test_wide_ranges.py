@@ -60,3 +60,12 @@ def test_bessel_functions_near_the_largest_float(gpu: vc.Runtime) -> None:
     np.testing.assert_allclose(values[1] / values[0], math.exp(0.2) * math.sqrt(699.9 / 700.1), rtol=1e-7)
     np.testing.assert_allclose(values[2], 6.705128263670996e307, rtol=1e-13)
     assert values[3] == np.inf
+
+
+def test_numbers_beside_int64_and_uint64_are_of_either(gpu: vc.Runtime) -> None:
+    """Also where the kernels of both are the same words of SPIR-V."""
+    signed, unsigned = gpu.array(np.array([1, 2, 3])), gpu.array(np.array([1, 2, 3], np.uint64))
+    assert (unsigned + 3).tolist() == [4, 5, 6]
+    assert (signed + -1).tolist() == [0, 1, 2]
+    assert (signed * 3).tolist() == [3, 6, 9]
+    assert (unsigned * np.uint64(2**64 - 1)).tolist() == [2**64 - 1, 2**64 - 2, 2**64 - 3]

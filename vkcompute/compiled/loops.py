@@ -58,7 +58,7 @@ def on_device(
         kernel = _kernel(runtime, name, specialization.module, arguments)
         return kernel, _loops_of(kernel, arguments, specialization.iterations, make)
 
-    return kernel_of(runtime, (name, specialization.spirv, arguments), loaded)
+    return kernel_of(runtime, (name, specialization.module, arguments), loaded)
 
 
 def _kernel(runtime: Runtime, name: str, module: ir.KernelModule, arguments: _Arguments) -> AnyKernel:
@@ -166,7 +166,7 @@ class Loops:
         function, loops = ir.with_cut_detection(self._function)
         runtime = runtime_of(self._kernel)
         module, name = ir.lower(ir.optimize(function), target_of(runtime)), self._kernel.name
-        key = "detecting", name, module.spirv, self._arguments
+        key = "detecting", name, module, self._arguments
         return kernel_of(runtime, key, partial(_kernel, runtime, name, module, self._arguments)), loops
 
     def _error(self, loop: Op) -> KernelError:

@@ -218,6 +218,8 @@ def _recorded(
     memory: Grouped,
 ) -> _Recorded:
     """Records a call."""
+    constants = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, Array)]
+    before = captured(function, constants)
     inputs = {
         str(number): Array(runtime, buffer, start, (stop - start,), (1,), _BYTE)
         for number, (buffer, start, stop) in enumerate(memory.spans)
@@ -238,9 +240,9 @@ def _recorded(
         for leaf in leaves(returned):
             if isinstance(leaf, Array):
                 leaf.compute()
+        _require_kept(name, before)
         _require_returned(name, graph, returned, views)
         result, new = _kept(graph, returned, views)
-    constants = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, Array)]
     return _Recorded(graph, result, new, captured(function, constants, graph.buffers))
 
 
@@ -248,6 +250,16 @@ def _viewed(array: Array, memory: Array, first: int) -> Array:
     """Returns a view like an array; its range begins at a byte of `memory`."""
     offset = first + array.offset - array.span[1]
     return Array(array.runtime, memory.buffer, offset, array.shape, array.strides, array.dtype)
+
+
+def _require_kept(name: str, before: list[Captured]) -> None:
+    """Raises ValueError if a function has put something else in the place of an array that it reached."""
+    lost = next((entry for entry in before if not are_current([entry])), None)
+    if lost is not None:
+        raise ValueError(
+            f"{name} puts something else in the place of an array of shape {lost.array.shape}, as in self.w = …, and "
+            "later calls replay its launches only; write to the array: self.w[...] = …"
+        )
 
 
 def _require_returned(name: str, graph: Graph, result: Any, views: list[Array]) -> None:

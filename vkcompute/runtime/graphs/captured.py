@@ -70,11 +70,14 @@ class _Attributes:
             raise LookupError(f"the object has no attribute {key!r} now") from error
 
 
-def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Collection[Buffer]) -> list[Captured]:
-    """Returns the arrays on these buffers in what a function names, and in the functions and objects there.
+def captured(
+    function: Callable[..., Any], constants: Iterable[Any], buffers: Collection[Buffer] | None = None
+) -> list[Captured]:
+    """Returns the arrays in what a function names, and in the functions and objects there.
 
     Args:
         constants: arguments that are no arrays, whose attributes count, too.
+        buffers: only arrays on these, or None for all, also those that are not computed.
 
     Raises:
         ValueError: the user's objects that it reaches are too many.
@@ -88,7 +91,8 @@ def captured(function: Callable[..., Any], constants: Iterable[Any], buffers: Co
         holder, key, value = queue.popleft()
         if isinstance(value, Array):
             entry = Captured(holder, key, value)
-            if not (value.is_pending or value.closed) and value.buffer in buffers and are_current([entry]):
+            is_used = buffers is None or (not value.is_pending and value.buffer in buffers)
+            if not value.closed and is_used and are_current([entry]):
                 arrays.append(entry)  # an attribute of a class that another one hides is not current
         elif id(value) not in known:
             known.add(id(value))

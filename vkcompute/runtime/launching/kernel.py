@@ -337,5 +337,6 @@ def specialized_kernel(
 ) -> Kernel:
     """Returns the kernel of a program for specialization constants, one per context; as of `Runtime.kernel`."""
     special = specialize(program.name, program.interface.spec_constants, constants)
-    key = (program.spirv, program.name, entry_point, special, check_types)
+    # SPIR-V alone does not tell int64 from uint64, where pairs of words stand for both.
+    key = (program.spirv, program.interface, program.name, entry_point, special, check_types)
     return kernel_of(context, key, lambda: Kernel(context, program, special, check_types=check_types))
