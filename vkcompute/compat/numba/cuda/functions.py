@@ -11,7 +11,8 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import views
-from vkcompute.compat.numba.language import NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.ir import INT32, INT64
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
 from vkcompute.jit.library.element_functions import fma as fused
@@ -179,3 +180,7 @@ for _table, _method in ((_SIGNS, "binary"), (_COMPARISONS, "compare"), (_UNARY, 
             NAMES[getattr(operator, _one)] = partial(
                 lambda method, sign, c, *args: getattr(c, method)(sign, *args), _method, _sign
             )
+for _name in REDUCTIONS:
+    NAMES[getattr(np, _name)] = partial(reduced, _name)
+    if hasattr(np.ndarray, _name):
+        ARRAY_METHODS[_name] = partial(reduced, _name)
