@@ -245,3 +245,32 @@ def test_indices_of_views_are_checked_with_debug() -> None:
 
     with pytest.raises(TypingError, match="2 elements; got index 2"):
         beyond[1, 1](x[0])
+
+
+def test_complex_numbers_are_ordered_by_numpys_functions() -> None:
+    @cuda.jit
+    def kernel(x, y, extremes, ordered):
+        np.maximum(x, y, extremes[0])
+        np.minimum(x, y, extremes[1])
+        np.fmax(x, y, extremes[2])
+        np.fmin(x, y, extremes[3])
+        np.less(x, y, ordered[0])
+        np.greater_equal(x, y, ordered[1])
+
+    x, y = np.array([1 + 2j, 1 - 1j, np.nan, 3]), np.array([1 + 3j, 1 - 2j, 1, 3])
+    extremes, ordered = np.zeros((4, 4), complex), np.zeros((2, 4), bool)
+    kernel[1, 1](x, y, extremes, ordered)
+    for got, function in zip(
+        [*extremes, *ordered], "maximum minimum fmax fmin less greater_equal".split(), strict=True
+    ):
+        np.testing.assert_array_equal(got, getattr(np, function)(x, y), function)
+
+
+def test_extremes_of_integers_are_exact() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        out[0], out[1] = np.fmax(x[0], x[1]), np.fmin(x[0], x[1])
+
+    out = np.zeros(2, np.int64)
+    kernel[1, 1](np.array([2**60, 2**60 + 1]), out)
+    assert out.tolist() == [2**60 + 1, 2**60]

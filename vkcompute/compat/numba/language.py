@@ -179,12 +179,14 @@ class NumbaKernels(Compiler):
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
+        result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of views.
     """
 
     most_recursions = 4
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
+    result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
     expressions = _EXPRESSIONS
@@ -296,10 +298,10 @@ class NumbaKernels(Compiler):
 
     def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Returns the value of a call."""
-        if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
-            return NAMES[function](self, *args, **named)
         if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
             return self._elementwise(function, args)
+        if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
+            return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
             return self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):

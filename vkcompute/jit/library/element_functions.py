@@ -220,7 +220,11 @@ def _of_any(row: ElementFunction, emit: Callable[..., Any]) -> Callable[..., Any
     """Returns what builds a call of a row, of complex numbers where it takes these."""
 
     def expand(c: Compiler, *args: Any) -> Any:
-        return complex_values.computed(c, row, *args) if any(map(is_complex, args)) else emit(c, *args)
+        if not any(map(is_complex, args)):
+            return emit(c, *args)
+        if row.name in complex_values.ORDERED:
+            complex_values.refuse(row.name, *args)
+        return complex_values.computed(c, row, *args)
 
     return expand if row.takes("c") and not row.sign else emit
 
