@@ -8,6 +8,7 @@ import pytest
 from vkcompute.compat.numba import cuda
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.reductions import REDUCTIONS
+from vkcompute.compat.numba.unrolling import literal_unroll
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
@@ -78,3 +79,17 @@ def test_an_axis_is_refused() -> None:
         @cuda.jit("void(float64[:, :])")
         def kernel(x):
             x[0, 0] = np.sum(x, axis=0)
+
+
+CASES = np.float64([1, 2, 4]), np.float64([[1.5, np.nan], [2, 3]])[::-1], np.int32([7])
+
+
+def test_loops_over_tuples_of_different_arrays_are_unrolled() -> None:
+    @cuda.jit
+    def kernel(out):
+        for case in literal_unroll(CASES):
+            out[case.size - 1] = np.nansum(case)
+
+    out = np.zeros(4)
+    kernel[1, 1](out)
+    assert out.tolist() == [7, 0, 7, 6.5]

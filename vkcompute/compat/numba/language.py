@@ -15,6 +15,7 @@ from vkcompute.compat.numba import views
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.unrolling import for_or_unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import attribute, name
@@ -33,7 +34,7 @@ from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
 
-NAMES: dict[Any, Callable[..., Any]] = {}
+NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -167,7 +168,12 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
-_STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
+_STATEMENTS: Mapping[type[ast.AST], Handler] = {
+    **STATEMENTS,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.For: for_or_unrolled,
+}
 _EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
 
 
