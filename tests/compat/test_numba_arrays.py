@@ -87,3 +87,11 @@ def test_states_of_generators_are_numbas() -> None:
     states = create_xoroshiro128p_states(3, seed=1, subsequence_start=5).copy_to_host()
     assert states["s0"].tolist() == [1129611961570501949, 4184062873850519686, 7695657671875318337]
     assert states["s1"].tolist() == [5235472948863713403, 4666951538218872649, 16847755635083727659]
+
+
+def test_arrays_of_the_host_are_made_like_those_of_the_device() -> None:
+    base = np.zeros((4, 6))
+    for host in (base, base.T, base[::2], base[:, ::3].T):
+        for like in (cuda.pinned_array_like, cuda.mapped_array_like):
+            for given in (host, cuda.to_device(host)):
+                assert like(given).strides == np.empty_like(host).strides

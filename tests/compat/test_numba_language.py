@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vkcompute.compat.numba import cuda, float32, int8, int32, int64, uint64
-from vkcompute.compat.numba.errors import TypingError
+from vkcompute.compat.numba.errors import KernelRuntimeError, TypingError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vkcompute.compat.numba.errors.NumbaPerformanceWarning"),
@@ -221,3 +221,56 @@ def test_errors_have_the_line() -> None:
         declared[1, 1](np.zeros((2, 2), np.float32), 1)
     with pytest.raises(ValueError, match="launch configuration was not specified"):
         declared(np.zeros(1, np.float32), 1)
+
+
+def test_indices_of_views_are_checked_with_debug() -> None:
+    @cuda.jit(debug=True, opt=False)
+    def kernel(x, n, k):
+        part, row, column = x[:, 1:3], x[n], x[:, k]
+        part[1, k] = 5
+        row[1] += 1
+        cuda.atomic.add(column, 1, 2)
+
+    x = np.zeros((3, 4), np.int32)
+    kernel[1, 1](x, -1, 1)
+    assert x.tolist() == [[0, 0, 0, 0], [0, 2, 5, 0], [0, 1, 0, 0]]
+    for n, k, index in ((0, 2, r"\(1, 2\)"), (0, -3, r"\(1, -1\)"), (3, 0, "3"), (-4, 0, "-1")):
+        with pytest.raises(KernelRuntimeError, match=f"index {index} is outside of x"):
+            kernel[1, 1](cuda.to_device(x), n, k)
+
+    @cuda.jit(debug=True, opt=False)
+    def beyond(x):
+        local = cuda.local.array(4, int32)
+        x[0] = local[1:3][2]
+
+    with pytest.raises(TypingError, match="2 elements; got index 2"):
+        beyond[1, 1](x[0])
+
+
+def test_complex_numbers_are_ordered_by_numpys_functions() -> None:
+    @cuda.jit
+    def kernel(x, y, extremes, ordered):
+        np.maximum(x, y, extremes[0])
+        np.minimum(x, y, extremes[1])
+        np.fmax(x, y, extremes[2])
+        np.fmin(x, y, extremes[3])
+        np.less(x, y, ordered[0])
+        np.greater_equal(x, y, ordered[1])
+
+    x, y = np.array([1 + 2j, 1 - 1j, np.nan, 3]), np.array([1 + 3j, 1 - 2j, 1, 3])
+    extremes, ordered = np.zeros((4, 4), complex), np.zeros((2, 4), bool)
+    kernel[1, 1](x, y, extremes, ordered)
+    names = "maximum", "minimum", "fmax", "fmin", "less", "greater_equal"
+    with np.errstate(invalid="ignore"):
+        for got, name in zip([*extremes, *ordered], names, strict=True):
+            np.testing.assert_array_equal(got, getattr(np, name)(x, y), name)
+
+
+def test_extremes_of_integers_are_exact() -> None:
+    @cuda.jit
+    def kernel(x, out):
+        out[0], out[1] = np.fmax(x[0], x[1]), np.fmin(x[0], x[1])
+
+    out = np.zeros(2, np.int64)
+    kernel[1, 1](np.array([2**60, 2**60 + 1]), out)
+    assert out.tolist() == [2**60 + 1, 2**60]

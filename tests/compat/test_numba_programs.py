@@ -200,3 +200,19 @@ def test_parts_of_arrays() -> None:
 
 UNIFORM = [0.7796594967825431, 0.0963148077114454, 0.9711313745283475, 0.5329803733455711]
 NORMAL = [0.11317182332277298, 0.1672605276107788, -0.37813588976860046, 1.1943368911743164]
+
+
+def test_vectorize_without_signatures_takes_the_types_of_the_arguments() -> None:
+    @vectorize
+    def f(x, y):
+        return x * y if x > 0 else y
+
+    x = np.array([-1, 2, 2**31 - 1], np.int32)
+    for y in (np.int32(7), np.float32([1.5, 2, 3]), 0.5):
+        expected = np.where(x > 0, x.astype(np.int64) * y, y)
+        assert np.array_equal(f(x, y), expected)
+    assert f(x, np.int32(7)).dtype == np.int64
+    assert f(np.float32(2), np.float32(3)).dtype == np.float32
+
+    roots = vectorize(target="cuda")(lambda z: z * 1j)
+    assert roots(np.complex64([1, 2j])).tolist() == [1j, -2]

@@ -25,7 +25,8 @@ def numbers(dtype: Any, seed: int) -> Any:
 
 
 FUNCTIONS = {
-    "z ** w", "np.angle(z)", "cmath.phase(z)",
+    "z ** w", "np.angle(z)", "cmath.phase(z)", "cmath.rect(x, x + 1)", "cmath.log(z, w)",
+    "cmath.rect(cmath.polar(z)[0], cmath.polar(z)[1])",
     *(f"np.{name}(z)" for name in "exp log sin cos tan sinh cosh tanh log1p expm1 log2".split()),
     *(f"np.{name}(z)" for name in "arcsin arccos arctan arcsinh arccosh arctanh".split()),
 }  # fmt: skip
@@ -39,6 +40,9 @@ EXPRESSIONS = {
     **{f"np.{name}(z)": f"np.{name}(z)" for name in "arcsin arccos arctan arcsinh arccosh arctanh log2".split()},
     "cmath.sqrt(-x * x)": "np.sqrt(-x * x + 0j)",
     "cmath.phase(z)": "np.angle(z)",
+    "cmath.rect(x, x + 1)": "x * np.exp(1j * (x + 1))",
+    "cmath.rect(cmath.polar(z)[0], cmath.polar(z)[1])": "z",
+    "cmath.log(z, w)": "np.log(z) / np.log(w)",
     "complex(x, 2)": "x + 2j",
     "complex(z)": "z",
     "z if x > 0 else 1j": "np.where(x > 0, z, 1j)",

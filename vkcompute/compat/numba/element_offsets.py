@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba import views
+from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Constant, Value
 from vkcompute.ir.function import Op
 from vkcompute.jit.frontend.compiler import Compiler
@@ -55,6 +56,8 @@ class NumbaOffsets:
         """Returns an index along an axis of this length; a negative one counts from the end."""
         b, at = self._c.builder, self._c.index(index)
         if isinstance(index, (int, np.integer)):
+            if isinstance(length, int) and not -length <= index < length:
+                raise UnsupportedError(f"this axis has {length} elements; got index {index}; take one of them")
             return at if index >= 0 else b.compute("add", self._c.cast(length, INT32), at)
         if self._c.kind(index).type.kind != "i" or self.is_natural(index.value):
             return at

@@ -15,6 +15,7 @@ from vkcompute.compat.numba import views
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.types import Number as NumberType
 from vkcompute.compat.numba.types import Signature, Type
+from vkcompute.compat.numba.unrolling import for_or_unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import attribute, name
@@ -33,7 +34,7 @@ from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
 
-NAMES: dict[Any, Callable[..., Any]] = {}
+NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -167,7 +168,12 @@ def _read(e: Evaluator, value: Any) -> Any:
     return value.read(e.language, "") if isinstance(value, Readable) and not value.attributes else value
 
 
-_STATEMENTS: Mapping[type[ast.AST], Handler] = {**STATEMENTS, ast.Raise: _raise, ast.Assert: _assert}
+_STATEMENTS: Mapping[type[ast.AST], Handler] = {
+    **STATEMENTS,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.For: for_or_unrolled,
+}
 _EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
 
 
@@ -179,12 +185,14 @@ class NumbaKernels(Compiler):
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
+        result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of views.
     """
 
     most_recursions = 4
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
+    result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
     expressions = _EXPRESSIONS
@@ -296,10 +304,10 @@ class NumbaKernels(Compiler):
 
     def apply(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Returns the value of a call."""
-        if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
-            return NAMES[function](self, *args, **named)
         if isinstance(function, np.ufunc) and any(isinstance(arg, ArrayValue) for arg in args):
             return self._elementwise(function, args)
+        if isinstance(function, Callable) and function in NAMES:  # type: ignore[arg-type]
+            return NAMES[function](self, *args, **named)
         if isinstance(function, NumberType):
             return self.call_intrinsic(function.dtype.type, args)
         if isinstance(function, Type):

@@ -10,6 +10,9 @@ import numpy as np
 
 from vkcompute.compat.numba.errors import NumbaTypeError
 
+numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
+"""NumPy's major and minor version; Numba's name in `np.numpy_support`."""
+
 _LAYOUTS = {"C": "C", "F": "F", "A": "A"}
 
 

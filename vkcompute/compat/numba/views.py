@@ -26,12 +26,14 @@ class View(ArrayValue):
         extents: lengths of the axes: ints, or numbers of int32.
         steps: between neighbours along the axes.
         uniform: True if all elements, in row-major order, are one step apart.
+        inside: the condition under which it is a part of the array; None if it always is, or indices are not checked.
     """
 
     first: Any = None
     extents: tuple[Any, ...] = ()
     steps: tuple[Any, ...] = ()
     uniform: bool = False
+    inside: Any = None
 
 
 def is_part(array: ArrayValue, indices: Sequence[Any]) -> bool:
@@ -67,7 +69,7 @@ def _made(
 ) -> View:
     kept = {field.name: getattr(array, field.name) for field in fields(ArrayValue)}
     kept |= {"ndim": len(lengths), "first": first, "extents": tuple(lengths), "steps": tuple(steps)}
-    return View(**kept, uniform=uniform or len(lengths) < 2)
+    return View(**kept, uniform=uniform or len(lengths) < 2, inside=getattr(array, "inside", None))
 
 
 def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
@@ -76,6 +78,7 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
     b, first, axis = c.builder, base.first, 0
     lengths: list[Any] = []
     steps: list[Value] = []
+    fixed: list[tuple[Value, Any]] = []
     completed = _completed(base, indices)
     n_kept = next((k for k, index in enumerate(reversed(completed)) if index != slice(None)), len(completed))
     firsts = [index for index in completed[: len(completed) - n_kept] if index is not None]
@@ -93,8 +96,21 @@ def part(c: Any, array: ArrayValue, indices: Sequence[Any]) -> View:
             steps.append(b.compute("mul", step, b.const(by, INT32)))
         else:
             start = c.element_offsets.from_start(index, length)
+            fixed.append((start, length))
         first = b.compute("add", first, b.compute("mul", start, step))
-    return _made(base, first, lengths, steps, uniform=uniform)
+    return replace(_made(base, first, lengths, steps, uniform=uniform), inside=_inside(c, base, fixed))
+
+
+def _inside(c: Any, view: View, positions: Sequence[tuple[Value, Any]]) -> Any:
+    """Returns the condition under which a part of a view exists; reports indices that are out of bounds.
+
+    Args:
+        positions: indices from the start, with the lengths of their axes.
+    """
+    if not (c.offsets.check_bounds and positions):
+        return view.inside
+    inside = c.offsets.inside(view.name, *zip(*positions, strict=True))
+    return c.builder.compute("and", view.inside, inside) if view.inside and inside else view.inside or inside
 
 
 def _completed(array: View, indices: Sequence[Any]) -> list[Any]:
@@ -199,12 +215,13 @@ def offset(c: Any, view: View, indices: Sequence[Any]) -> Value:
     if len(indices) != view.ndim:
         raise UnsupportedError(f"{view.name} takes {view.ndim} indices, one per axis; got {len(indices)}")
     b, at = c.builder, view.first
-    for index, length, step in zip(indices, view.extents, view.steps, strict=True):
-        at = b.compute("add", at, b.compute("mul", c.element_offsets.from_start(index, length), step))
+    starts = [c.element_offsets.from_start(*pair) for pair in zip(indices, view.extents, strict=True)]
+    for start, step in zip(starts, view.steps, strict=True):
+        at = b.compute("add", at, b.compute("mul", start, step))
     if view.memory.private:
         n_elements = (view.memory.length or 1) // (2 if view.element.kind == "c" else 1)
         at = b.compute("min", b.bitcast(at, UINT32), b.const(n_elements - 1, UINT32))
-    element: Value = at
+    element: Value = c.offsets.checked(at, _inside(c, view, list(zip(starts, view.extents, strict=True))))
     return element
 
 

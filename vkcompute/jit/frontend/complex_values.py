@@ -20,7 +20,8 @@ _REMEDIES = {
     "%": "compute with the parts, z.real and z.imag",
     **dict.fromkeys(("<", "<=", ">", ">="), "complex numbers have no order; compare abs(z), z.real or z.imag"),
 }
-_ORDERED = "maximum", "minimum", "fmax", "fmin"
+ORDERED = "maximum", "minimum", "fmax", "fmin"
+"""Functions that take complex numbers in arrays, but not in kernels of `vc.kernel`."""
 _PARTS = "real", "imag"
 NUMBER_ATTRIBUTES = (*_PARTS, "conjugate", "conj")
 """Attributes of numbers; real ones have them, too."""
@@ -39,8 +40,6 @@ def converted(c: Any, value: Any, part: Scalar, *, weak: bool = False) -> Comple
 
 def computed(c: Any, row: ElementFunction, *values: Any) -> Any:
     """Builds a function of the registry of numbers in their common complex type."""
-    if row.name in _ORDERED:
-        refuse(row.name, *values)
     kind = part_kind(c, *values)
     pairs = [converted(c, value, kind.type) for value in values]
     result = Emitter(c.builder).emit(row, *[tuple([part.value for part in pair]) for pair in pairs])
@@ -104,5 +103,5 @@ def conjugate(c: Any, value: Any) -> Any:
 def refuse(what: str, *values: Any) -> NoReturn:
     """Raises UnsupportedError for an operation that complex numbers do not have."""
     got = " and ".join(map(describe, values))
-    remedy = _REMEDIES.get(what, _REMEDIES["<"] if what in _ORDERED else "take z.real, z.imag or abs(z)")
+    remedy = _REMEDIES.get(what, _REMEDIES["<"] if what in ORDERED else "take z.real, z.imag or abs(z)")
     raise UnsupportedError(f"{what} takes real numbers; got {got}; {remedy}")

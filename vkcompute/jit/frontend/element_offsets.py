@@ -90,7 +90,11 @@ class DeviceOffsets:
             if isinstance(position, int) and not -length <= position < length:
                 raise UnsupportedError(f"{array.name} has {length} elements along this axis; got {position}")
         positions = [self._from_start(array, axis, position) for axis, position in enumerate(indices)]
-        return self._checked(array, positions) if self.check_bounds and positions else self._offset(array, positions)
+        offset = self._offset(array, positions)
+        if not (self.check_bounds and positions):
+            return offset
+        lengths = [self.extent(array, axis) for axis in range(array.ndim)]
+        return self.checked(offset, self.inside(array.name, [self._numbers.index(at) for at in positions], lengths))
 
     def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""
@@ -143,28 +147,32 @@ class DeviceOffsets:
 
     # -- bounds checks ------------------------------------------------------------------------------------------------
 
-    def _checked(self, array: ArrayValue, indices: Sequence[Any]) -> Value:
-        """Returns the offset of an element for `guarded`; an index out of bounds is reported as a failure."""
+    def inside(self, name: str, positions: Sequence[Value], shape: Sequence[Any]) -> Value | None:
+        """Returns the condition that an element exists; None if it is known to. Reports an index out of bounds."""
         b, inside = self._builder, None
-        shape = [self.extent(array, axis) for axis in range(array.ndim)]
-        positions = [self._numbers.index(index) for index in indices]
         for at, length in zip(positions, shape, strict=True):
             unsigned = SCALARS[f"uint{element_of(at.type).bits}"]
             # This excludes negative indices, too.
             fits = b.compute("lt", b.bitcast(at, unsigned), self._numbers.cast(length, unsigned))
             inside = fits if inside is None else b.compute("and", inside, fits)
-        offset = self._offset(array, indices)
-        if inside is None or isinstance(inside, Constant):  # constant indices of shared arrays are checked already
-            return offset
+        if inside is None or isinstance(inside, Constant):  # constant indices are checked already
+            return None
         branch = b.if_(b.compute("not", inside))
         with branch.then:
-            n, one = array.ndim, "," * (array.ndim == 1)
+            n, one = len(shape), "," * (len(shape) == 1)
             index = f"({', '.join(f'{{{k}}}' for k in range(n))})" if n > 1 else "{0}"
             lengths = ", ".join(f"{{{n + k}}}" for k in range(n))
-            text = f"index {index} is outside of {array.name}, whose shape is ({lengths}{one})"
+            text = f"index {index} is outside of {name}, whose shape is ({lengths}{one})"
             given = [Number(at, Kind(element_of(at.type))) for at in positions]
             self._report(text, [*given, *[self._numbers.converted(length, INT32) for length in shape]])
-        offset = b.select(inside, offset, b.const(0, element_of(offset.type)))  # a new value, the key of its condition
+        return inside
+
+    def checked(self, offset: Value, inside: Value | None) -> Value:
+        """Returns the offset of an element for `guarded`, if the element exists under this condition."""
+        if inside is None:
+            return offset
+        zero = self._builder.const(0, element_of(offset.type))
+        offset = self._builder.select(inside, offset, zero)  # a new value, the key of its condition
         self._in_bounds[offset] = inside
         return offset
 

@@ -220,12 +220,16 @@ def _of_any(row: ElementFunction, emit: Callable[..., Any]) -> Callable[..., Any
     """Returns what builds a call of a row, of complex numbers where it takes these."""
 
     def expand(c: Compiler, *args: Any) -> Any:
-        return complex_values.computed(c, row, *args) if any(map(is_complex, args)) else emit(c, *args)
+        if not any(map(is_complex, args)):
+            return emit(c, *args)
+        if row.name in complex_values.ORDERED:
+            complex_values.refuse(row.name, *args)
+        return complex_values.computed(c, row, *args)
 
     return expand if row.takes("c") and not row.sign else emit
 
 
-def _in_complex(row: ElementFunction, c: Compiler, x: Any) -> Any:
+def in_complex(row: ElementFunction, c: Compiler, x: Any) -> Any:
     """Builds a function of cmath, whose operand is complex."""
     return complex_values.computed(c, row, x)
 
@@ -235,9 +239,9 @@ for _row in FUNCTIONS.values():
         register(functions_of(_row), _of_any(_row, _emit), _row.arity, folds=True)
     if _row.takes("c") and _row.types in ("float", "tested"):
         _names = [_name for _name in _row.math if hasattr(cmath, _name)]
-        register([getattr(cmath, _name) for _name in _names], partial(_in_complex, _row), 1)
+        register([getattr(cmath, _name) for _name in _names], partial(in_complex, _row), 1)
 register([builtins.abs], _of_any(FUNCTIONS["absolute"], absolute), 1, folds=True)
-register([np.angle, cmath.phase], partial(_in_complex, FUNCTIONS["angle"]), 1)
+register([np.angle, cmath.phase], partial(in_complex, FUNCTIONS["angle"]), 1)
 register([np.conjugate], complex_values.conjugate, 1)
 for _name in ("real", "imag"):
     register([getattr(np, _name)], partial(complex_values.attribute, name=_name), 1)

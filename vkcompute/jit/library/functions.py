@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 from collections.abc import Callable
 from functools import partial, reduce
@@ -39,10 +40,12 @@ from vkcompute.jit.library.element_functions import (
     common_divisor,
     extreme,
     floats,
+    in_complex,
     in_floats,
     min_or_max,
     unless_whole,
 )
+from vkcompute.operations import FUNCTIONS
 
 _FORMATS = {16: standard.Half, 32: Single, 64: Double}
 
@@ -125,6 +128,11 @@ def _log(c: Compiler, x: Any, base: Any = None) -> Any:
     if is_python(base) and not (base > 0 and base != 1):
         raise UnsupportedError(f"the base of a logarithm is positive and not 1; got {base}")
     return c.binary("/", in_floats("log", c, x), math.log(base) if is_python(base) else in_floats("log", c, base))
+
+
+def _complex_log(c: Compiler, z: Any, base: Any = None) -> Any:
+    """cmath.log."""
+    return in_complex(FUNCTIONS["log"], c, z) if base is None else c.call(standard.log_to_base, z, base)
 
 
 def _round(c: Compiler, x: Any, digits: Any = None) -> Any:
@@ -249,6 +257,9 @@ def _register_standard() -> None:
     _register_folded([math.remainder], partial(_of_bits, standard.remainder), 2)
     _register_folded([math.ldexp, np.ldexp], _ldexp, 2)
     _register_folded([math.isqrt], _isqrt, 1)
+    register([cmath.polar], partial(_inlined, standard.polar), 1)
+    register([cmath.rect], partial(_inlined, standard.rect), 2)
+    register([cmath.log], _complex_log, (1, 2))
     for function, definition in ((math.isclose, standard.isclose), (np.isclose, standard.isclose_to)):
         register([function], partial(_inlined, definition), 2, folds=True, keywords=definition)
 

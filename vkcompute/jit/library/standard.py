@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -51,6 +52,22 @@ def modf(x: Any, form: Any) -> Any:
     """Fractional and integral part, both with the sign of x."""
     whole = np.trunc(x)
     return signed(np.where(np.isinf(x), 0, abs(x - whole)), x, form), whole
+
+
+def polar(z: Any) -> Any:
+    """cmath.polar."""
+    return abs(z), cmath.phase(z)
+
+
+def rect(r: Any, phi: Any) -> Any:
+    """cmath.rect; an infinite radius along an axis has a zero beside it."""
+    x, y = math.cos(phi), math.sin(phi)
+    return complex(np.where(x == 0, x, r * x), np.where(y == 0, y, r * y))
+
+
+def log_to_base(z: Any, base: Any) -> Any:
+    """cmath.log with a base."""
+    return cmath.log(z) / cmath.log(base)
 
 
 def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:

@@ -246,10 +246,22 @@ class Dispatcher:
         kinds = [_kind(given) for given in signature.args]
         if self.is_device or None in kinds or len(kinds) != self._n:
             return
+        with contextlib.suppress(ValuesNeededError):
+            self._built(kinds)
+
+    def result_type(self, kinds: Sequence[Type]) -> np.dtype[Any]:
+        """Returns the type of the number that the kernel gives to `note_result`, for arguments of these types."""
+        result = self._built([_kind(given) for given in kinds]).result
+        if result is None:
+            raise TypingError(f"{self.__name__} returns no number")
+        return result
+
+    def _built(self, kinds: Sequence[Any]) -> NumbaKernels:
+        """Returns the compiler that has built the kernel for arguments of these types."""
         try:
-            build(NumbaKernels, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
+            return build(NumbaKernels, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
         except ValuesNeededError:
-            return
+            raise
         except KernelError as error:
             raise self._translated(error) from None
 

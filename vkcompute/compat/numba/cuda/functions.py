@@ -11,12 +11,15 @@ import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
 from vkcompute.compat.numba import views
-from vkcompute.compat.numba.language import NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
+from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.ir import INT32, INT64
+from vkcompute.jit.frontend import complex_values
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, is_complex, is_python
 from vkcompute.jit.library.element_functions import fma as fused
 from vkcompute.jit.library.element_functions import in_floats
 from vkcompute.jit.library.functions import _decimals
+from vkcompute.operations import FUNCTIONS
 
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and_": "&",
@@ -166,6 +169,17 @@ def _part_of(c: NumbaKernels, x: Any, i: Any) -> Any:
     return c.item(x, c.where(c.compare("!=", length, 1), i, 0))
 
 
+def _ordered(name: str, c: NumbaKernels, x: Any, y: Any) -> Any:
+    """Compares two numbers or takes one of them: of complex ones in the order of the real parts, as NumPy."""
+    if is_complex(x) or is_complex(y):
+        return complex_values.computed(c, FUNCTIONS[name], x, y)
+    if name in ("fmax", "fmin") and "f" not in {c.kind(x).type.kind, c.kind(y).type.kind}:
+        name = {"fmax": "maximum", "fmin": "minimum"}[name]
+    return c.call_intrinsic(getattr(np, name), [x, y])
+
+
+for _name in (*complex_values.ORDERED, "less", "less_equal", "greater", "greater_equal"):
+    NAMES[getattr(np, _name)] = partial(_ordered, _name)
 NAMES[isinstance] = _is_instance
 NAMES[views.part_of] = _part_of
 NAMES["popc"] = popc
@@ -179,3 +193,7 @@ for _table, _method in ((_SIGNS, "binary"), (_COMPARISONS, "compare"), (_UNARY, 
             NAMES[getattr(operator, _one)] = partial(
                 lambda method, sign, c, *args: getattr(c, method)(sign, *args), _method, _sign
             )
+for _name in REDUCTIONS:
+    NAMES[getattr(np, _name)] = partial(reduced, _name)
+    if hasattr(np.ndarray, _name):
+        ARRAY_METHODS[_name] = partial(reduced, _name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from vkcompute.compat.numba.cuda.arrays import to_device
 
@@ -36,13 +37,13 @@ def managed_array(
 
 
 def pinned_array_like(ary: Any) -> Any:
-    """Makes an array of the host like another."""
-    return np.empty_like(ary)
+    """Makes an array of the host with the shape, the dtype and the order of axes of another, also of a device array."""
+    return np.empty_like(as_strided(np.empty((), ary.dtype), ary.shape, ary.strides), subok=False)
 
 
 def mapped_array_like(ary: Any, stream: Any = 0, **options: Any) -> Any:
-    """Makes an array of the host like another."""
-    return np.empty_like(ary)
+    """Makes an array of the host, which launches copy, like `pinned_array_like`."""
+    return pinned_array_like(ary)
 
 
 @contextlib.contextmanager

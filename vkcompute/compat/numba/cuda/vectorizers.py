@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,16 +20,38 @@ from vkcompute.compat.numba.cuda.dispatcher import Dispatcher, jit
 from vkcompute.compat.numba.cuda.ids import grid
 from vkcompute.compat.numba.errors import TypingError
 from vkcompute.compat.numba.generated import made
+from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.types import Signature
+from vkcompute.ir import FLOAT32
+from vkcompute.jit.frontend import complex_values
+from vkcompute.jit.frontend.values import is_complex
 from vkcompute.runtime.memory.array import Array
 
 _BLOCK = 128
+_CASTINGS: tuple[Literal["no", "safe", "same_kind"], ...] = "no", "safe", "same_kind"
 _KERNEL = """
 def kernel({names}, out):
     i = grid(1)
     if i < out.size:
         out[i] = core({elements})
 """
+_PROBE = """
+def kernel({names}):
+    note_result(core({elements}))
+"""
+
+
+def _note_result(c: NumbaKernels, value: Any) -> None:
+    if is_complex(value):
+        c.result = np.dtype("complex64" if complex_values.part_kind(c, value).type is FLOAT32 else "complex128")
+    else:
+        c.result = c.rules.variable(c.kind(value)).type.numpy
+
+
+@in_kernels(_note_result)
+def note_result(value: Any) -> None:
+    """Keeps the type of a number for the host."""
+    outside("note_result")
 
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array:
@@ -42,13 +64,13 @@ def _is_on_device(args: Sequence[Any]) -> bool:
 
 
 class CUDAUFunc:
-    """A function of elements, for each of its signatures."""
+    """A function of elements, for each of its signatures; without any, for the types of the arguments of each call."""
 
     def __init__(self, function: Any, signatures: Sequence[Signature]) -> None:
         self.__name__ = function.__name__
         self.core = function if isinstance(function, Dispatcher) else jit(function, device=True)
         self.definition = self.core.definition
-        self._signatures = list(signatures)
+        self._signatures, self._is_lazy = list(signatures), not signatures
         self.nin, self.nout = len(self.core.definition.parameters), 1
         self.max_blocksize = 1 << 30
         names = [f"x{k}" for k in range(self.nin)]
@@ -99,12 +121,22 @@ class CUDAUFunc:
 
     def _chosen(self, dtypes: Sequence[np.dtype[Any]]) -> Signature:
         """Returns the first signature with these types, or else with types to which they are safely converted."""
-        for casting in ("no", "safe", "same_kind"):
+        for casting in _CASTINGS[:1] if self._is_lazy else _CASTINGS:
             for signature in self._signatures:
                 pairs = zip(dtypes, signature.args, strict=True)
                 if all(np.can_cast(dtype, kind.dtype, casting) for dtype, kind in pairs):  # type: ignore[attr-defined]
                     return signature
-        raise TypeError(f"{self.__name__} has no signature for {', '.join(map(str, dtypes))}")
+        if not self._is_lazy:
+            raise TypeError(f"{self.__name__} has no signature for {', '.join(map(str, dtypes))}")
+        self._signatures.append(self._inferred([types.from_dtype(dtype) for dtype in dtypes]))
+        return self._signatures[-1]
+
+    def _inferred(self, kinds: Sequence[types.Type]) -> Signature:
+        """Returns the signature for arguments of these types, with the type of the result."""
+        names = [f"x{k}" for k in range(self.nin)]
+        text = _PROBE.format(names=", ".join(names), elements=", ".join(f"{name}[0]" for name in names))
+        probe = jit(made(text, "kernel", note_result=note_result, core=self.core))
+        return Signature(types.from_dtype(probe.result_type([types.Array(kind, 1, "C") for kind in kinds])), kinds)
 
     def reduce(self, arg: Any, stream: Any = 0) -> Any:
         """Reduces an array with one axis."""
@@ -125,7 +157,8 @@ def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: An
     """Makes a function of arrays of a function of numbers.
 
     Args:
-        ftylist_or_function: signatures, as `["float32(float32, float32)"]`; or the function.
+        ftylist_or_function: signatures, as `["float32(float32, float32)"]`; or the function, whose result then has the
+            type that it gives for the types of the arguments.
         target: "cuda"; every target is the device here.
     """
     unknown = [name for name in options if name not in ("nopython", "cache", "identity", "fastmath")]
@@ -134,10 +167,8 @@ def vectorize(ftylist_or_function: Any = (), target: str = "cuda", **options: An
     if isinstance(ftylist_or_function, str):
         ftylist_or_function = [ftylist_or_function]
     if callable(ftylist_or_function):
-        raise TypeError("vectorize takes signatures for the target cuda, as @vectorize(['float32(float32)'])")
+        return CUDAUFunc(ftylist_or_function, ())
     signatures = [types.signature_of(given) for given in ftylist_or_function]
-    if not signatures:
-        raise TypeError("vectorize takes signatures for the target cuda, as @vectorize(['float32(float32)'])")
     return lambda function: CUDAUFunc(function, signatures)
 
 
