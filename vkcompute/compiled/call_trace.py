@@ -140,7 +140,7 @@ class CallTrace:
         if not is_new or (offset, nbytes) != (0, buffer.used_bytes) or nbytes > _MOST_KEPT_BYTES:
             self.refuse("the host writes to an array")
             return
-        self.steps = [step for step in self.steps if not (type(step) is Allocate and step.slot == slot)]
+        self._forget_allocation(slot)
         self._kept[slot] = buffer
         self._add(Keep(slot, buffer))
 
@@ -180,6 +180,7 @@ class CallTrace:
         """Notes the work of `run()`, which reports to a buffer."""
         if self._ignores():
             return run()
+        self._forget_allocation(self._slots.get(id(buffer), -1))  # a new one is kept for later reports
         before, self.steps = self.steps, []
         slot = self._new_slot(buffer)
         try:
@@ -227,6 +228,10 @@ class CallTrace:
         if self._scheduler.moves:
             self.refuse("device memory is full")
         return self._is_paused or bool(self.reason)
+
+    def _forget_allocation(self, slot: int) -> None:
+        """Removes the allocation of a buffer that calls do not make anew."""
+        self.steps = [step for step in self.steps if not (type(step) is Allocate and step.slot == slot)]
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
