@@ -112,7 +112,7 @@ class CallTrace:
             if type(task) is tasks.Fill:
                 self._add(Fill(self._part(task.writes[0]), task.word))
             elif type(task) is tasks.Copy:
-                self._add(self._copy(task))
+                self._add_copy(self._copy(task))
             else:
                 raise _RefusedError(f"it has a task of another kind, {task.name}")
         except _RefusedError as error:
@@ -235,6 +235,14 @@ class CallTrace:
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
+
+    def _add_copy(self, copy: Copy) -> None:
+        """Adds a copy, as one with that before if they need no order."""
+        before = self.steps[-1] if self.steps else None
+        if type(before) is Copy and self.is_own(copy.written[0]) and (both := before.joined(copy)) is not None:
+            self.steps[-1] = both
+        else:
+            self._add(copy)
 
     def _new_slot(self, buffer: Buffer) -> int:
         slot = self._slots[id(buffer)] = self.n_slots
