@@ -16,6 +16,7 @@ import vkcompute.numpy as vnp
 from vkcompute import nn
 from vkcompute.arrays.expressions.call_plan import planned
 from vkcompute.compiled import call_plans
+from vkcompute.compiled.call_steps import Copy
 from vkcompute.compiled.completion import expect
 from vkcompute.core.device_profile import emulated
 
@@ -74,6 +75,69 @@ def test_results_are_the_same_with_plans(gpu: vc.Runtime, name: str, monkeypatch
         for one, other in zip(got, right, strict=True):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
+
+
+REDUCED: dict[str, tuple[str, Function]] = {
+    "mean": ("float32", lambda x: vnp.mean(x, axis=1)),
+    "mean along the first axis": ("float32", lambda x: vnp.mean(x, axis=0, keepdims=True)),
+    "mean of all": ("float32", vnp.mean),
+    "mean of float16": ("float16", lambda x: vnp.mean(x, axis=1)),
+    "mean of integers": ("int32", lambda x: vnp.mean(x, axis=1)),
+    "var": ("float32", lambda x: vnp.var(x, axis=1)),
+    "std": ("float32", lambda x: vnp.std(x, axis=0)),
+    "argmax": ("float32", lambda x: vnp.argmax(x, axis=1)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_the_last_kernel_of_a_reduction_computes_what_follows(
+    gpu: vc.Runtime, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype, function = REDUCED[name]
+    arrays = [gpu.array((np.random.default_rng(seed).normal(size=(70, 40)) * 50).astype(dtype)) for seed in range(3)]
+    monkeypatch.setattr(call_plans, "are_used", False)
+    expected = [function(x).numpy() for x in arrays]
+    monkeypatch.setattr(call_plans, "are_used", True)
+    function(arrays[0]).compute()  # makes the plan
+    assert any(".reduce" in operation for operation in vnp.info(function(arrays[0]))[-1].operations)
+    for x, right in zip(arrays * 2, expected * 2, strict=True):
+        got = function(x).numpy()
+        assert got.dtype == right.dtype
+        np.testing.assert_array_equal(got, right)
+
+
+def test_a_reduction_that_a_result_shares_is_computed_once(gpu: vc.Runtime) -> None:
+    """The sum is a result, too, so that it has memory of its own."""
+    both = planned(lambda x: (total := x.sum(axis=1), total / 3))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for _ in range(3):
+        total, third = both(gpu.array(x))
+        np.testing.assert_array_equal(third.numpy(), x.sum(axis=1) / np.float32(3))
+        np.testing.assert_array_equal(total.numpy(), x.sum(axis=1))
+
+
+@pytest.mark.parametrize("second", [slice(2, 6), slice(4, 8), slice(6, 10)])
+def test_copies_to_one_array_keep_their_order(gpu: vc.Runtime, second: slice) -> None:
+    """Plans join copies to bytes that differ; of those to the same bytes, the last one counts."""
+
+    def assembled(x: Any) -> Any:
+        out = vnp.zeros_like(x) if isinstance(x, vc.Array) else np.zeros_like(x)
+        out[:4], out[second] = x[:4], x[8:12]
+        return out
+
+    function = planned(assembled)
+    for seed in range(4):
+        x = np.random.default_rng(seed).normal(size=12).astype(np.float32)
+        np.testing.assert_array_equal(function(gpu.array(x)).numpy(), assembled(x))
+
+
+@pytest.mark.parametrize(
+    ("at", "source", "slot", "joins"), [(16, 0, 3, True), (8, 0, 3, False), (16, 3, 3, False), (16, 0, 4, False)]
+)
+def test_copies_join_if_they_need_no_order(at: int, source: int, slot: int, joins: bool) -> None:
+    first = Copy([((0, 0, 16), np.array([[0, 0, 16]]))], (3, 0, 16))
+    later = Copy([((source, 0, 16), np.array([[0, at, 16]]))], (slot, at, at + 16))
+    assert (first.joined(later) is not None) == joins
 
 
 def test_arguments_that_share_memory(gpu: vc.Runtime) -> None:

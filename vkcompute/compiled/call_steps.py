@@ -189,6 +189,22 @@ class Copy:
         self._sources, self._tables = [part for part, _ in sources], [table for _, table in sources]
         self._target, self.written = target, [target[0]]
 
+    def joined(self, later: Copy) -> Copy | None:
+        """Returns both as one copy; None if these have an order: both write some bytes, or one reads what is written.
+
+        The target is memory of the call's own.
+        """
+        (slot, start, stop), (later_slot, later_start, later_stop) = self._target, later._target
+        parts = [*self._sources, *later._sources]
+        if slot != later_slot or any(source == slot for source, _, _ in parts):
+            return None
+        tables = [*self._tables, *later._tables]
+        regions = np.concatenate(tables)
+        regions = regions[np.argsort(regions[:, 1], kind="stable")]
+        if (regions[1:, 1] < regions[:-1, 1] + regions[:-1, 2]).any():
+            return None
+        return Copy([*zip(parts, tables, strict=True)], (slot, min(start, later_start), max(stop, later_stop)))
+
     def run(self, memory: Memory) -> None:
         """Copies the bytes."""
         target, sources = memory.range(self._target), [memory.range(part) for part in self._sources]

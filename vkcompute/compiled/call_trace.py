@@ -112,7 +112,7 @@ class CallTrace:
             if type(task) is tasks.Fill:
                 self._add(Fill(self._part(task.writes[0]), task.word))
             elif type(task) is tasks.Copy:
-                self._add(self._copy(task))
+                self._add_copy(self._copy(task))
             else:
                 raise _RefusedError(f"it has a task of another kind, {task.name}")
         except _RefusedError as error:
@@ -140,7 +140,7 @@ class CallTrace:
         if not is_new or (offset, nbytes) != (0, buffer.used_bytes) or nbytes > _MOST_KEPT_BYTES:
             self.refuse("the host writes to an array")
             return
-        self.steps = [step for step in self.steps if not (type(step) is Allocate and step.slot == slot)]
+        self._forget_allocation(slot)
         self._kept[slot] = buffer
         self._add(Keep(slot, buffer))
 
@@ -180,6 +180,7 @@ class CallTrace:
         """Notes the work of `run()`, which reports to a buffer."""
         if self._ignores():
             return run()
+        self._forget_allocation(self._slots.get(id(buffer), -1))  # a new one is kept for later reports
         before, self.steps = self.steps, []
         slot = self._new_slot(buffer)
         try:
@@ -228,8 +229,20 @@ class CallTrace:
             self.refuse("device memory is full")
         return self._is_paused or bool(self.reason)
 
+    def _forget_allocation(self, slot: int) -> None:
+        """Removes the allocation of a buffer that calls do not make anew."""
+        self.steps = [step for step in self.steps if not (type(step) is Allocate and step.slot == slot)]
+
     def _add(self, step: Step) -> None:
         self.steps.append(step)
+
+    def _add_copy(self, copy: Copy) -> None:
+        """Adds a copy, as one with that before if they need no order."""
+        before = self.steps[-1] if self.steps else None
+        if type(before) is Copy and self.is_own(copy.written[0]) and (both := before.joined(copy)) is not None:
+            self.steps[-1] = both
+        else:
+            self._add(copy)
 
     def _new_slot(self, buffer: Buffer) -> int:
         slot = self._slots[id(buffer)] = self.n_slots

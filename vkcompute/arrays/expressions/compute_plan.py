@@ -95,7 +95,7 @@ def _add(key: list[Any], array: Array, leaves: list[Array], nodes: list[Array], 
     nodes.append(array)
     if len(nodes) > _MOST_NODES:
         raise UnknownKeyError
-    key += (expression.signature, array._shape, len(expression.readers) > 1)
+    key += (expression.signature, array._shape, len(expression.readers) > 1, id(array) in array.runtime.pending)
     for operand in expression.operands:
         if type(operand) is not Array:
             key += (type(operand), operand.tobytes())

@@ -80,6 +80,13 @@ def _add(array: Array, reason: str, computed: set[int], launches: list[Launch]) 
             _add(operand, "it is read several times, and takes longer to compute than to load", computed, launches)
         inputs = {}
         _collect(root, computed, set(), operations, inputs)
+    if root is array and lazy.reduction_of(array, inputs.values()) is not None:
+        (inner,) = inputs.values()
+        _add(inner, reason, computed, launches)
+        last = launches[-1]
+        launches[-1] = last._replace(operations=(*last.operations, *operations), nbytes_written=array.nbytes)
+        computed.add(id(array))
+        return
     for operand in inputs.values():
         _add(operand, "its elements are complete only after the reduction", computed, launches)
     nbytes = sum([_nbytes(operand) for operand in inputs.values()])

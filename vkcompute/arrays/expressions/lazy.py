@@ -8,7 +8,7 @@ are repeated, is computed first if computing it again would cost more than loadi
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,8 +102,27 @@ def _computed(array: Array) -> Array:
     out = memory_of(array)
     flat = flattened_to_fit(array, out)
     assert flat is not None, "nobody else computes it while this thread has the lock"
-    flat.launch(out)
+    reduction = None if array.runtime.scheduler.moves else reduction_of(array, flat.parameters)
+    if reduction is None:
+        flat.launch(out)
+    else:
+        reduction.launch(array, out, *flat.after(reduction))
     return out
+
+
+def reduction_of(array: Array, parameters: Iterable[Any]) -> Any:
+    """Returns the lazy reduction whose last kernel computes an array, too; None if there is none.
+
+    It is the only one among the parameters, and nobody else has its results.
+    """
+    arrays = [parameter for parameter in parameters if type(parameter) is Array]
+    if len(arrays) != 1 or array._dtype.kind not in "iuf":
+        return None
+    (inner,) = arrays
+    reduction: Any = inner._expression
+    if reduction is None or id(inner) in inner.runtime.pending or inner._shape != array._shape:
+        return None
+    return reduction if len(reduction.readers) == 1 and reduction.takes_more else None
 
 
 def make(
@@ -298,6 +317,13 @@ class Flat:
         """Launches the kernel, which writes to `out`."""
         parts: Any = (out.real, out.imag) if out.dtype.kind == "c" else out
         launcher(tuple(self.steps), len(self.parameters))(tuple(self.parameters), {}, parts)
+
+    def after(self, reduction: Any) -> tuple[tuple[Step, ...], tuple[Any, ...]]:
+        """Returns the steps with the results of a reduction as the first parameter, and the other parameters."""
+        is_result = [type(x) is Array and x._expression is reduction for x in self.parameters]
+        order = sorted(range(len(is_result)), key=lambda at: not is_result[at])
+        steps = [(name, dtype, tuple([order.index(x) if x >= 0 else x for x in at])) for name, dtype, at in self.steps]
+        return tuple(steps), tuple([self.parameters[at] for at in order[1:]])
 
     def _add(self, array: Array, expression: Lazy) -> int:
         """Adds the steps of a lazy array after those of its operands, and returns its place."""

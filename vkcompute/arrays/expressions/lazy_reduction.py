@@ -64,18 +64,32 @@ class LazyReduction:
         """Computes the elements of `array`. Requires the device's lock: others might compute what is reduced."""
         return computed(array, self._computed)
 
+    @property
+    def takes_more(self) -> bool:
+        """True if the last kernel may apply a function to results: it combines them in the dtype of the array."""
+        return _combined_in(self.row, self.dtype) == self.dtype and 0 not in self.array.shape
+
     def _computed(self, array: Array) -> Array:
         out = memory_of(array)
+        self.launch(array, out)
+        return out
+
+    def launch(self, array: Array, out: Array, finish: tuple[Step, ...] = (), numbers: tuple[Any, ...] = ()) -> None:
+        """Launches the kernels, which write the results, or a function of them, to `out`.
+
+        Args:
+            array: the lazy array that they compute.
+            finish: the steps of the function, whose parameters are a result and the numbers.
+        """
         if (flat := lazy.flattened_to_fit(self.array, out)) is not None:
             steps, args = tuple(flat.steps), flat.parameters
         else:
             steps, args = (), [self.array]
-            if (graph := recording_graph(array.runtime.scheduler)) is not None:
+            if (graph := recording_graph(out.runtime.scheduler)) is not None:
                 graph.require_unchanged(array, args)
         kept = out.ndim == self.array.ndim and bool(self.axes)
-        launcher = _launcher(self.row, self.dtype, steps, len(args))
-        launcher(tuple(args), {}, self.axes, out, kept, _combined_in(self.row, self.dtype))
-        return out
+        launcher = _launcher(self.row, self.dtype, steps, len(args), finish, 1 + len(numbers))
+        launcher(tuple(args), {}, self.axes, out, kept, _combined_in(self.row, self.dtype), numbers)
 
     def stages(self) -> list[Stage]:
         """Returns the stages in which the elements are computed."""
@@ -88,12 +102,16 @@ def _combined_in(row: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return wide_float(dtype) if row in ("add", "multiply") else dtype
 
 
-def _launcher(row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int) -> ReduceLauncher:
-    key = row, dtype, steps
+def _launcher(
+    row: str, dtype: np.dtype[Any], steps: tuple[Step, ...], n: int, finish: tuple[Step, ...] = (), n_finish: int = 1
+) -> ReduceLauncher:
+    key = row, dtype, steps, finish
     launcher = _launchers.get(key)
     if launcher is None:
         dtype = _combined_in(row, dtype)
         combine = Expression(2, ((row, dtype.name, (0, 1)),))
         transform = Expression(n, steps or (("astype", "", (0,)),))
-        launcher = _launchers[key] = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True)
+        ending = Expression(n_finish, finish) if finish else None
+        launcher = ReduceLauncher(combine, neutral(row, dtype), transform, commutes=True, finish=ending)
+        _launchers[key] = launcher
     return launcher

@@ -227,7 +227,7 @@ class Generator(Variates):
         """
         for name, operand in (("multiply", scale), ("add", shift)):
             require_in_range(numbers.dtype, operand)
-            if type(operand) is not Array and np.ndim(operand):
+            if type(operand) is not Array and _shape_of(operand):
                 numbers = apply(name, numbers, runtime_of(numbers).array(np.asarray(operand, numbers.dtype)))
             elif type(operand) is Array or operand != (name == "multiply"):
                 numbers = apply(name, numbers, operand if type(operand) is Array else float(operand))

@@ -36,6 +36,8 @@ def on_host(value: Any) -> Any:
 
 def shape_of(parameter: Any) -> tuple[int, ...]:
     """Returns the shape of a device array, or of numbers."""
+    if type(parameter) in (int, float):
+        return ()
     return parameter.shape if type(parameter) is Array else np.shape(parameter)
 
 

@@ -195,16 +195,19 @@ class Body:
     Args:
         signature: types of the arguments; arrays count as one-dimensional.
         masks: broadcast masks of the arrays among them (broadcasting.py).
+        more: types of numbers that the program takes behind the arguments.
 
     Attributes:
         strided: as of `Specialization`.
+        numbers: those of `more`.
         lengths: lengths of the axes except the first.
     """
 
-    def __init__(self, formula: Formula, signature: Signature, masks: Sequence[Mask]) -> None:
+    def __init__(self, formula: Formula, signature: Signature, masks: Sequence[Mask], more: Signature = ()) -> None:
         self.formula = formula
-        self._signature, self._masks = signature, masks
+        self._signature, self._masks, self._more = signature, masks, more
         self.strided: list[tuple[int, int]] = []
+        self.numbers: list[Any] = []
         self.lengths: list[Value] = []
 
     def compiler(self, local_size: int, real: Scalar) -> Compiler:
@@ -223,7 +226,8 @@ class Body:
         return arguments
 
     def _push_layouts(self, c: Compiler) -> None:
-        """Declares push constants for the lengths of the axes except the first, and the layouts of views."""
+        """Declares push constants: more numbers, the lengths of the axes except the first, and layouts of views."""
+        self.numbers = [argument(c, "number", len(self._signature) + n, kind) for n, kind in enumerate(self._more)]
         self.lengths = [c.function.push("length", UINT32) for _ in self._masks[0][1:]]
         views = [len(kind) > 2 for kind in self._signature if type(kind) is tuple]
         self._layouts = {at: self.layout(c, at) for at, view in enumerate(views) if view}

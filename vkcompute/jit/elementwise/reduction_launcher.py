@@ -69,10 +69,19 @@ class ReduceLauncher:
     Args:
         combine, initial, each: as of `vc.reduce`; `each` is its `map`.
         commutes: True if elements may be combined in any order, and the initial value is neutral.
+        finish: a function of a result, and of numbers, that the last stage applies.
     """
 
-    def __init__(self, combine: Formula, initial: Any, each: Formula | None, *, commutes: bool = False) -> None:
-        self._combine, self._initial, self._commutes = combine, initial, commutes
+    def __init__(
+        self,
+        combine: Formula,
+        initial: Any,
+        each: Formula | None,
+        *,
+        commutes: bool = False,
+        finish: Formula | None = None,
+    ) -> None:
+        self._combine, self._initial, self._commutes, self._finish = combine, initial, commutes, finish
         self._arguments = Arguments(each or IDENTITY, combine.name)
         mapped = f", map={each.name}" if each and each.name not in each.parameters else ""
         whole = f"reduce: {combine.name}{mapped}"
@@ -83,9 +92,13 @@ class ReduceLauncher:
 
     def _programs(self, name: str, each: Formula) -> Compiled:
         """Returns the programs of the stages that apply this formula to the elements first."""
-        build = partial(stage_program, self._combine, self._initial, each)
+        build = partial(stage_program, self._combine, self._initial, each, finish=self._finish)
         functions = [*self._combine.functions, *each.functions]
-        texts = self._combine.text, each.text, fingerprint.value(self._initial)
+        texts = [self._combine.text, each.text, fingerprint.value(self._initial)]
+        if self._finish is not None:
+            name = f"{name}, then {self._finish.name}"
+            functions += self._finish.functions
+            texts.append(self._finish.text)
         return Compiled(ProgramSource(name, build, functions), "reduction", *texts)
 
     def __call__(
@@ -96,14 +109,18 @@ class ReduceLauncher:
         out: Any,
         keepdims: bool = False,
         dtype: npt.DTypeLike | None = None,
-        final: bool = True,
+        final: tuple[Any, ...] | None = (),
     ) -> Any:
-        """Launches the stages, and returns the result; the initial value is left out unless `final`."""
+        """Launches the stages, and returns the result.
+
+        Args:
+            final: the numbers of `finish`; None to leave out that and the initial value.
+        """
         args, name = self._arguments.bound(args, named), self._arguments.name
         repetition = None
         if type(out) is Array and _is_plain(axis):
-            repetition = self._repetitions, axis, keepdims, dtype, final, *places((*args, out))
-            if self._repeated(repetition, args, out):
+            repetition = self._repetitions, axis, keepdims, dtype, final is None, *places((*args, *(final or ()), out))
+            if self._repeated(repetition, args, final or (), out):
                 return out
         if group_of(args) is not None:
             return self._sharded(args, axis, out, keepdims, dtype)
@@ -117,12 +134,15 @@ class ReduceLauncher:
         left, planned = self._layout(runtime, shape, reduced, keepdims)
         key = real_of(signature), None if dtype is None else lookup(dtype, in_kernels=True).numpy.name, signature, masks
         block = _block(signature, masks, lengths, arrays)
-        form = planned[0].form(block, lengths[1:], last=final and len(planned) == 1)
-        result_dtype = self._first.specialized(*key, form, None, options_on(runtime)).dtypes[0]
+        result_dtype: Any = key[1]
+        if self._finish is None:
+            form = planned[0].form(block, lengths[1:], last=final is not None and len(planned) == 1)
+            result_dtype = self._first.specialized(*key, form, None, options_on(runtime)).dtypes[0]
         if out is None:
             out = runtime.empty(left, result_dtype)
         else:
-            check_out(name, out, left, result_dtype)
+            if self._finish is None:
+                check_out(name, out, left, result_dtype)
             if dtype is None and _is_wider(out, result_dtype):  # as in numpy
                 return self(args, {}, axis, out, keepdims, out.dtype, final)
             out.refuse_shared()
@@ -144,7 +164,7 @@ class ReduceLauncher:
                 runtime.plans[repetition] = launched
         return out
 
-    def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], out: Array) -> bool:
+    def _repeated(self, key: tuple[Any, ...], args: tuple[Any, ...], final: tuple[Any, ...], out: Array) -> bool:
         """Repeats the launches of a call; returns False if its intermediate results do not get the same places."""
         runtime = runtime_of(out)
         known: Sequence[Launched] | None = runtime.plans.get(key)
@@ -152,7 +172,8 @@ class ReduceLauncher:
             return False
         for size, dtype, launch_key, plan in known:
             part = out if size is None else temporary(runtime, size, dtype)
-            if plan is None or part.launch_key != launch_key or plan.enqueue((*args, part), None) is None:
+            given = (*args, *final, part) if size is None else (*args, part)
+            if plan is None or part.launch_key != launch_key or plan.enqueue(given, None) is None:
                 return False
             args = (part,)
         return True
@@ -174,7 +195,7 @@ class ReduceLauncher:
         out: Array,
         keepdims: bool,
         dtype: str,
-        final: bool,
+        final: tuple[Any, ...] | None,
     ) -> None:
         """Reduces both halves along an axis, which exceed the limits of a kernel together, and combines the results."""
         both = [tuple([part_along(arg, axis, half, shape) for arg in args]) for half in halves(shape[axis])]
@@ -186,10 +207,10 @@ class ReduceLauncher:
             return
         parts = temporary(out.runtime, (2, *out.shape), dtype)
         for n, here in enumerate(both):
-            self(here, {}, axes, parts[n], keepdims, dtype, False)
+            self(here, {}, axes, parts[n], keepdims, dtype, None)
         self._joining((parts,), {}, 0, out, False, dtype, final)
 
-    def _apart(self, args: tuple[Any, ...], axis: Any, out: Array, keepdims: bool, dtype: Any, final: bool) -> Array:
+    def _apart(self, args: tuple[Any, ...], axis: Any, out: Array, keepdims: bool, dtype: Any, final: Any) -> Array:
         """Reduces to another array, and copies the result to one that is a view, or overlaps an argument."""
         part = temporary(out.runtime, out.shape, out.dtype)
         self(args, {}, axis, part, keepdims, dtype, final)
@@ -225,7 +246,7 @@ class ReduceLauncher:
                 lambda given, results: self(given, {}, axis, (*results, None)[0], keepdims, dtype), args, outs
             )
             return joined(shards, like) if out is None else out
-        shards, like = by_device(lambda given, _: self(given, {}, axis, None, keepdims, dtype, False), args)
+        shards, like = by_device(lambda given, _: self(given, {}, axis, None, keepdims, dtype, None), args)
         if dtype is None and type(out) is Array and _is_wider(out, shards[0].dtype.name):
             return self._sharded(args, axis, out, keepdims, out.dtype)
         empty = any(0 in arg.shape for arg in args if isinstance(arg, GroupArray))
@@ -236,8 +257,8 @@ class ReduceLauncher:
 
     @cached_property
     def _joining(self) -> ReduceLauncher:
-        """Combines the results of several devices."""
-        return ReduceLauncher(self._combine, self._initial, None, commutes=self._commutes)
+        """Combines the results of parts."""
+        return ReduceLauncher(self._combine, self._initial, None, commutes=self._commutes, finish=self._finish)
 
     def _run(
         self,
@@ -247,7 +268,7 @@ class ReduceLauncher:
         lengths: Sequence[int],
         dtype: str,
         out: Array,
-        final: bool,
+        final: tuple[Any, ...] | None,
     ) -> list[Launched]:
         """Launches the stages; a recording graph owns the intermediate results."""
         launched = list[Launched]()
@@ -256,7 +277,7 @@ class ReduceLauncher:
             last = stage is planned[-1]
             part = out if last else temporary(out.runtime, stage.pushes[0], dtype)
             wanted = out.dtype.name if last and out.dtype.name != dtype else None
-            plan = self._stage(stage, programs, key, last and final, wanted, args, lengths, part, exact)
+            plan = self._stage(stage, programs, key, final if last else None, wanted, args, lengths, part, exact)
             launched.append(Launched(None if last else part.size, dtype, part.launch_key, plan))
             programs, key = self._later, (*key[:2], ((part.dtype.char, 1),), ((True,),))
             args, lengths, exact = (part,), (), True
@@ -267,7 +288,7 @@ class ReduceLauncher:
         stage: Stage,
         programs: Compiled,
         key: tuple[Any, ...],
-        last: bool,
+        final: tuple[Any, ...] | None,
         wanted: str | None,
         args: tuple[Any, ...],
         lengths: Sequence[int],
@@ -276,20 +297,20 @@ class ReduceLauncher:
     ) -> Plan | None:
         """Launches a stage; a single row in windows. Returns the plan, unless there are several, or none is kept."""
         plans, n_results = part.runtime.plans, stage.pushes[0]
-        arrays = [arg for arg in args if type(arg) is Array]
-        block = _block(key[2], key[3], lengths, arrays)
+        arrays, numbers = [arg for arg in args if type(arg) is Array], final or ()
+        block, more = _block(key[2], key[3], lengths, arrays), (tuple(map(type, numbers)),) if numbers else ()
         plan_key: tuple[Any, ...] | None = None
         several = windows(stage.n, arrays)
         for start, stop in several:
             seen, at = stage._replace(n=stop - start), start // stage.chunk
-            of_window = *key, seen.form(block, lengths, last=last), wanted
+            of_window = *key, seen.form(block, lengths, last=final is not None), wanted, *more
             bound = [window(arg, start, stop, stage.n) if type(arg) is Array else arg for arg in args]
-            bound.append(window(part, at, at + seen.pushes[0], n_results))
+            bound += [*numbers, window(part, at, at + seen.pushes[0], n_results)]
             plan_key = (self._arguments.plan_key, of_window, seen, *places(bound)) if exact else None
             plan = plans.get(plan_key)
             if plan is None or plan.enqueue(bound, None) is None:
                 n_groups, sizes = seen.in_blocks(programs.specialized(*of_window, options_on(runtime_of(part))).block)
-                pushes = [*values(args), *lengths, *sizes]
+                pushes = [*values(args), *values(numbers), *lengths, *sizes]
                 dispatch(programs, of_window, bound, pushes, n_groups, plan_key)
         return None if len(several) > 1 else plans.get(plan_key)
 

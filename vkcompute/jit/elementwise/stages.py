@@ -330,11 +330,14 @@ def stage_program(
     masks: tuple[Mask, ...],
     form: Form,
     wanted: str | None,
+    more: Signature = (),
+    *,
+    finish: Formula | None = None,
 ) -> Program:
     """Builds the kernel of a stage.
 
-    Its arguments are the arrays, the result, the numbers, the lengths of the broadcast axes except the first, and
-    n_results, n, n_chunks and n_columns of the stage.
+    Its arguments are the arrays, the result, the numbers, those of `finish`, the lengths of the broadcast axes except
+    the first, and n_results, n, n_chunks and n_columns of the stage.
 
     Args:
         combine: the function of two elements.
@@ -343,8 +346,11 @@ def stage_program(
         dtype: the dtype in which elements are combined; None for their common type.
         form: the pattern; a function that computes more than it loads gets single elements.
         wanted: the dtype of the result; None for that in which elements are combined.
+        more: the types of the numbers of `finish`.
+        finish: the function of a result and of these numbers that the last stage applies; None if it applies none.
     """
-    body, pair, (method, end, last, block, axis) = Body(each, signature, masks), Body(combine, (), ()), form
+    body, pair, (method, end, last, block, axis) = Body(each, signature, masks, more), Body(combine, (), ()), form
+    ending = Body(finish, (), ()) if finish is not None and last else None
     kind = SCALARS[dtype] if dtype else _kind(body, pair, initial, real)
     most_cost = MOST_COPIED_COST if method in ("interleaved", "wide") else MOST_COST
     costs_much = (block.size > 1 or method == "wide") and _cost(body, pair, kind, real) > most_cost
@@ -352,7 +358,7 @@ def stage_program(
     columns, stored = kernel in (_columns, _wide) and block.size > 1, SCALARS[wanted] if wanted else kind
     spread = 1 if costs_much else max(_REGISTERS // (block.size * max(kind.bits // 32, 1)), 1)
     c = body.compiler(WIDTH, real)
-    c.evaluator.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources}
+    c.evaluator.sources |= {**_kernels(), **IDENTITY.sources, **combine.sources, **(finish.sources if finish else {})}
     load = body.block_arguments(c, block, axis) if block.size > 1 else []
     arguments = [] if load else body.arguments(c)
     out: Any = BlockAccess(c.function, "out", stored, block, is_result=True) if columns else result(c, stored.name)
@@ -453,6 +459,7 @@ def stage_program(
 
     def store(c: Compiler, offset: Any, value: Any) -> None:
         values = [combined(c, neutral(c), number) if last else number for number in _listed(value)]
+        values = [ending.call(c, number, *body.numbers) for number in values] if ending is not None else values
         if columns:
             out.store(c.builder, c.cast(offset, UINT32), [body.typed(c, number, stored).value for number in values])
         else:

@@ -19,7 +19,7 @@ def lengths(shape: int | Sequence[int]) -> Shape:
     try:
         if isinstance(shape, (bool, np.bool_, dict, set, str, bytes)):
             raise TypeError
-        given = tuple(shape) if np.iterable(shape) else (shape,)
+        given = shape if type(shape) is tuple else tuple(shape) if np.iterable(shape) else (shape,)
         if bool in map(type, given):
             raise TypeError
         return tuple(map(to_int, given))

@@ -127,7 +127,10 @@ class AccessHistory:
 
     def writers(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The last writer of each part of [start, stop), as (timeline, task)."""
-        return [(segment.writer, segment.written) for segment in self._overlapping(start, stop)]
+        segments = self._segments
+        if len(segments) != 1 or not (segments[0].start <= start < stop <= segments[0].stop):
+            segments = self._overlapping(start, stop)
+        return [(segment.writer, segment.written) for segment in segments]
 
     def overwrite(self, start: int, stop: int, failed: Callable[[int, int], object]) -> None:
         """Registers a write by the host: tasks (timeline, task) that have `failed` are no longer the last writers."""

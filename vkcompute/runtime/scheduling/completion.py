@@ -155,9 +155,11 @@ class CompletionCallbacks(list[CompletionCallback]):
 
 def _writers(ranges: Sequence[Range]) -> list[tuple[int, int]]:
     """The last writers of these bytes, as (queue, task)."""
-    return [
-        writer for buffer, start, stop in ranges if buffer.history for writer in buffer.history.writers(start, stop)
-    ]
+    writers: list[tuple[int, int]] = []
+    for buffer, start, stop in ranges:
+        if buffer.history is not None:
+            writers += buffer.history.writers(start, stop)
+    return writers
 
 
 class CompletionTracker:

@@ -63,14 +63,18 @@ def enter(runtime: Any, recorder: TaskRecorder | None = None) -> None:
 
 def innermost() -> Any:
     """Returns the runtime of the innermost `with` on a runtime or on one of its recordings; None outside of these."""
-    return next(filter(None, map(_runtime_in, reversed(_entered.get()))), None)
+    for entry in reversed(_entered.get()):
+        if (runtime := _runtime_in(entry)) is not None:
+            return runtime
+    return None
 
 
 def _runtime_in(entry: tuple[weakref.ref[Any], weakref.ref[Any] | None]) -> Any:
     """Returns the runtime of an entry; None if its block has ended, or belongs to the parent of this process."""
-    runtime, recorder = [None if reference is None else reference() for reference in entry]
-    if entry[1] is not None and (recorder is None or not recorder.recording):
+    reference, by = entry
+    if by is not None and ((recorder := by()) is None or not recorder.recording):
         return None
+    runtime = reference()
     return None if runtime is None or runtime.closed or runtime.inherited else runtime
 
 
