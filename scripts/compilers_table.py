@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from page_tables import replaced, table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, RECORD = ROOT / "docs" / "drivers.md", ROOT / "benchmarks" / "results" / "compilers.json"
 START, END = "<!-- table: scripts/compilers_table.py -->", "<!-- end of the table -->"
+Row = dict[str, Any]
 
 
-def table(rows: dict[str, dict[str, Any]]) -> str:
-    """Returns everything between the marks of the page."""
-    lines = ["| compiler | device | compiled | spill | refused |", "| --- | --- | --- | --- | --- |"]
-    for row in rows.values():
-        refused = "; ".join(f"{len(names)}: {why}" for why, names in row["refused"].items()) or "none"
-        n_compiled = row["kernels"] - sum(map(len, row["refused"].values()))
-        spills = "not told" if row["spills"] is None else ", ".join(row["spills"]) or "none"
-        cells = row["driver"], row["device"], f"{n_compiled} of {row['kernels']}", spills, refused
-        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join([START, "", *lines, "", END])
+def rows() -> list[Row]:
+    """Returns the rows of the compilers that were there."""
+    return [row for row in json.loads(RECORD.read_text()).values() if "absent" not in row]
 
 
-def written(page: str, rows: dict[str, dict[str, Any]]) -> str:
+def page(text: str, found: Sequence[Row]) -> str:
     """Returns the page with the table of these rows."""
-    before, rest = page.split(START)
-    return before + table(rows) + rest.split(END)[1]
+    head = "compiler", "device", "compiled", "spill", "refused"
+    return replaced(text, START, END, "\n\n".join([START, table(head, [_cells(row) for row in found]), END]))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    refused = "; ".join(f"{len(names)}: {why}" for why, names in row["refused"].items()) or "none"
+    n_compiled = row["kernels"] - sum(map(len, row["refused"].values()))
+    spills = "not told" if row["spills"] is None else ", ".join(row["spills"]) or "none"
+    return row["driver"], row["device"], f"{n_compiled} of {row['kernels']}", spills, refused
 
 
 def main() -> int:
     """Writes the page; returns the exit status."""
-    rows = {name: row for name, row in json.loads(RECORD.read_text()).items() if "absent" not in row}
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows()), encoding="utf-8")
     return 0
 
 

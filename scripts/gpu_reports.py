@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from page_tables import replaced, table  # noqa: E402
 
 from vkcompute.gpu_report.report import read  # noqa: E402
 
@@ -56,7 +58,7 @@ def _overview(found: Sequence[Data]) -> str:
         system = f"{data['machine']['system']}, {data['machine']['architecture']}"
         rows.append((f"{number}", f"{device['name']} ({device['kind']}{mark})", device["driver"], system,
                      data["date"][:10], f"{outcomes}{rest}"))  # fmt: skip
-    return f"## The devices\n\n{_table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
+    return f"## The devices\n\n{table(('', 'device', 'driver', 'system', 'date', 'results'), rows)}"
 
 
 def _faults(found: Sequence[Data]) -> str:
@@ -83,17 +85,12 @@ def _figures(found: Sequence[Data], part: str, title: str, cell: Callable[[Data,
     rows = [(name, *(cell(columns[n][name], found[n]) if name in columns[n] else "" for n in used)) for name in names]
     rows = [row for row in rows if any(row[1:])]
     heads = [f"{number + 1}: {_short(found[number])}" for number in used]
-    return f"## {title}\n\n{_table(('', *heads), rows)}" if rows else ""
+    return f"## {title}\n\n{table(('', *heads), rows)}" if rows else ""
 
 
 def _short(data: Data) -> str:
     name: str = _device(data)["name"]
     return name.partition(" (")[0]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(each.replace('|', '/') for each in line)} |" for line in lines)
 
 
 def _rate(figures: Data, data: Data) -> str:
@@ -159,8 +156,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[Data, Data], str]], ...] = (
 
 def page(text: str, found: Sequence[Data]) -> str:
     """Returns the page with its tables made anew."""
-    head, _, rest = text.partition(START)
-    return f"{head}{tables(found)}{rest.partition(END)[2]}"
+    return replaced(text, START, END, tables(found))
 
 
 def main() -> None:
