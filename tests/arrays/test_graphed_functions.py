@@ -586,7 +586,7 @@ def test_arguments_move_while_a_function_is_recorded_or_replayed(n_kept: int) ->
 def test_a_function_that_replaces_what_it_reads_is_refused(gpu: vc.Runtime) -> None:
     """Also one that returns the new array: a replay would read the old one."""
     x, state = gpu.array([1.0, 2.0]), types.SimpleNamespace(w=gpu.array([0.0, 0.0]), v=gpu.array([1.0, 1.0]))
-    rows = [vnp.zeros(2)]
+    rows = [gpu.array([0.0, 0.0])]
 
     def stores(x: vc.Array) -> vc.Array:
         state.w = state.w + x
