@@ -11,8 +11,9 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # compiles this checkout
@@ -47,12 +48,9 @@ from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
 from vkcompute.operations.recording import recorded  # noqa: E402
 from vkcompute.runtime.launching.imitated_gpu import Compilation, Shader  # noqa: E402
 from vkcompute.runtime.launching.radv import compile_for  # noqa: E402
-from vkcompute.runtime.tuning import ON_GPU  # noqa: E402
+from vkcompute.runtime.tuning import ON_GPU, ON_INTEL, Tuning  # noqa: E402
 
-_TARGET = tile.Target(subgroup_size=32, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True)
 _OPTIONS = CompileOptions(target=Target(keeps_loop_results=True, preserved_floats=(16, 32, 64)))
-_COLUMNS = ON_GPU.product_columns
-_TILE = {"ROWS": ON_GPU.product_sums // _COLUMNS, "COLUMNS": _COLUMNS, "STEP": ON_GPU.product_terms, "ALIGNED": True}
 FAMILIES = "vega10", "navi10", "navi21"
 RECORD = HERE / "results" / "amd.json"
 FIGURES = (
@@ -67,6 +65,31 @@ FIGURES = (
 )
 Table = dict[str, dict[str, dict[str, Any]]]
 """Family -> kernel -> figure -> value."""
+
+
+class Vendor(NamedTuple):
+    """The GPUs of a vendor, as block programs are compiled for them.
+
+    Attributes:
+        tuning, target: of their devices.
+    """
+
+    tuning: Tuning
+    target: tile.Target
+
+    @property
+    def product_tile(self) -> dict[str, Any]:
+        """The block of a product of large matrices."""
+        columns = self.tuning.product_columns
+        rows, terms = self.tuning.product_sums // columns, self.tuning.product_terms
+        return {"ROWS": rows, "COLUMNS": columns, "STEP": terms, "ALIGNED": True}
+
+
+AMD = Vendor(
+    ON_GPU,
+    tile.Target(subgroup_size=64, max_invocations=1024, shared_nbytes=65536, overlays=True, stages=True),
+)
+INTEL = Vendor(ON_INTEL, AMD.target._replace(subgroup_size=8, max_invocations=512, sums=ON_INTEL.sums))
 
 # Functions of contiguous arrays, and the dtypes of these.
 ELEMENTWISE: tuple[tuple[str, str], ...] = (
@@ -83,8 +106,8 @@ ELEMENTWISE: tuple[tuple[str, str], ...] = (
 REDUCTIONS = ("a + b", "float32"), ("a + b", "float64"), ("a + b", "uint8"), ("max(a, b)", "int32")
 
 
-def shaders() -> Iterator[Shader]:
-    """All kernels of the table."""
+def shaders(vendor: Vendor = AMD) -> Iterator[Shader]:
+    """Yields all kernels of the table, as a vendor's GPUs get them."""
     yield from _of_the_wheel()
     for path in sorted((HERE / "shaders").glob("*.comp")):
         yield Shader(f"GLSL: {path.stem}", vc.glsl(path, optimize=True))
@@ -96,24 +119,25 @@ def shaders() -> Iterator[Shader]:
     yield from [elementwise(expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
     yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
     yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
-    yield from block_programs()
-    yield matrix_product()
-    yield from functions_of_networks()
+    yield from block_programs(vendor)
+    yield matrix_product(vendor)
+    yield from functions_of_networks(vendor)
 
 
-def block_programs() -> Iterator[Shader]:
-    """Programs of Triton's tutorials, sorts and scans, for subgroups of 64 and the number of warps of the default."""
-    yield _block("softmax_kernel", triton_softmax.softmax_kernel, [*_floats(2), _INT, _INT], BLOCK_SIZE=1024)
-    yield _block("block_add", block_add, [*_floats(3), _INT], BLOCK=1024)
-    yield _block("dropout", triton_dropout.dropout_kernel, [*_floats(2), _INT, float, _ODD], BLOCK_SIZE=1024)
+def block_programs(vendor: Vendor) -> Iterator[Shader]:
+    """Yields programs of Triton's tutorials, sorts and scans, for the number of warps of the default."""
+    block = partial(_block, vendor.target)
+    yield block("softmax_kernel", triton_softmax.softmax_kernel, [*_floats(2), _INT, _INT], BLOCK_SIZE=1024)
+    yield block("block_add", block_add, [*_floats(3), _INT], BLOCK=1024)
+    yield block("dropout", triton_dropout.dropout_kernel, [*_floats(2), _INT, float, _ODD], BLOCK_SIZE=1024)
     layer_norm = triton_layer_norm.forward_kernel
-    yield _block("layer norm", layer_norm, [*_floats(6), _INT, float], BLOCK_SIZE=1024)
+    yield block("layer norm", layer_norm, [*_floats(6), _INT, float], BLOCK_SIZE=1024)
     for dtype in ("float32", "float16"):
-        yield _block(f"matmul, {dtype}", triton_matmul.matmul_kernel, [*_floats(3, dtype), *[_INT] * 3], **_MATMUL)
+        yield block(f"matmul, {dtype}", triton_matmul.matmul_kernel, [*_floats(3, dtype), *[_INT] * 3], **_MATMUL)
     attention = triton_attention.attention_kernel
-    yield _block("attention", attention, [*_floats(4), _INT, float, bool], HEAD_DIM=32, BLOCK_M=32, BLOCK_N=32)
-    yield _block("sort", block_sort, _floats(2), N=1024)
-    yield _block("cumsum", block_cumsum, [*_floats(2), _INT], N=1024)
+    yield block("attention", attention, [*_floats(4), _INT, float, bool], HEAD_DIM=32, BLOCK_M=32, BLOCK_N=32)
+    yield block("sort", block_sort, _floats(2), N=1024)
+    yield block("cumsum", block_cumsum, [*_floats(2), _INT], N=1024)
 
 
 @triton.jit
@@ -145,12 +169,14 @@ def _floats(n: int, dtype: str = "float32") -> list[ArrayType]:
     return [ArrayType(np.dtype(dtype).char, False, True)] * n
 
 
-def _block(name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any) -> Shader:
+def _block(
+    target: tile.Target, name: str, program: triton.JITFunction, signature: Sequence[Any], **constants: Any
+) -> Shader:
     """Returns a program whose constants are its last parameters, in their order."""
-    options = BlockOptions(4, _TARGET._replace(subgroup_size=64), _OPTIONS)
     values = dict(enumerate(constants.values(), len(signature)))
-    found = specialize_block(program.definition, values, dict(enumerate(signature)), options)
-    return Shader(f"block: {name}", found.spirv)
+    options = BlockOptions(4, target, _OPTIONS)
+    compiled = specialize_block(program.definition, values, dict(enumerate(signature)), options)
+    return Shader(f"block: {name}", compiled.spirv, subgroup_size=compiled.subgroup_size)
 
 
 def _of_the_wheel() -> Iterator[Shader]:
@@ -185,40 +211,41 @@ def _reduction(expression: str, dtype: str) -> Shader:
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 
 
-def matrix_product() -> Shader:
-    """Returns the block program of the product of large float32 matrices, for subgroups of 32."""
-    return _library("blocks: matrix product, float32", product, _TILE)
+def matrix_product(vendor: Vendor = AMD) -> Shader:
+    """Returns the block program of the product of large float32 matrices."""
+    return _library(vendor, "blocks: matrix product, float32", product, vendor.product_tile)
 
 
-def functions_of_networks() -> Iterator[Shader]:
-    """Returns programs on lines of 1,024 and 1,000 elements, and a layer and a convolution, for subgroups of 32."""
+def functions_of_networks(vendor: Vendor) -> Iterator[Shader]:
+    """Yields programs on lines of 1,024 and 1,000 elements, a layer, a convolution and attention."""
+    library = partial(_library, vendor)
     block: dict[str, Any] = {"ROWS": 1, "LENGTH": 1024, "COLUMNS": 1, "WHOLE": True, "ALIGNED": True}
     columns, normal = {"LENGTH": 64, "COLUMNS": 64}, {"EPS": 1e-5, "REPEATS": 1}
     alone = dict.fromkeys(("weight_ptr", "bias_ptr"))
-    yield _library("nn: softmax", lines.softmax, block)
-    yield _library("nn: softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
-    yield _library("nn: softmax along columns", lines.softmax, block | columns)
-    yield _library("nn: log_softmax", lines.log_softmax, block)
-    yield _library("nn: logsumexp", lines.logsumexp, block)
-    yield _library("nn: layer_norm", lines.layer_norm, block | normal)
-    yield _library("nn: layer_norm alone", lines.layer_norm, block | normal | alone)
-    yield _library("nn: rms_norm", lines.rms_norm, block | normal)
-    yield _library("nn: linear", linear, _TILE | {"ACTIVATION": recorded("gelu"), "SCALE": 1.0})
-    yield _library("nn: convolution", convolution, _TILE | {"ACTIVATION": recorded("relu")})
+    yield library("nn: softmax", lines.softmax, block)
+    yield library("nn: softmax of cut lines", lines.softmax, block | {"WHOLE": False, "ALIGNED": False})
+    yield library("nn: softmax along columns", lines.softmax, block | columns)
+    yield library("nn: log_softmax", lines.log_softmax, block)
+    yield library("nn: logsumexp", lines.logsumexp, block)
+    yield library("nn: layer_norm", lines.layer_norm, block | normal)
+    yield library("nn: layer_norm alone", lines.layer_norm, block | normal | alone)
+    yield library("nn: rms_norm", lines.rms_norm, block | normal)
+    yield library("nn: linear", linear, vendor.product_tile | {"ACTIVATION": recorded("gelu"), "SCALE": 1.0})
+    yield library("nn: convolution", convolution, vendor.product_tile | {"ACTIVATION": recorded("relu")})
     given: dict[str, Any] = {"mask_ptr": None, "SCALE": 0.125, "CAUSAL": False, "HALVES": False}
     given |= dict.fromkeys(("WHOLE_KEYS", "WHOLE_SIZE", "WHOLE_V_SIZE"), True)
     for size, (rows, keys) in block_attention.LENGTHS.items():
         lengths = {"ROWS": rows, "KEYS": keys, "SIZE": size, "V_SIZE": size}
-        yield _library(f"nn: attention of {size}", block_attention.attention, given | lengths)
+        yield library(f"nn: attention of {size}", block_attention.attention, given | lengths)
 
 
-def _library(name: str, program: JITFunction, constants: Mapping[str, Any]) -> Shader:
+def _library(vendor: Vendor, name: str, program: JITFunction, constants: Mapping[str, Any]) -> Shader:
     """Returns a program of the library, with arrays of float32 that wide accesses fit."""
     values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
     others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
     signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
-    found = specialize_block(program.definition, values, signature, BlockOptions(4, _TARGET, _OPTIONS))
-    return Shader(name, found.spirv)
+    compiled = specialize_block(program.definition, values, signature, BlockOptions(4, vendor.target, _OPTIONS))
+    return Shader(name, compiled.spirv, subgroup_size=compiled.subgroup_size)
 
 
 def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:

@@ -126,11 +126,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernels", default="", metavar="TEXT", help="kernels whose names contain this")
     parser.add_argument("--write", action="store_true", help=f"record the rows in {RECORD.name}, beside those there")
     arguments = parser.parse_args(argv)
-    shaders = [shader for shader in amd.shaders() if arguments.kernels in shader.name]
+    kernels = {
+        vendor: [shader for shader in amd.shaders(vendor) if arguments.kernels in shader.name]
+        for vendor in (amd.AMD, amd.INTEL)
+    }
     rows: dict[str, Row] = json.loads(RECORD.read_text()) if arguments.write and RECORD.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         asked = {gpu.name: gpu for gpu in gpus(arguments.mesa, Path(folder))}
         for name in [name for name in (*asked, "Metal") if arguments.only in name]:
+            shaders = kernels[amd.INTEL if name.startswith("intel") else amd.AMD]
             rows[name] = row(asked[name], shaders) if name in asked else metal(shaders)
             print(text(name, rows[name]), flush=True)
             if arguments.write:

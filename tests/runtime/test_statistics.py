@@ -103,6 +103,17 @@ def test_figures_of_shaders_under_common_and_under_the_drivers_names() -> None:
     assert crowded.statistics.registers > found.registers
 
 
+@vc.kernel
+def sums(x: vc.float32[:], out: vc.float32[:]) -> None:
+    out[vc.global_id(0)] = vc.subgroup.add(x[vc.global_id(0)])
+
+
+@pytest.mark.pure
+def test_a_module_for_one_size_of_subgroups_gets_it() -> None:
+    outcomes = compiled(*[Shader(f"sums {size}", sums.spirv(), subgroup_size=size) for size in (None, 32, 64)])
+    assert [outcome.statistics.subgroup_size for outcome in outcomes] == [64, 32, 64]
+
+
 @pytest.mark.pure
 @pytest.mark.parametrize("family", ["navi0", "", "../x"])
 def test_an_unknown_family_of_gpus(family: str, installed: None) -> None:

@@ -73,7 +73,7 @@ def shader(program: Launched, text: str, target: Target) -> Shader:
     if compiled.features:
         emulating = options.compiled_with(emulate_atomics=True)
         emulated = specialize(program.definition, constants, types, emulating).spirv
-    return Shader(program.__name__, compiled.spirv, {}, compiled.features, emulated)
+    return Shader(program.__name__, compiled.spirv, {}, compiled.features, emulated, compiled.subgroup_size)
 
 
 def _items(name: str, text: str) -> tuple[list[str], dict[str, Any]]:

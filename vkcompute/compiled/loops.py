@@ -39,6 +39,7 @@ class _Arguments(NamedTuple):
     in_words: tuple[int, ...]
     elementwise: bool
     windows: tuple[int, ...]
+    subgroup_size: int | None
 
 
 def on_device(
@@ -52,6 +53,7 @@ def on_device(
         specialization.in_words,
         bool(specialization.dtypes),
         specialization.windows,
+        specialization.subgroup_size,
     )
 
     def loaded() -> tuple[AnyKernel, Loops | None]:
@@ -63,8 +65,8 @@ def on_device(
 
 def _kernel(runtime: Runtime, name: str, module: ir.KernelModule, arguments: _Arguments) -> AnyKernel:
     """Makes a kernel; the signature has checked its types, and memory may hold the bits of floats as integers."""
-    loaded = Program(name, *module)
-    limits, strided, array_bindings, in_words, elementwise, windows = arguments
+    limits, strided, array_bindings, in_words, elementwise, windows, subgroup_size = arguments
+    loaded = Program(name, *module, subgroup_size=subgroup_size)
     if array_bindings is not None or is_spilled(loaded):
         made: AnyKernel = SpillingKernel(
             runtime, loaded, array_bindings, strided, in_words, elementwise=elementwise, windows=windows

@@ -97,6 +97,7 @@ class Specialization:
         parts: the number of workgroups along each axis into which one is divided, as the device has fewer invocations.
         windows: indices of the bindings that span several arrays, of tables of pointers.
         grid_wrapped: as of `CompileOptions`.
+        subgroup_size: as of `Program`.
     """
 
     module: ir.KernelModule
@@ -122,6 +123,7 @@ class Specialization:
     windows: tuple[int, ...] = ()
     grid_wrapped: bool = False
     parts: tuple[int, int, int] = (1, 1, 1)
+    subgroup_size: int | None = None
 
     @property
     def spirv(self) -> bytes:

@@ -7,6 +7,7 @@ from functools import partial
 
 from vkcompute.compiled.blocks import block_of
 from vkcompute.compiled.target import target_of
+from vkcompute.core.logical_device import LogicalDevice
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime
 from vkcompute.runtime.tuning import tuning_of
@@ -26,13 +27,12 @@ def block_target(runtime: Runtime) -> Target:
 
 def _target(runtime: Runtime) -> Target:
     physical = runtime.device.physical
-    limits, tuning, words = physical.limits, tuning_of(physical), block_of(runtime, [4])
-    can_shuffle = "shuffle" in physical.subgroup_operations and runtime.device.has_one_subgroup_size
-    most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
+    tuning, words = tuning_of(physical), block_of(runtime, [4])
+    size = _subgroup_size(runtime.device)
     return Target(
-        physical.subgroup_size if can_shuffle else 1,
-        1 << most.bit_length() - 1,
-        limits["maxComputeSharedMemorySize"],
+        size,
+        _max_invocations(runtime.device, size),
+        physical.limits["maxComputeSharedMemorySize"],
         runtime.device.features.issuperset(_OVERLAY_FEATURES),
         words.texels,
         words.word,
@@ -41,6 +41,23 @@ def _target(runtime: Runtime) -> Target:
         stages=tuning.stages,
         matrices=matrices_of(runtime) if tuning.takes_matrices else (),
     )
+
+
+def _subgroup_size(device: LogicalDevice) -> int:
+    physical = device.physical
+    if "shuffle" not in physical.subgroup_operations or not device.has_one_subgroup_size:
+        return 1
+    is_small = tuning_of(physical).smallest_subgroups and device.asks_for_subgroup_size
+    return physical.min_subgroup_size if is_small else physical.subgroup_size
+
+
+def _max_invocations(device: LogicalDevice, subgroup_size: int) -> int:
+    """Returns the most invocations of a workgroup of full subgroups, a power of two."""
+    limits, properties = device.physical.limits, device.physical.properties
+    most = min(limits["maxComputeWorkGroupInvocations"], limits["maxComputeWorkGroupSize"][0])
+    if subgroup_size > 1 and device.asks_for_subgroup_size:
+        most = min(most, subgroup_size * properties["maxComputeWorkgroupSubgroups"])
+    return 1 << int(most).bit_length() - 1
 
 
 def matrices_of(runtime: Runtime) -> tuple[MatrixShape, ...]:

@@ -320,4 +320,5 @@ def specialize(
         in_words=in_words,
         windows=tuple([at for at, index in enumerate(bound) if index in built.windows]),
         grid_wrapped=options.compilation.grid_wrapped,
+        subgroup_size=options.target.subgroup_size if options.target.subgroup_size > 1 else None,
     )

@@ -67,7 +67,7 @@ class CompiledProgram:
     def _pipeline(self, *, captured: bool = False) -> ComputePipeline:
         device, interface = self._device, self._program.interface
         uses_subgroups = any(name.startswith("GroupNonUniform") for name in interface.capabilities)
-        size = device.physical.subgroup_size
+        size = self._program.subgroup_size or device.physical.subgroup_size
         with ShaderModule(device, self._spirv) as shader:
             return ComputePipeline(
                 shader,

@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
 from vkcompute.child_process import Limits, run_python
@@ -53,6 +54,7 @@ class Shader(NamedTuple):
         constants: specialization constants by name or id.
         features: Vulkan features that its atomic operations on floats need.
         emulated: SPIR-V for a device without these.
+        subgroup_size: as of `Program`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Shader(NamedTuple):
     constants: Mapping[int | str, Any] = {}
     features: tuple[str, ...] = ()
     emulated: bytes = b""
+    subgroup_size: int | None = None
 
 
 class Compilation(NamedTuple):
@@ -81,7 +84,7 @@ def compile_on(device: CompilerDevice, shaders: Iterable[Shader], *, with_assemb
 def _outcome(device: CompilerDevice, shader: Shader, with_assembly: bool) -> Outcome:
     spirv = shader.spirv if device.features.issuperset(shader.features) else shader.emulated or shader.spirv
     try:
-        program = load(spirv, name=shader.name)
+        program = replace(load(spirv, name=shader.name), subgroup_size=shader.subgroup_size)
         special = specialize(shader.name, program.interface.spec_constants, shader.constants)
         compiled = CompiledProgram(device, program, special)
         return Compilation(compiled.statistics(), compiled.assembly() if with_assembly else "")
@@ -115,7 +118,8 @@ def _outcomes_of_a_process(
     environ |= gpu.environ
     limits = Limits(timeout_s=gpu.timeout_s, output_nbytes=_OUTPUT_NBYTES)
     work = gpu.device, list(shaders), with_assembly
-    with announced(f"compiling {', '.join(shader.name for shader in shaders)} for {gpu.name}"):
+    what = shaders[0].name if len(shaders) == 1 else f"{len(shaders)} shaders"
+    with announced(f"compiling {what} for {gpu.name}"):
         done = run_python(main, limits=limits, data=pickle.dumps(work), environ=environ)
     end = f"{done.ending}: {done.errors.decode(errors='replace').strip()[-_SHOWN_CHARACTERS:]}".rstrip(": ")
     stream, records = io.BytesIO(done.output), []

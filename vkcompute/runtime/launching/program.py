@@ -34,12 +34,14 @@ class Program:
         spirv: the module.
         interface: what it declares.
         group_axes: of a module from outside, the axes along which it reads ids of workgroups, but not their number.
+        subgroup_size: the invocations of each subgroup, of a module that is right with this number only; else None.
     """
 
     name: str
     spirv: bytes
     interface: Interface
     group_axes: tuple[int, ...] = ()
+    subgroup_size: int | None = None
 
 
 def load(source: Source, entry_point: str | None = None, name: str | None = None) -> Program:
