@@ -20,6 +20,7 @@ from runtimes import open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
+from vkcompute.runtime.graphs.host_arrays import HostArrays
 
 
 def numbers(gpu: vc.Runtime, *shape: int, seed: int = 0) -> vc.Array:
@@ -363,6 +364,33 @@ def test_threads_call_one_function(gpu: vc.Runtime) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_recording_is_dropped_while_another_thread_is_about_to_replay_it(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that is short drops recordings. Their command buffers are used again once no run has them."""
+    upload, x = HostArrays.upload, numbers(gpu, 1 << 16)
+
+    def uploads(self: HostArrays, staging: Any) -> None:
+        upload(self, staging)
+        thread = threading.Thread(target=drop)
+        thread.start()
+        thread.join()
+
+    def drop() -> None:
+        with gpu.device.lock:
+            for release in gpu.device.memory.release_callbacks:
+                release()
+        gpu.wait()  # destroys what is not in use
+
+    rows = gpu.array(np.array([[3, 0], [1, 2]], np.int32))
+    function = vc.graph(lambda x, rows: (x[rows], x.cumsum()))  # reports indices out of bounds to the host
+    function(x, rows)
+    monkeypatch.setattr(HostArrays, "upload", uploads)
+    results = [function(x, rows)[0] for _ in range(12)]  # more than a pool has at first
+    for result in results:
+        np.testing.assert_array_equal(result.numpy(), x.numpy()[rows.numpy()])
 
 
 def test_work_of_another_thread_is_recorded_on_demand(gpu: vc.Runtime) -> None:

@@ -138,7 +138,7 @@ def graph(function: Callable[_P, _R]) -> GraphedFunction[_P, _R]:
     Args:
         function: of device arrays, numbers, and tuples, lists and dicts of these, as its results are. Numbers and other
             hashable arguments are constants of a recording. It may update arrays in place, and draw random numbers. An
-            array that it has from a closure, a global or an attribute may change its elements; another one in its
+            array that it has from a closure, a global or an attribute may change its elements. Another one in its
             place is recorded anew, and so is another number, text or object that it reads there.
 
     Raises:
