@@ -20,6 +20,7 @@ from runtimes import open_runtime
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
+from vkcompute.runtime.graphs.host_arrays import HostArrays
 
 
 def numbers(gpu: vc.Runtime, *shape: int, seed: int = 0) -> vc.Array:
@@ -365,6 +366,33 @@ def test_threads_call_one_function(gpu: vc.Runtime) -> None:
     assert not wrong
 
 
+def test_a_recording_is_dropped_while_another_thread_is_about_to_replay_it(
+    gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that is short drops recordings. Their command buffers are used again once no run has them."""
+    upload, x = HostArrays.upload, numbers(gpu, 1 << 16)
+
+    def uploads(self: HostArrays, staging: Any) -> None:
+        upload(self, staging)
+        thread = threading.Thread(target=drop)
+        thread.start()
+        thread.join()
+
+    def drop() -> None:
+        with gpu.device.lock:
+            for release in gpu.device.memory.release_callbacks:
+                release()
+        gpu.wait()  # destroys what is not in use
+
+    rows = gpu.array(np.array([[3, 0], [1, 2]], np.int32))
+    function = vc.graph(lambda x, rows: (x[rows], x.cumsum()))  # reports indices out of bounds to the host
+    function(x, rows)
+    monkeypatch.setattr(HostArrays, "upload", uploads)
+    results = [function(x, rows)[0] for _ in range(12)]  # more than a pool has at first
+    for result in results:
+        np.testing.assert_array_equal(result.numpy(), x.numpy()[rows.numpy()])
+
+
 def test_work_of_another_thread_is_recorded_on_demand(gpu: vc.Runtime) -> None:
     @vc.graph
     def function(x: vc.Array) -> vc.Array:
@@ -605,3 +633,114 @@ def test_a_function_that_replaces_what_it_reads_is_refused(gpu: vc.Runtime) -> N
             ValueError, match=r"something else in the place of an array of shape \(2,\).*write to the array"
         ):
             vc.graph(function)(x)
+
+
+class _Layer:
+    rate: Any = 2.0
+
+    def __init__(self, gpu: vc.Runtime, value: float) -> None:
+        self.w = gpu.full(2, value)
+
+
+class _Settings:
+    scale: Any = 1.0  # of the class, until an object has its own
+
+    def __init__(self, gpu: vc.Runtime) -> None:
+        self.layer, self.rates, self.options = _Layer(gpu, 1.0), [1.0, 2.0], {"power": 1}
+        self.shift: Any = None
+        self.n_calls = 0
+        self.mode = "plain"
+        self.table = np.array([1, 2], np.float32)
+
+    @property
+    def factor(self) -> float:
+        return float(self.rates[1]) * _GLOBALS["factor"]
+
+    def plain(self, x: Any) -> Any:
+        y = x * self.layer.w * self.layer.rate * self.scale * self.factor + self.rates[0]
+        y = y ** self.options["power"] + self.table
+        if self.mode == "negative":
+            y = -y
+        return y if self.shift is None else y + self.shift
+
+    graphed = vc.graph(plain)
+
+
+_GLOBALS = {"factor": 1.0}
+
+
+@pytest.mark.filterwarnings("ignore:_Settings.plain is recorded for the 8th time")
+def test_other_values_than_arrays_are_seen_as_well(gpu: vc.Runtime) -> None:
+    """Numbers, texts, None and objects, wherever the function reads them: a replay would use the old ones."""
+    settings, x = _Settings(gpu), gpu.array([1.0, 2.0])
+
+    def check() -> None:
+        for _ in range(2):
+            np.testing.assert_array_equal(settings.graphed(x).numpy(), settings.plain(x).numpy())
+
+    check()
+    for name, value in [
+        ("scale", 3.0), ("scale", -0.0), ("scale", 0.0), ("mode", "negative"), ("shift", 5.0),
+        ("shift", gpu.full(2, 7.0)),
+        ("shift", None), ("rates", [4.0, 5.0]), ("layer", _Layer(gpu, 9.0)), ("options", {"power": 2}),
+    ]:  # fmt: skip
+        setattr(settings, name, value)
+        check()
+    settings.rates[0], settings.options["power"], settings.layer.rate = 8.0, 3, 11.0
+    check()
+    settings.table[1] = 7
+    check()
+    _GLOBALS["factor"] = 0.5
+    check()
+    _GLOBALS["factor"] = 1.0
+    check()
+
+
+def test_closures_and_types_of_numbers_are_seen(gpu: vc.Runtime) -> None:
+    rate: Any = 1
+    recorded = []
+
+    @vc.graph
+    def function(x: vc.Array) -> vc.Array:
+        recorded.append(1)
+        return x * rate
+
+    x = gpu.array([2, 3], np.int32)
+    for rate in (1, True, 1.0, np.float32(1), 2, 3.0):
+        for _ in range(2):
+            result, expected = function(x), x * rate
+            assert (result.dtype, result.tolist()) == (expected.dtype, expected.tolist())
+    assert len(recorded) == 6
+    rate = float("3.0")  # equal, and another object
+    function(x)
+    assert len(recorded) == 6
+
+
+def test_a_number_that_the_function_changes_is_recorded_anew(gpu: vc.Runtime) -> None:
+    class Counter:
+        n_steps = n_epochs = 0
+
+        def run(self) -> None:
+            self.n_epochs += 1  # no matter to `step`, which does not call this
+
+        @vc.graph
+        def step(self, x: vc.Array) -> vc.Array:
+            recorded.append(1)
+            return x * 2
+
+        @vc.graph
+        def counts(self, x: vc.Array) -> vc.Array:
+            self.n_steps += 1
+            return x / self.n_steps
+
+    recorded: list[int] = []
+    counter, x = Counter(), gpu.array([2.0, 4.0])
+    for _ in range(3):
+        counter.run()
+        assert counter.step(x).tolist() == [4, 8]
+    assert len(recorded) == 1
+    for turn in range(1, 8):
+        assert counter.counts(x).tolist() == (x / turn).tolist()
+    with pytest.warns(RuntimeWarning, match=r"recorded for the 8th time, as 'n_steps' changes.*arrays of shape \(\)"):
+        assert counter.counts(x).tolist() == [0.25, 0.5]
+    assert counter.counts(x).tolist() == (x / 9).tolist()

@@ -15,7 +15,7 @@ from vkcompute.dtypes import float_rule
 from vkcompute.errors import shorten_traceback, warn_caller
 from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.arguments import Arguments, Grouped, leaves, replaced, without_numbers
-from vkcompute.runtime.graphs.captured import Captured, are_current, captured
+from vkcompute.runtime.graphs.captured import Captured, Reached, Watched, are_current
 from vkcompute.runtime.graphs.graph import Graph, recording_graph, temporary_of
 from vkcompute.runtime.graphs.inputs import Choice
 from vkcompute.runtime.memory.array import Array
@@ -81,10 +81,13 @@ class GraphedFunction(Generic[_P, _R]):
             memory = Grouped.of(arguments.arrays)
             recorded = recordings_of(runtime, owner)
             key = arguments.key, memory.pattern, float_rule()
-            recording = recorded.get(key)
-            if recording is None or not are_current(recording.captured):
+            recording = before = recorded.get(key)
+            if recording is None or not recording.watched.is_current():
                 self._warn_of_numbers(key, recorded)
-                recording = recorded[key] = _recorded(self._name, runtime, function, args, named, arguments, memory)
+                recording = _recorded(self._name, runtime, function, args, named, arguments, memory)
+                if before is not None:
+                    self._warn_of_changes(before, recording)
+                recorded[key] = recording
             elif len(recorded) > _MOST_RECORDINGS // 2:
                 recorded[key] = recording  # the least recently used are dropped first
             return recording.run(arguments.arrays, memory.spans)
@@ -99,6 +102,17 @@ class GraphedFunction(Generic[_P, _R]):
             warn_caller(
                 f"{self._name} is recorded for {_MANY_NUMBERS} choices of numbers, and each takes as long as the first "
                 "one; pass numbers that change as arrays of shape (), as gpu.array(0.1)",
+                RuntimeWarning,
+            )
+
+    def _warn_of_changes(self, before: _Recorded, recording: _Recorded) -> None:
+        """Counts the recordings in place of others, and warns of the eighth one."""
+        recording.n_earlier = before.n_earlier + 1
+        if recording.n_earlier == _MANY_NUMBERS - 1:
+            warn_caller(
+                f"{self._name} is recorded for the {_MANY_NUMBERS}th time, as {before.watched.changed!r} changes "
+                "between calls, and each takes as long as the first one; pass what changes as an argument, and numbers "
+                "as arrays of shape (), as gpu.array(0.1)",
                 RuntimeWarning,
             )
 
@@ -124,8 +138,8 @@ def graph(function: Callable[_P, _R]) -> GraphedFunction[_P, _R]:
     Args:
         function: of device arrays, numbers, and tuples, lists and dicts of these, as its results are. Numbers and other
             hashable arguments are constants of a recording. It may update arrays in place, and draw random numbers. An
-            array that it has from a closure, a global or an attribute may change its elements; another one in its
-            place is recorded anew.
+            array that it has from a closure, a global or an attribute may change its elements. Another one in its
+            place is recorded anew, and so is another number, text or object that it reads there.
 
     Raises:
         TypeError: the argument is not callable, or a generator or coroutine.
@@ -178,11 +192,13 @@ class _Recorded:
     Attributes:
         result: what the function returned, with a `_View` in place of arrays that are not the same in each run.
         new: the size in bytes of the memory of each result.
-        captured: the arrays that the function has from elsewhere.
+        watched: what the function has from elsewhere.
+        n_earlier: the number of recordings in whose place it is, as what they watched has changed.
     """
 
-    def __init__(self, graph: Graph, result: Any, new: list[int], captured: list[Captured]) -> None:
-        self.graph, self.result, self.new, self.captured = graph, result, new, captured
+    def __init__(self, graph: Graph, result: Any, new: list[int], watched: Watched) -> None:
+        self.graph, self.result, self.new, self.watched = graph, result, new, watched
+        self.n_earlier = 0
         self.draws = [] if graph.function is None else graph.function.draws
 
     def run(self, arrays: list[Array], spans: list[Range]) -> Any:
@@ -219,7 +235,9 @@ def _recorded(
 ) -> _Recorded:
     """Records a call."""
     constants = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, Array)]
-    before = captured(function, constants)
+    reached = Reached(function, constants)
+    named_values, arrays_before = reached.named(), reached.arrays()
+    del reached
     inputs = {
         str(number): Array(runtime, buffer, start, (stop - start,), (1,), _BYTE)
         for number, (buffer, start, stop) in enumerate(memory.spans)
@@ -240,10 +258,11 @@ def _recorded(
         for leaf in leaves(returned):
             if isinstance(leaf, Array):
                 leaf.compute()
-        _require_kept(name, before)
+        _require_kept(name, arrays_before)
         _require_returned(name, graph, returned, views)
         result, new = _kept(graph, returned, views)
-    return _Recorded(graph, result, new, captured(function, constants, graph.buffers))
+    needed = Reached(function, constants).needed(graph.buffers)
+    return _Recorded(graph, result, new, Watched([*named_values, *needed]))
 
 
 def _viewed(array: Array, memory: Array, first: int) -> Array:
@@ -257,7 +276,7 @@ def _require_kept(name: str, before: list[Captured]) -> None:
     lost = next((entry for entry in before if not are_current([entry])), None)
     if lost is not None:
         raise ValueError(
-            f"{name} puts something else in the place of an array of shape {lost.array.shape}, as in self.w = …, and "
+            f"{name} puts something else in the place of an array of shape {lost.value.shape}, as in self.w = …, and "
             "later calls replay its launches only; write to the array: self.w[...] = …"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import WeakSet
@@ -28,7 +29,9 @@ Key = tuple[Any, Addresses]
 
 
 class GraphRecording(Recording):
-    """A recording of a graph's tasks.
+    """A recording of a graph's tasks. Its command buffer returns to the pool when nobody has the recording any more.
+
+    A thread that is about to replay it has it, also if another thread drops it from the cache meanwhile.
 
     Args:
         own: memory that only this graph uses, of which a run replaces all.
@@ -40,7 +43,7 @@ class GraphRecording(Recording):
         pin: keeps its buffers where they are.
     """
 
-    __slots__ = ("copied", "pin", "ranges", "staging")
+    __slots__ = ("__weakref__", "copied", "pin", "ranges", "staging")
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class GraphRecording(Recording):
         self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
+        end = weakref.finalize(self, pool.device.deletion_queue.append, (pool.release, 0, self.handle))
+        end.atexit = False
 
 
 class RecordingCache:
@@ -211,8 +216,7 @@ class RecordingCache:
         return GraphRecording(self._pool, tasks, scheduler.submit_limit_s, own_buffers, staging, copied, ranges, pin)
 
     def _drop(self, key: Any) -> None:
-        for recording in self._kept.pop(key):
-            self._runtime.device.deletion_queue.append((self._pool.release, 0, recording.handle))
+        del self._kept[key]
 
     def drop_others(self) -> None:
         """Drops all recordings but those for the default inputs, and the memory for copies, to free memory."""
