@@ -167,6 +167,20 @@ def test_kernels_with_control_flow() -> None:
     assert sums(cp.array([1, 5])).tolist() == [4, 20]
 
 
+def test_kernels_with_atomic_operations() -> None:
+    text = (
+        "int bin = x * 4; atomicAdd(&counts[bin], 1); atomicMax(&largest[bin], (int)i); y = atomicSub(&one[0], 2) > 0"
+    )
+    kernel = cp.ElementwiseKernel("float32 x", "bool y, raw uint32 counts, raw int32 largest, raw int32 one", text)
+    x, counts = cp.array([0.1, 0.9, 0.3, 0.8, 0.2], cp.float32), cp.zeros(4, cp.uint32)
+    y, largest, one = cp.empty(5, bool), cp.full(4, -1, cp.int32), cp.array([5], cp.int32)
+    kernel(x, y, counts, largest, one)
+    assert (counts.tolist(), largest.tolist(), one.tolist()) == ([2, 1, 0, 2], [4, 2, -1, 3], [-5])
+    assert int(y.sum()) == 3
+    with pytest.raises(cp.cuda.compiler.CompileException, match="x is constant"):
+        cp.ElementwiseKernel("raw T x", "T y", "atomicAdd(&x[i], 1)")(x, size=5)
+
+
 def test_kernels_compute_as_c() -> None:
     x, y = cp.array([3, 250], cp.uint8), cp.array([10, 1], cp.uint8)
     assert cp.ElementwiseKernel("T x, T y", "int32 z", "z = abs(x - y)")(x, y).tolist() == [7, 249]

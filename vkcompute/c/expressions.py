@@ -13,6 +13,11 @@ from vkcompute.c.terms import Term
 from vkcompute.c.tokens import Token, character, number, tokens_of
 from vkcompute.errors import KernelError
 
+_ATOMICS = {
+    "atomicAdd": "add", "atomicSub": "add", "atomicMax": "max", "atomicMin": "min", "atomicAnd": "and_",
+    "atomicOr": "or_", "atomicXor": "xor", "atomicExch": "exchange", "atomicCAS": "compare_exchange",
+}  # fmt: skip
+
 
 class UntranslatedError(NotImplementedError):
     """The text has parts of C that are not translated."""
@@ -284,10 +289,29 @@ class Parser:
 
     def _call(self, name: str) -> Term:
         start = self.at
-        if name.startswith("atomic"):
-            self.refuse()
+        if name in _ATOMICS:
+            return self._atomic(name)
         term = terms.call(name, self._arguments())
         if term is None:
             self.at = start - 1
             self.refuse()
         return term
+
+    def _atomic(self, name: str) -> Term:
+        """Returns `atomicAdd(&a[i], x)` and the like, whose value is the element before."""
+        self.take("(", "&")
+        key = self.peek().text
+        target = self._named()
+        if key in self.scope.constants or target.text in self.scope.constants:
+            raise KernelError(f"{key} is constant; {name} takes an element of a result")
+        array, _, index = target.text.partition("[")
+        values = []
+        while self.passes(","):
+            values.append(terms.converted(self.expression(), target.type))
+        self.take(")")
+        if not index or len(values) != 1 + (name == "atomicCAS"):
+            raise KernelError(f"{name} takes an element, as &y[i], and its operands")
+        if name == "atomicSub":
+            values = [terms.converted(terms.unary("-", values[0]), target.type)]
+        arguments = ", ".join([array, index.removesuffix("]"), *(value.text for value in values)])
+        return Term(f"c_atomic_{_ATOMICS[name].rstrip('_')}({arguments})", target.type)

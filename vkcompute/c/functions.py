@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkcompute.c import types
+from vkcompute.jit.library import atomic
 from vkcompute.jit.library.bit_operations import bit_reverse, bitcast, clz, ctz, popcount
 from vkcompute.jit.library.element_functions import fma
 
@@ -179,6 +180,7 @@ def _as_float64(x: Any) -> Any:
 
 
 NAMESPACE: dict[str, Any] = {
+    **{f"c_atomic_{name.rstrip('_')}": getattr(atomic, name) for name in atomic.__all__},
     "np": np, "math": math, "c_fma": fma, "c_popcount": popcount, "c_clz": clz, "c_bit_reverse": bit_reverse,
     **{f"c{function.__name__}": function for function in (
         _quotient, _round, _fdim, _rsqrt, _rcbrt, _exp10, _sinpi, _cospi, _normcdf, _divide, _ffs, _as_int32,

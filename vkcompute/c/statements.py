@@ -82,10 +82,12 @@ class StatementParser(Parser):
             return self._declarations(kind)
         self.at = start
         lines: Lines = []
-        self._assigned(lines)
-        while self.passes(","):
-            self._assigned(lines)
-        return lines
+        while True:
+            n_lines, term = len(lines), self._assigned(lines)
+            if len(lines) == n_lines and term.text.startswith("c_atomic_"):
+                lines.append(term.text)
+            if not self.passes(","):
+                return lines
 
     def _declarations(self, kind: types.DType | None) -> Lines:
         lines: Lines = []

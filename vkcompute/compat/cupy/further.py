@@ -69,18 +69,26 @@ def float_power(x1: Any, x2: Any, out: Any = None, dtype: Any = None, **options:
 _einsum, _float_power = lifted(vnp.einsum), lifted(vnp.float_power)
 
 
+_SELECTING = frozenset(["lower", "higher", "nearest", "inverted_cdf", "closest_observation"])
+"""Methods of quantiles that select an element."""
+
+
 def _quantiles(name: str) -> Callable[..., Any]:
-    """Returns a function of quantiles, in NumPy's dtype: that of numbers beside the elements, or of arrays."""
+    """Returns a function of quantiles, in NumPy's dtype: that of elements, or with those of several quantiles."""
     function = lifted(getattr(vnp, name), host=True)
 
     def call(a: Any, q: Any, *args: Any, **named: Any) -> Any:
         values = q.get() if isinstance(q, ndarray) else q
         if np.ndim(values) > 1:
             raise ValueError(f"Expected q to have a dimension of 1.\nActual: {np.ndim(values)} not in (0, 1)")
-        result = function(a, values, *args, **named)
-        kind = getattr(a, "dtype", np.dtype(float))
-        floats = kind if kind.kind in "fc" else np.dtype(float)
-        wanted = floats if type(values) in (int, float) else np.result_type(floats, np.asarray(values), np.float16)
+        kind, method = getattr(a, "dtype", np.dtype(float)), named.get("method", "linear")
+        asked = np.dtype(float) if np.asarray(values).dtype.kind in "biu" else np.asarray(values).dtype
+        wanted = np.result_type(kind, asked) if np.ndim(values) or isinstance(values, np.generic) else (
+            kind if kind.kind in "fc" else np.dtype(float)
+        )  # fmt: skip
+        wanted = kind if method in _SELECTING else wanted
+        exact = a.astype(wanted) if isinstance(a, ndarray) and kind.kind in "biuf" else a
+        result = function(exact, values, *args, **named)
         return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
 
     call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
@@ -88,6 +96,36 @@ def _quantiles(name: str) -> Callable[..., Any]:
 
 
 percentile, quantile = map(_quantiles, ("percentile", "quantile"))
+
+
+def _correlations(name: str) -> Callable[..., Any]:
+    """Returns a function of variables, in float64 or complex128, unless a dtype is given."""
+    function = lifted(getattr(vnp, name))
+
+    def call(m: Any, y: Any = None, *args: Any, dtype: Any = None, **named: Any) -> Any:
+        if dtype is None:
+            dtype = np.result_type(*[array.dtype for array in (m, y) if isinstance(array, ndarray)], np.float64)
+        return function(m, y, *args, dtype=dtype, **named)
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+cov, corrcoef = map(_correlations, ("cov", "corrcoef"))
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> ndarray:
+    """Returns values of a function that is linear between points, in float64 or complex128."""
+    kind = np.complex128 if np.result_type(*[getattr(fp, "dtype", float)]).kind == "c" else np.float64
+    return _interp(asarray(x, float), asarray(xp, float), asarray(fp, kind), left, right, period)  # type: ignore[no-any-return]
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+    """Returns the gradient by central differences, as `numpy.gradient`, which takes 1.0 for `edge_order`, too."""
+    return _gradient(f, *varargs, axis=axis, edge_order=int(edge_order) if edge_order in (1, 2) else edge_order)
+
+
+_interp, _gradient = lifted(vnp.interp, host=True), lifted(vnp.gradient, host=True)
 
 
 def _histograms(name: str) -> Callable[..., Any]:
