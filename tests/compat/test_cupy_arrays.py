@@ -196,6 +196,19 @@ def test_results_of_linear_algebra() -> None:
     assert cp.linalg.lstsq(cp.asarray(a), cp.ones(3), rcond=None)[2].dtype == np.int32
 
 
+def test_complex_numbers_assigned_to_real_elements() -> None:
+    """The imaginary part is discarded, with a warning."""
+    z = cp.array([1 + 2j, 3 + 4j, 5])
+    x = cp.zeros(3, np.int32)
+    for assign in (
+        lambda: x.__setitem__(slice(None), z), lambda: x.flat.__setitem__(slice(None), z), lambda: x.fill(z[0]),
+        lambda: cp.asarray(z, dtype=np.float32), lambda: cp.ascontiguousarray(z, np.int64),
+    ):  # fmt: skip
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assign()
+    assert x.tolist() == [1, 1, 1]
+
+
 def test_scatter_by_a_mask_of_the_host() -> None:
     x = cp.zeros(4)
     cp.maximum.at(x, np.array([True, False, True, False]), 3)

@@ -155,13 +155,12 @@ class Parser:
         self.take(":")
         return terms.chosen(condition, one, self.expression())
 
-    def _binary(self, level: int) -> Term:
-        if level == len(terms.LEVELS):
-            return self._unary()
-        left = self._binary(level + 1)
-        while (sign := self.peek()).kind == "sign" and sign.text in terms.LEVELS[level]:
+    def _binary(self, least: int) -> Term:
+        """Returns an expression whose binary operators have at least this precedence."""
+        left = self._unary()
+        while (sign := self.peek().text) in terms.PRECEDENCE and terms.PRECEDENCE[sign] >= least:
             self.next()
-            left = terms.binary(sign.text, left, self._binary(level + 1))
+            left = terms.binary(sign, left, self._binary(terms.PRECEDENCE[sign] + 1))
         return left
 
     def _unary(self) -> Term:

@@ -69,30 +69,27 @@ def float_power(x1: Any, x2: Any, out: Any = None, dtype: Any = None, **options:
 _einsum, _float_power = lifted(vnp.einsum), lifted(vnp.float_power)
 
 
-_SELECTING = frozenset(["lower", "higher", "nearest", "inverted_cdf", "closest_observation"])
-"""Methods of quantiles that select an element."""
-
-
 def _quantiles(name: str) -> Callable[..., Any]:
-    """Returns a function of quantiles, in NumPy's dtype: that of elements, or with those of several quantiles."""
-    function = lifted(getattr(vnp, name), host=True)
+    """Returns a function of quantiles, in NumPy's dtype, which depends on the method."""
+    function, of_numpy = lifted(getattr(vnp, name), host=True), getattr(np, name)
 
     def call(a: Any, q: Any, *args: Any, **named: Any) -> Any:
         values = q.get() if isinstance(q, ndarray) else q
         if np.ndim(values) > 1:
             raise ValueError(f"Expected q to have a dimension of 1.\nActual: {np.ndim(values)} not in (0, 1)")
-        kind, method = getattr(a, "dtype", np.dtype(float)), named.get("method", "linear")
-        asked = np.dtype(float) if np.asarray(values).dtype.kind in "biu" else np.asarray(values).dtype
-        wanted = np.result_type(kind, asked) if np.ndim(values) or isinstance(values, np.generic) else (
-            kind if kind.kind in "fc" else np.dtype(float)
-        )  # fmt: skip
-        wanted = kind if method in _SELECTING else wanted
-        exact = a.astype(wanted) if isinstance(a, ndarray) and kind.kind in "biuf" else a
+        kind = getattr(a, "dtype", np.dtype(float))
+        wanted = of_numpy(np.zeros(2, kind), values, method=named.get("method", "linear")).dtype
+        exact = a.astype(wanted if kind.kind == "f" else float) if _is_rounded(a, wanted) else a
         result = function(exact, values, *args, **named)
         return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
 
     call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
     return call
+
+
+def _is_rounded(a: Any, dtype: np.dtype[Any]) -> bool:
+    """True for an array whose quantiles are of another dtype, in which they are computed."""
+    return isinstance(a, ndarray) and a.dtype.kind in "biuf" and dtype != a.dtype
 
 
 percentile, quantile = map(_quantiles, ("percentile", "quantile"))

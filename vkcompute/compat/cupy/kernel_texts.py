@@ -69,6 +69,8 @@ def _translated(text: str, translate: Callable[[], _Result]) -> _Result:
         return translate()
     except UntranslatedError as error:
         raise NotImplementedError(f"{error} in {text.strip()!r}; write vc.kernel, or a jit.rawkernel") from None
+    except (RecursionError, MemoryError, SyntaxError):  # those of Python's parser, of the translation
+        raise CompileException("the text is nested too deeply; declare variables for parts of it") from None
     except KernelError as error:
         raise CompileException(f"{error}; the text is {text.strip()!r}") from None
 
@@ -84,7 +86,7 @@ def compiled(
 ) -> Any:  # fmt: skip
     """Returns the kernel of a text; arguments are those of `kernel_text`."""
     text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, dict(types)))
-    return kernel(_executed(text, "kernel_of_text"), source=text)
+    return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")), source=text)
 
 
 def _executed(text: str, name: str) -> Any:
@@ -150,7 +152,7 @@ def _function(text: str, names: Sequence[tuple[str, str]], types: Sequence[tuple
     term = _translated(text, lambda: converted(Parser(text, scope).whole(), result))
     arguments = ", ".join(f"p_{name}" for name, _ in names)
     source = f"def function_of_text({arguments}):\n    return {term.text}\n"
-    function = _executed(source, "function_of_text")
+    function = _translated(text, lambda: _executed(source, "function_of_text"))
     vars(function)[PROGRAM] = source
     return function
 
