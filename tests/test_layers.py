@@ -27,7 +27,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("compiled",),
     ("frontend",),
-    ("jit", "tile", "blocks"),
+    ("jit", "tile", "blocks", "c"),
     ("arrays", "numpy"),
     ("pipelines", "nn"),
     ("compat", "cli", "dask", "dask_sizeof", "torch"),

@@ -172,3 +172,44 @@ def test_streams_and_events() -> None:
         assert cp.get_default_memory_pool().used_bytes() > 0
     with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="one device"):
         cp.cuda.Device(1)
+
+
+def test_dtypes_of_statistics() -> None:
+    """Covariances and interpolations are float64, quantiles that select an element have its dtype."""
+    single, small = cp.arange(6, dtype=np.float32).reshape(2, 3), cp.arange(6, dtype=np.int8)
+    assert cp.cov(single).dtype == cp.corrcoef(single).dtype == np.float64
+    assert cp.cov(single, dtype=np.float32).dtype == np.float32
+    assert cp.interp(single[0], single[0], single[1]).dtype == np.float64
+    assert cp.quantile(small, 0.3, method="nearest").dtype == np.int8
+    assert cp.quantile(small, cp.array([0.3], np.float32)).dtype == np.float32
+    result = cp.quantile(cp.arange(6, dtype=np.float32), [0.3, 0.5], method="weibull")
+    np.testing.assert_array_equal(
+        result.get(), np.quantile(np.arange(6, dtype=np.float32), [0.3, 0.5], method="weibull")
+    )
+    assert cp.random.default_rng(1).gamma(2.0, size=3).dtype == np.float64
+
+
+def test_results_of_linear_algebra() -> None:
+    a = np.arange(6.0).reshape(3, 2) + 1
+    for ours, expected in zip(cp.linalg.qr(cp.asarray(a), mode="raw"), np.linalg.qr(a, mode="raw"), strict=True):
+        np.testing.assert_allclose(ours.get(), expected, rtol=1e-12)
+    assert cp.linalg.lstsq(cp.asarray(a), cp.ones(3), rcond=None)[2].dtype == np.int32
+
+
+def test_complex_numbers_assigned_to_real_elements() -> None:
+    """The imaginary part is discarded, with a warning."""
+    z = cp.array([1 + 2j, 3 + 4j, 5])
+    x = cp.zeros(3, np.int32)
+    for assign in (
+        lambda: x.__setitem__(slice(None), z), lambda: x.flat.__setitem__(slice(None), z), lambda: x.fill(z[0]),
+        lambda: cp.asarray(z, dtype=np.float32), lambda: cp.ascontiguousarray(z, np.int64),
+    ):  # fmt: skip
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assign()
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_scatter_by_a_mask_of_the_host() -> None:
+    x = cp.zeros(4)
+    cp.maximum.at(x, np.array([True, False, True, False]), 3)
+    assert x.tolist() == [3, 0, 3, 0]

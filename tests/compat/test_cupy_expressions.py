@@ -1,44 +1,74 @@
-"""Translations of C's expressions, without a device."""
+"""Kernels in Python for the texts of CuPy's kernels, without a device."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from vkcompute.compat.cupy.c_expressions import Parser, Term, statements
+from vkcompute.compat.cupy.cuda.compiler import CompileException
+from vkcompute.compat.cupy.kernel_texts import compiled, constant_of, kernel_text, parameters_of
 
 pytestmark = pytest.mark.pure
 
 
+def body_of(text: str, dtype: str = "float32") -> list[str]:
+    """The lines of the kernel for `T x, raw T w` and `T z`."""
+    whole = kernel_text(
+        text, parameters_of("T x, raw T w"), parameters_of("T z"), (True, True), (dtype,) * 3, {"T": dtype}
+    )
+    assert whole.startswith("def kernel_of_text(p_z, p_x, p_w, _n):\n    i = _global_id(0)\n    if i < _n:\n")
+    return [line[8:] for line in whole.splitlines()[3:]]
+
+
+def test_names() -> None:
+    assert body_of("z = w[_ind.size() - i - 1]") == ["p_z[i] = p_w[((np.int64(_n) - np.int64(i)) - np.int64(1))]"]
+    assert body_of("T in = x; in += n") == ["v_in = p_x[i]", "v_in = (v_in + np.float32(np.int64(_n)))"]
+    assert body_of("z = w.size()") == ["p_z[i] = np.float32(np.int64(p_w.size))"]
+    assert body_of("") == ["pass"]
+
+
+def test_parameters() -> None:
+    assert [(p.type, p.name, p.raw, p.dtype) for p in parameters_of("raw T x, const float y,")] == [
+        ("T", "x", True, None), ("float", "y", False, np.float64)
+    ]  # fmt: skip
+    for text in ("x", "raw x", "far T x"):
+        with pytest.raises(ValueError, match="a parameter is a type and a name"):
+            parameters_of(text)
+    with pytest.raises(TypeError):
+        parameters_of("wide x")
+
+
+@pytest.mark.parametrize("text", ["z = *x", "z = f(x)", "return x", "z = w", "T *q = &z", "int a[3]", "z = w + 1"])
+def test_more_than_statements_is_refused(text: str) -> None:
+    with pytest.raises(NotImplementedError, match="without pointers, arrays, macros and functions"):
+        compiled(text, *_arguments())
+
+
 @pytest.mark.parametrize(
-    ("text", "result"),
+    ("text", "message"),
     [
-        ("x + y * 2.0f", "(x + (y * 2.0))"),
-        ("x > 0 ? x : -x", "(x if (x > 0) else (-x))"),
-        ("k / 2", "(k // 2 if (k < 0) == (2 < 0) else -(-(k) // (2)))"),
-        ("(float)k / 2", "(np.float32(k) / 2)"),
-        ("static_cast<double>(k)", "np.float64(k)"),
-        ("!(k == 3) && x != 1 || false", "(((not ((k == 3))) and (x != 1)) or False)"),
-        ("a[_ind.size() - i - 1]", "a[((_n - i) - 1)]"),
-        ("sqrtf(x) + pow(x, y)", "(np.sqrt(x) + pow(x, y))"),
-        ("k << 2 | 1", "((k << 2) | 1)"),
+        ("q = x", "identifier 'q' is undefined; declare it"),
+        ("z = q", "identifier 'q' is undefined"),
+        ("x = 1", "x is constant"),
+        ("w[i] = 1", "w is constant"),
+        ("z = x % 2", "% takes integers; got float32"),
+        ("z = 09", "digits are octal"),
+        ("z = " + "(" * 2000 + "x" + ")" * 2000, "nested too deeply"),
+        ("z = x" + " + x" * 300, "nested too deeply"),
     ],
 )
-def test_expressions(text: str, result: str) -> None:
-    names = {"x": Term("x", "f"), "y": Term("y", "f"), "k": Term("k", "i"), "i": Term("i", "i")}
-    assert Parser(text, names, {"a": "f"}, {}).parsed().text == result
+def test_errors(text: str, message: str) -> None:
+    with pytest.raises(CompileException, match=message) as caught:
+        compiled(text, *_arguments())
+    assert f"the text is {text!r}" in str(caught.value) or "nested" in message
 
 
-def parse(text: str) -> None:
-    for _, _, _, expression in statements(text):
-        Parser(expression, {"x": Term("x", "f")}, {}, {}).parsed()
+def _arguments() -> tuple:  # type: ignore[type-arg]
+    ins, outs = tuple(parameters_of("T x, raw T w")), tuple(parameters_of("T z"))
+    return ins, outs, (True, True), ("float32",) * 3, (("T", "float32"),)
 
 
-def test_statements() -> None:
-    assert statements("T t = x * 2; // twice\n z += t") == [("T", "t", "", " x * 2"), ("", "z", "+", " t")]
-    assert statements("z[i + 1] = x") == [("", "z[i+1]", "", " x")]
-
-
-@pytest.mark.parametrize("text", ["if (x) { z = 1; }", "for (;;) z = 1", "z = *x", "z = f(x)", "return x", "z++"])
-def test_more_than_expressions_is_refused(text: str) -> None:
-    with pytest.raises(NotImplementedError, match="without control flow, pointers or macros"):
-        parse(text)
+def test_identities() -> None:
+    float32 = np.dtype("float32")
+    assert constant_of("-INFINITY", {}, float32) == -np.inf
+    assert constant_of("T(INT_MAX) / 2", {"T": "int32"}, np.dtype("int64")) == 2**30 - 1

@@ -141,8 +141,59 @@ def test_kernels_that_index() -> None:
     assert y.tolist() == [4, 3, 2, 1, 0]
     clip = cp.ElementwiseKernel("T x, T low", "T y", "T t = x / 2; y = t < low ? low : t % 3")
     assert clip(cp.array([-9, -4, 3, 7]), -3).tolist() == [-3, -2, 1, 0]
-    with pytest.raises(NotImplementedError, match="without control flow"):
-        cp.ElementwiseKernel("T x", "T y", "for (int j = 0; j < 3; ++j) y += x;")(y)
+    shifted = cp.arange(6)
+    cp.ElementwiseKernel("T x", "T y", "y = x")(shifted[:-1], shifted[1:])  # of the elements before
+    assert shifted.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_kernels_with_control_flow() -> None:
+    """Iterations of the Mandelbrot set, and a polynomial's terms."""
+    text = """
+        T re = 0, im = 0;
+        n_steps = 0;
+        while (n_steps < 20) {
+            T next = re * re - im * im + x;
+            im = 2 * re * im + y;
+            re = next;
+            if (re * re + im * im > 4) break;
+            n_steps++;
+        }
+    """
+    steps = cp.ElementwiseKernel("T x, T y", "int32 n_steps", text)(cp.array([0.0, 1.0, -1.0, 0.3]), cp.array(0.0))
+    assert steps.tolist() == [20, 2, 20, 11]
+    sums = cp.ElementwiseKernel(
+        "T x", "T y", "y = 0; for (int j = 1; j <= 3; ++j) { if (j == 2) continue; y += x * j; }"
+    )
+    assert sums(cp.array([1, 5])).tolist() == [4, 20]
+
+
+def test_kernels_with_atomic_operations() -> None:
+    text = (
+        "int bin = x * 4; atomicAdd(&counts[bin], 1); atomicMax(&largest[bin], (int)i); y = atomicSub(&one[0], 2) > 0"
+    )
+    kernel = cp.ElementwiseKernel("float32 x", "bool y, raw uint32 counts, raw int32 largest, raw int32 one", text)
+    x, counts = cp.array([0.1, 0.9, 0.3, 0.8, 0.2], cp.float32), cp.zeros(4, cp.uint32)
+    y, largest, one = cp.empty(5, bool), cp.full(4, -1, cp.int32), cp.array([5], cp.int32)
+    kernel(x, y, counts, largest, one)
+    assert (counts.tolist(), largest.tolist(), one.tolist()) == ([2, 1, 0, 2], [4, 2, -1, 3], [-5])
+    assert int(y.sum()) == 3
+    with pytest.raises(cp.cuda.compiler.CompileException, match="x is constant"):
+        cp.ElementwiseKernel("raw T x", "T y", "atomicAdd(&x[i], 1)")(x, size=5)
+
+
+def test_kernels_compute_as_c() -> None:
+    x, y = cp.array([3, 250], cp.uint8), cp.array([10, 1], cp.uint8)
+    assert cp.ElementwiseKernel("T x, T y", "int32 z", "z = abs(x - y)")(x, y).tolist() == [7, 249]
+    less = cp.ElementwiseKernel("int32 x, uint32 y", "bool z", "z = x < y")
+    assert less(cp.array([-1], cp.int32), cp.array([1], cp.uint32)).tolist() == [False]
+    both = cp.ElementwiseKernel("T x", "T y, T z", "y = z = round(x * 0.5)")
+    assert [result.tolist() for result in both(cp.array([1, -5], cp.float32))] == [[1, -3], [1, -3]]
+    largest = cp.ReductionKernel("T x", "T y", "x", "max(a, b)", "y = a / _in_ind.size()", "INT_MIN")
+    assert int(largest(cp.array([-7, -9, -30], cp.int32))) == -2
+    with pytest.raises(cp.cuda.compiler.CompileException, match="identifier 'w' is undefined"):
+        cp.ElementwiseKernel("T x", "T z", "w = x")(x)
+    with pytest.raises(TypeError, match="Type is mismatched"):
+        cp.ElementwiseKernel("float x", "float z", "z = x")(x)
 
 
 def test_raw_kernel_in_python() -> None:

@@ -176,7 +176,8 @@ def solve(a: Array, b: Array) -> Array:
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
     """Returns the solution of least squares, and of least norm among several. On the host."""
-    return LstsqResult(*_by_lapack("lstsq", lambda x, y: np.linalg.lstsq(x, y, rcond), a, b))
+    x, residuals, rank, s = _by_lapack("lstsq", lambda x, y: np.linalg.lstsq(x, y, rcond), a, b)
+    return LstsqResult(x, residuals, astype(rank, np.int32), s)
 
 
 def _triangle(name: str, UPLO: Any) -> Literal["L", "U"]:  # noqa: N803
@@ -219,14 +220,17 @@ def _complex(x: Array) -> Array:
     return astype(x, complex_of(x.dtype))
 
 
-def qr(a: Array, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+def qr(a: Array, mode: Literal["reduced", "complete", "r", "raw"] = "reduced") -> Any:
     """Returns an orthonormal and an upper triangular factor, as a `QRResult`. On the host.
 
     Args:
-        mode: "reduced", or "complete" for a square `Q`; "r" for the triangular factor alone.
+        mode: "reduced", or "complete" for a square `Q`; "r" for the triangular factor alone; "raw" for the tuple of
+            the transposed matrix of LAPACK, with the reflectors, and their factors.
     """
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f'the mode of qr is "reduced", "complete" or "r"; got {mode!r}')
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f'the mode of qr is "reduced", "complete", "r" or "raw"; got {mode!r}')
+    if mode == "raw":
+        return tuple(_by_lapack("qr", lambda host: tuple(np.linalg.qr(host, mode)), a))
     if mode == "r":
         return _by_lapack("qr", lambda host: np.linalg.qr(host, mode), a)[0]
     return QRResult(*_by_lapack("qr", lambda host: tuple(np.linalg.qr(host, mode)), a))

@@ -42,8 +42,14 @@ def array(
     """Returns a new array of data of the host or of the device; `subok` and `blocking` have no effect."""
     if isinstance(obj, np.ndarray) and order in (None, "K", "A", "k", "a") and _is_column_major(obj):
         return ndarray._holding(_array(obj.T, dtype, copy=copy)._array.T)
-    result: ndarray = _array(_imported(obj), dtype, copy=copy, order=order, ndmin=ndmin)
+    result: ndarray = _array(_real(_imported(obj), dtype), dtype, copy=copy, order=order, ndmin=ndmin)
     return result
+
+
+def _real(a: Any, dtype: Any) -> Any:
+    """Returns complex numbers of the device as real ones, if the dtype is real; anything else unchanged."""
+    is_cut = isinstance(a, ndarray) and dtype is not None and a.dtype.kind == "c" and np.dtype(dtype).kind in "iuf"
+    return a.astype(dtype) if is_cut else a
 
 
 def asarray(
@@ -58,13 +64,13 @@ asanyarray = asarray
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     """Returns data as a row-major array of at least one axis."""
-    result: ndarray = _array(_imported(a), dtype, copy=None, order="C", ndmin=1)
+    result: ndarray = _array(_real(_imported(a), dtype), dtype, copy=None, order="C", ndmin=1)
     return result
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
     """Returns data as a column-major array."""
-    result: ndarray = _array(_imported(a), dtype, copy=None, order="F", ndmin=1)
+    result: ndarray = _array(_real(_imported(a), dtype), dtype, copy=None, order="F", ndmin=1)
     return result
 
 

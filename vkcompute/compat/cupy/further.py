@@ -70,24 +70,59 @@ _einsum, _float_power = lifted(vnp.einsum), lifted(vnp.float_power)
 
 
 def _quantiles(name: str) -> Callable[..., Any]:
-    """Returns a function of quantiles, in NumPy's dtype: that of numbers beside the elements, or of arrays."""
-    function = lifted(getattr(vnp, name), host=True)
+    """Returns a function of quantiles, in NumPy's dtype, which depends on the method."""
+    function, of_numpy = lifted(getattr(vnp, name), host=True), getattr(np, name)
 
     def call(a: Any, q: Any, *args: Any, **named: Any) -> Any:
         values = q.get() if isinstance(q, ndarray) else q
         if np.ndim(values) > 1:
             raise ValueError(f"Expected q to have a dimension of 1.\nActual: {np.ndim(values)} not in (0, 1)")
-        result = function(a, values, *args, **named)
         kind = getattr(a, "dtype", np.dtype(float))
-        floats = kind if kind.kind in "fc" else np.dtype(float)
-        wanted = floats if type(values) in (int, float) else np.result_type(floats, np.asarray(values), np.float16)
+        wanted = of_numpy(np.zeros(2, kind), values, method=named.get("method", "linear")).dtype
+        exact = a.astype(wanted if kind.kind == "f" else float) if _is_rounded(a, wanted) else a
+        result = function(exact, values, *args, **named)
         return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
 
     call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
     return call
 
 
+def _is_rounded(a: Any, dtype: np.dtype[Any]) -> bool:
+    """True for an array whose quantiles are of another dtype, in which they are computed."""
+    return isinstance(a, ndarray) and a.dtype.kind in "biuf" and dtype != a.dtype
+
+
 percentile, quantile = map(_quantiles, ("percentile", "quantile"))
+
+
+def _correlations(name: str) -> Callable[..., Any]:
+    """Returns a function of variables, in float64 or complex128, unless a dtype is given."""
+    function = lifted(getattr(vnp, name))
+
+    def call(m: Any, y: Any = None, *args: Any, dtype: Any = None, **named: Any) -> Any:
+        if dtype is None:
+            dtype = np.result_type(*[array.dtype for array in (m, y) if isinstance(array, ndarray)], np.float64)
+        return function(m, y, *args, dtype=dtype, **named)
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+cov, corrcoef = map(_correlations, ("cov", "corrcoef"))
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> ndarray:
+    """Returns values of a function that is linear between points, in float64 or complex128."""
+    kind = np.complex128 if np.result_type(*[getattr(fp, "dtype", float)]).kind == "c" else np.float64
+    return _interp(asarray(x, float), asarray(xp, float), asarray(fp, kind), left, right, period)  # type: ignore[no-any-return]
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+    """Returns the gradient by central differences, as `numpy.gradient`, which takes 1.0 for `edge_order`, too."""
+    return _gradient(f, *varargs, axis=axis, edge_order=int(edge_order) if edge_order in (1, 2) else edge_order)
+
+
+_interp, _gradient = lifted(vnp.interp, host=True), lifted(vnp.gradient, host=True)
 
 
 def _histograms(name: str) -> Callable[..., Any]:

@@ -1,69 +1,74 @@
-"""CuPy's kernels of the user, over expressions of C: `ElementwiseKernel` and `ReductionKernel`; `fuse`."""
+"""CuPy's kernels of the user, over texts in C: `ElementwiseKernel` and `ReductionKernel`; `fuse`."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from vkcompute.c import types as types_of_c
 from vkcompute.compat.cupy.arrays import ndarray
-from vkcompute.compat.cupy.c_expressions import TYPES, Parser, Term, statements
+from vkcompute.compat.cupy.kernel_texts import Parameter, compiled, constant_of, parameters_of, reduction
 from vkcompute.compat.cupy.lifting import lifted, opened
 from vkcompute.dtypes import as_dtype
 from vkcompute.errors import KernelError
-from vkcompute.jit.elementwise.elementwise import elementwise
 from vkcompute.jit.elementwise.elementwise import vectorize as vectorized
-from vkcompute.jit.elementwise.reduction import reduce
-from vkcompute.jit.kernel import kernel
-from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
 
 _LOCAL = 64
 
 
-class Parameter(NamedTuple):
-    """A parameter: its type, or the letter of one; its name; True if the text indexes it."""
-
-    type: str
-    name: str
-    raw: bool
-
-
-def _parameters(text: str) -> list[Parameter]:
-    """Returns the parameters of a list as `T x, raw float32 y`."""
-    parameters = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        words = [word for word in part.split() if word not in ("const", "_non_const")]
-        raw = "raw" in words
-        words = [word for word in words if word != "raw"]
-        if len(words) != 2:
-            raise ValueError(f"a parameter is a type and a name, as T x or raw T x; got {part!r}")
-        parameters.append(Parameter(words[0], words[1], raw))
-    return parameters
-
-
 class _Types(dict[str, "np.dtype[Any]"]):
     """The dtypes of letters, bound by the arguments of a call."""
 
-    def of(self, name: str) -> np.dtype[Any] | None:
-        """Returns the dtype of a type or a letter; None for a letter that is not bound."""
-        return self.get(name) or (np.dtype(TYPES[name]) if name in TYPES else None)
+    def of(self, parameter: Parameter) -> np.dtype[Any] | None:
+        """Returns the dtype of a parameter; None for a letter that is not bound."""
+        return parameter.dtype or self.get(parameter.type)
 
     def bind(self, parameter: Parameter, dtype: np.dtype[Any]) -> None:
         """Binds a letter by an argument.
 
         Raises:
-            TypeError: another argument has bound it to another dtype.
+            TypeError: the parameter, or another argument, demands another dtype.
         """
-        if parameter.type in TYPES:
-            return
-        known = self.setdefault(parameter.type, dtype)
+        known = parameter.dtype or self.setdefault(parameter.type, dtype)
         if known != dtype:
-            raise TypeError(f"Type is mismatched. {parameter.name} {dtype.type} {known.type}")
+            raise TypeError(f"Type is mismatched. {parameter.name} {dtype.type} {known.type}; convert it by astype")
+
+    def bind_all(self, parameters: Sequence[Parameter], given: Sequence[Any]) -> None:
+        """Binds letters by arguments, by arrays first, then by numbers.
+
+        Raises:
+            TypeError: dtypes differ, or an argument is neither an array of CuPy nor a number.
+        """
+        pairs = list(zip(parameters, given, strict=False))
+        for parameter, value in pairs:
+            if isinstance(value, Array):
+                self.bind(parameter, value.dtype)
+            elif isinstance(value, np.ndarray):
+                raise TypeError(f"Unsupported type {type(value)}")
+        for parameter, value in pairs:
+            if not isinstance(value, Array) and self.of(parameter) is None:
+                self.bind(parameter, np.asarray(value).dtype)
+
+    def required(self, parameter: Parameter) -> np.dtype[Any]:
+        """Returns the dtype of a parameter.
+
+        Raises:
+            TypeError: no argument binds its letter.
+        """
+        dtype = self.of(parameter)
+        if dtype is None:
+            raise TypeError(f"the type {parameter.type} of {parameter.name} is bound by no argument")
+        return dtype
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """The letters, with the names of their dtypes."""
+        return tuple([(letter, dtype.name) for letter, dtype in self.items()])
 
 
 class ElementwiseKernel:
@@ -83,7 +88,7 @@ class ElementwiseKernel:
         preamble: str = "", no_return: bool = False, return_tuple: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         _require_no_preamble(preamble)
-        self.in_params, self.out_params = _parameters(in_params), _parameters(out_params)
+        self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         self.params, self.operation, self.name, self.__name__ = self.in_params + self.out_params, operation, name, name
         self.nin, self.nout = len(self.in_params), len(self.out_params)
         self.nargs = self.nin + self.nout
@@ -107,25 +112,10 @@ class ElementwiseKernel:
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"Wrong number of arguments for {self.name!r}; got {len(args)}")
         given = [opened(arg) for arg in args]
-        types = self._bound(given)
+        types = _Types()
+        types.bind_all(self.params, given)
         shape = self._shape(given, size)
         return self._launched(args, given, types, shape)
-
-    def _bound(self, given: Sequence[Any]) -> _Types:
-        """Returns the dtypes of letters, by arrays first, then by numbers."""
-        types = _Types()
-        pairs = list(zip(self.params, given, strict=False))
-        for parameter, value in pairs:
-            if isinstance(value, Array):
-                if parameter.type in TYPES and parameter in self.in_params and parameter.raw:
-                    continue
-                types.bind(parameter, value.dtype)
-            elif isinstance(value, np.ndarray):
-                raise TypeError(f"Unsupported type {type(value)}")
-        for parameter, value in pairs:
-            if not isinstance(value, Array) and types.of(parameter.type) is None:
-                types.bind(parameter, np.asarray(value).dtype)
-        return types
 
     def _shape(self, given: Sequence[Any], size: int | None) -> tuple[int, ...]:
         """Returns the shape of the elements."""
@@ -146,17 +136,14 @@ class ElementwiseKernel:
     def _launched(self, args: Sequence[Any], given: list[Any], types: _Types, shape: tuple[int, ...]) -> Any:
         runtime = next((value.runtime for value in given if isinstance(value, Array)), None) or current_runtime()
         results = list(args[self.nin :])
-        for parameter in self.out_params[len(results) :]:
-            dtype = types.of(parameter.type)
-            if dtype is None:
-                raise TypeError(f"the type {parameter.type} of {parameter.name} is bound by no argument")
-            results.append(ndarray._holding(empty(runtime, shape, dtype)))
+        dtypes = [types.required(parameter) for parameter in self.out_params[len(results) :]]
+        results += [ndarray._holding(empty(runtime, shape, dtype)) for dtype in dtypes]
         n = int(np.prod(shape))
         if n:
-            inputs = [
-                _input(p, value, types, shape) for p, value in zip(self.in_params, given[: self.nin], strict=True)
-            ]
-            outs = [_Output(result._array) for result in results]
+            arrays = [result._array for result in results]
+            values = [_apart(value, arrays) for value in given[: self.nin]]
+            inputs = [_input(p, value, types, shape) for p, value in zip(self.in_params, values, strict=True)]
+            outs = [_Output(array) for array in arrays]
             kernel = self._kernel(types, inputs, [out.flat.dtype for out in outs])
             grid = (-(-n // _LOCAL), _LOCAL)
             kernel[grid](*[out.flat for out in outs], *inputs, n if n < 2**31 else np.int64(n))
@@ -170,29 +157,32 @@ class ElementwiseKernel:
         """Returns the kernel for dtypes and kinds of arguments."""
         is_array = tuple([isinstance(value, Array) for value in inputs])
         dtypes = tuple([value.dtype.name for value in inputs] + [dtype.name for dtype in outs])
-        return _compiled(
-            self.operation, tuple(self.in_params), tuple(self.out_params), is_array, dtypes,
-            tuple([(name, dtype.name) for name, dtype in types.items()]),
-        )  # fmt: skip
+        return compiled(self.operation, tuple(self.in_params), tuple(self.out_params), is_array, dtypes, types.names)
 
 
 def _require_no_preamble(preamble: str) -> None:
     if preamble.strip():
         raise NotImplementedError(
-            "the text of a kernel is expressions, without a preamble in C; write the function as vc.function, and a "
-            "jit.rawkernel that calls it"
+            "the text of a kernel has no preamble in C, whose functions are not translated; write the function as "
+            "vc.function, and a jit.rawkernel that calls it"
         )
 
 
 def _input(parameter: Parameter, value: Any, types: _Types, shape: tuple[int, ...]) -> Any:
     """Returns an argument as an array of one axis, or as a number, in the parameter's dtype."""
-    dtype = types.of(parameter.type)
     if not isinstance(value, Array):
-        return value if dtype is None else np.asarray(value).astype(dtype)[()]
-    array = value if dtype is None or value.dtype == dtype else value.astype(dtype)
+        return np.asarray(value).astype(types.required(parameter))[()]
+    array = value
     if not parameter.raw and array.shape != shape:
         array = array.broadcast_to(shape)
     return (array if array.contiguous else array.copy()).reshape(-1)
+
+
+def _apart(value: Any, results: Sequence[Array]) -> Any:
+    """Returns an argument, or a copy of one that shares memory with a result and is another array, as in CuPy."""
+    if isinstance(value, Array) and any(value is not result and value.overlaps(result) for result in results):
+        return value.copy()
+    return value
 
 
 class _Output:
@@ -206,66 +196,6 @@ class _Output:
         """Writes a copy back."""
         if not self._array.contiguous:
             self._array[...] = self.flat.reshape(self._array.shape)
-
-
-@functools.lru_cache(maxsize=512)
-def _compiled(
-    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], is_array: tuple[bool, ...],
-    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...],
-) -> Any:  # fmt: skip
-    """Returns the kernel of a text."""
-    text = kernel_text(operation, ins, outs, is_array, dtypes, dict(types))
-    made: dict[str, Any] = {"_global_id": global_id, "np": np, "math": __import__("math")}
-    exec(compile(text, "<kernel>", "exec"), made)  # the text is translated by c_expressions.py, token by token
-    return kernel(made["kernel_of_text"], source=text)
-
-
-def kernel_text(
-    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], is_array: Sequence[bool],
-    dtypes: Sequence[str], types: dict[str, str],
-) -> str:  # fmt: skip
-    """Returns a kernel in Python for a text in C.
-
-    Args:
-        is_array: for each input, True for an array.
-        dtypes: those of inputs and results.
-        types: the dtypes of letters.
-    """
-    names, arrays, lines = {"i": Term("i", "i"), "n": Term("n", "i")}, {}, []
-    kinds = [np.dtype(dtype).kind for dtype in dtypes]
-    for parameter, array, kind in zip(ins, is_array, kinds, strict=False):
-        if parameter.raw and array:
-            arrays[parameter.name] = kind
-        else:
-            names[parameter.name] = Term(f"{parameter.name}[i]" if array else parameter.name, kind)
-    of_output: dict[str, str] = {}
-    for parameter, dtype in zip(outs, dtypes[len(ins) :], strict=True):
-        if parameter.raw:
-            arrays[parameter.name] = np.dtype(dtype).kind
-        else:
-            names[parameter.name] = Term(f"{parameter.name}[i]", np.dtype(dtype).kind)
-        of_output[parameter.name] = dtype
-    for declared, target, sign, expression in statements(operation):
-        name = target.partition("[")[0]
-        value = f"{target} {sign} ({expression})" if sign else expression
-        term = Parser(value, names, arrays, types).parsed()
-        wanted = {**TYPES, **types}.get(declared) if declared else of_output.get(name)
-        cast = _conversion(wanted, term.text)
-        if name in of_output:
-            index = Parser(target[len(name) :], names, arrays, types).index() if "[" in target else "i"
-            lines.append(f"{name}[{index}] = {cast}")
-        else:
-            lines.append(f"_{name} = {cast}")
-            names[name] = Term(f"_{name}", np.dtype(wanted).kind if wanted else term.kind)
-    arguments = ", ".join([p.name for p in (*outs, *ins)] + ["_n"])
-    body = "\n".join(f"        {line}" for line in lines or ["pass"])
-    return f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
-
-
-def _conversion(dtype: str | None, text: str) -> str:
-    if dtype is None:
-        return text
-    return f"bool({text})" if dtype == "bool" else f"np.{dtype}({text})"
 
 
 class ReductionKernel:
@@ -286,7 +216,7 @@ class ReductionKernel:
         options: Sequence[str] = (),
     ) -> None:  # fmt: skip
         _require_no_preamble(preamble)
-        self.in_params, self.out_params = _parameters(in_params), _parameters(out_params)
+        self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         if len(self.out_params) != 1 or any(p.raw for p in (*self.in_params, *self.out_params)):
             raise NotImplementedError(
                 "a ReductionKernel has one result, and no raw arrays; write vc.reduce, or vc.kernel"
@@ -294,9 +224,8 @@ class ReductionKernel:
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity, self.name, self.__name__, self.reduce_type = identity, name, name, reduce_type
         self.nin, self.nout, self.nargs = len(self.in_params), 1, len(self.in_params) + 1
-        out = self.out_params[0]
-        self._post = ElementwiseKernel(f"_A a, int64 _in_size, _T {out.name}_like", f"{out.type} {out.name}",
-                                       post_map_expr.replace("_in_ind.size()", "_in_size"), f"{name}_post")  # fmt: skip
+        text = post_map_expr.replace("_in_ind.size()", "_in_size")
+        self._post = ElementwiseKernel("_ a, int64 _in_size", out_params, text, f"{name}_post")
 
     def __call__(
         self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, stream: Any = None,
@@ -306,37 +235,29 @@ class ReductionKernel:
         *args, out = (*args, out) if len(args) == self.nin else args  # type: ignore[assignment]
         if len(args) != self.nin:
             raise TypeError("Wrong number of arguments")
-        given = [arg._array if isinstance(arg, ndarray) else arg for arg in args]
+        given, out_array = [opened(arg) for arg in args], None if out is None else opened(out)
         types = _Types()
-        for parameter, value in zip(self.in_params, given, strict=True):
-            if isinstance(value, Array):
-                types.bind(parameter, value.dtype)
-        for parameter, value in zip(self.in_params, given, strict=True):
-            if types.of(parameter.type) is None:
-                types.bind(parameter, np.asarray(value).dtype)
-        result_type = types.of(self.out_params[0].type) if out is None else out.dtype
-        wanted = result_type if dtype is None else as_dtype(dtype)
-        values = types.of(self.reduce_type) if self.reduce_type else wanted
+        types.bind_all(self.in_params if out is None else [*self.in_params, *self.out_params], [*given, out_array])
+        wanted = types.required(self.out_params[0]) if dtype is None else as_dtype(dtype)
+        values = wanted if self.reduce_type is None else types.get(self.reduce_type) or _c_type(self.reduce_type)
+        kinds = [types.required(parameter) for parameter in self.in_params]
         inputs = [
-            value.astype(kind) if isinstance(value, Array) and value.dtype != kind else value
-            for value, kind in ((v, types.of(p.type)) for p, v in zip(self.in_params, given, strict=True))
+            value if isinstance(value, Array) else np.asarray(value).astype(kind)[()]
+            for value, kind in zip(given, kinds, strict=True)
         ]
-        reduced = self._reduction(types, values)(*inputs, axis=axis, keepdims=keepdims, dtype=values)
-        return self._finished(reduced, inputs, wanted, out)
+        names = tuple([(p.name, kind.name) for p, kind in zip(self.in_params, kinds, strict=True)])
+        initial = self._initial(types, values)
+        combined = reduction(self.map_expr, self.reduce_expr, names, types.names, values.name, initial)
+        reduced = combined(*inputs, axis=axis, keepdims=keepdims, dtype=values)
+        return self._finished(reduced, inputs, types, wanted, out)
 
-    def _reduction(self, types: _Types, values: Any) -> Any:
-        """Returns the reduction of mapped elements."""
-        names = {p.name: Term(p.name, (types.of(p.type) or np.dtype(float)).kind) for p in self.in_params}
-        letters = {name: dtype.name for name, dtype in types.items()}
-        kind = np.dtype(values).kind
-        mapped = Parser(self.map_expr, names, {}, letters).parsed().text
-        combined = Parser(self.reduce_expr, {"a": Term("a", kind), "b": Term("b", kind)}, {}, letters).parsed().text
-        return _reduction(combined, self._initial(np.dtype(values)), mapped, ", ".join(names))
-
-    def _initial(self, dtype: np.dtype[Any]) -> Any:
+    def _initial(self, types: _Types, dtype: np.dtype[Any]) -> Any:
+        """Returns the first value."""
         if self.identity is not None and self.identity != "":
-            number = str(self.identity).rstrip("fFuUlL")
-            return dtype.type({"true": True, "false": False}.get(number) or float(number)).item()
+            value = constant_of(str(self.identity), dict(types.names), dtype)
+            if value is None:
+                raise NotImplementedError(f"an identity is a constant expression; got {self.identity!r}")
+            return value.item()
         text = re.sub(r"\s", "", self.reduce_expr)
         if text not in ("min(a,b)", "max(a,b)"):
             raise NotImplementedError(f"a reduction by {self.reduce_expr!r} needs an identity; give it")
@@ -345,18 +266,27 @@ class ReductionKernel:
             return np.inf if text.startswith("min") else -np.inf
         return int(limits.max if text.startswith("min") else limits.min)
 
-    def _finished(self, reduced: Array, inputs: Sequence[Any], wanted: Any, out: Any) -> ndarray:
+    def _finished(self, reduced: Array, inputs: Sequence[Any], types: _Types, wanted: Any, out: Any) -> ndarray:
+        """Computes the result of the reduced values."""
         result: ndarray = out if out is not None else ndarray._holding(empty(reduced.runtime, reduced.shape, wanted))
         size = np.prod(np.broadcast_shapes(*[value.shape for value in inputs if isinstance(value, Array)]), dtype=int)
         n = int(size) // max(reduced.size, 1)
-        self._post(ndarray._holding(reduced), n, wanted.type(0), result)
+        types["_"] = reduced.dtype
+        operands = [reduced, n, result]
+        self._post._launched(operands, [opened(operand) for operand in operands], types, result.shape)
         return result
 
 
-@functools.lru_cache(maxsize=512)
-def _reduction(combined: str, initial: Any, mapped: str, arguments: str) -> Any:
-    """Returns the reduction of these texts."""
-    return reduce(combined, initial, map=elementwise(mapped, arguments))
+def _c_type(name: str) -> np.dtype[Any]:
+    """Returns the dtype of a type of C, as `unsigned int`.
+
+    Raises:
+        TypeError: there is no such type.
+    """
+    dtype = types_of_c.named(name.split())
+    if dtype is None:
+        raise TypeError(f"reduce_type is a letter of the parameters or a type of C, as float; got {name!r}")
+    return dtype
 
 
 def RawKernel(code: str, name: str, *args: Any, **options: Any) -> NoReturn:  # noqa: N802

@@ -144,7 +144,7 @@ class _Methods(ndarray):
         if isinstance(given, Array):
             if given.ndim:
                 raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-            self._array[...] = given.astype(self._array.dtype)
+            self._array[...] = opened(cast(value, self._array.dtype))
             return
         self._array.fill(cast(given, self._array.dtype))
 
@@ -199,7 +199,7 @@ _astype, _ptp, _set = lifted(vnp.astype), lifted(vnp.ptp), lifted(Array.__setite
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:
     """Returns a value of a higher kind than a dtype in this dtype, as assignments of NumPy convert it."""
     if isinstance(value, ndarray):
-        return value if np.can_cast(value._array.dtype, dtype, "same_kind") else _astype(value, dtype)
+        return value if np.can_cast(value._array.dtype, dtype, "same_kind") else value.astype(dtype)
     if isinstance(value, (float, complex, np.generic, np.ndarray, list, tuple)):
         host = np.asarray(opened(value)) if not _has_arrays(value) else None
         if host is not None and host.dtype != object and not np.can_cast(host.dtype, dtype, "same_kind"):

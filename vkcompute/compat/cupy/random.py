@@ -41,6 +41,10 @@ class Philox4x3210(BitGenerator):
     """A seed; the bits are those of Philox 4x32."""
 
 
+_DOUBLES = frozenset(["beta", "chisquare", "dirichlet", "gamma", "noncentral_chisquare", "standard_gamma"])
+"""Distributions that are computed in float32, of which CuPy has float64."""
+
+
 class Generator:
     """Makes arrays of random numbers, by the methods of `cupy.random.Generator`."""
 
@@ -58,7 +62,9 @@ class Generator:
         method = lifted(getattr(_random.Generator, name), host=True)
 
         def draw(*args: Any, **named: Any) -> Any:
-            return method(self._inner, *args, **named)  # that of the seed at the call
+            result = method(self._inner, *args, **named)  # that of the seed at the call
+            is_drawn = isinstance(result, ndarray) and name in _DOUBLES and "dtype" not in named
+            return result.astype(float) if is_drawn and result.dtype == np.float32 else result
 
         return draw
 

@@ -29,7 +29,7 @@ class ufunc:  # noqa: N801
     def __getattr__(self, name: str) -> Any:
         if name not in ufunc._METHODS or not hasattr(self._inner, name):
             raise AttributeError(f"{self.__name__} has no {name!r}", name=name, obj=self)
-        return lifted(getattr(self._inner, name))
+        return lifted(getattr(self._inner, name), host=name == "at")
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.name}'>"

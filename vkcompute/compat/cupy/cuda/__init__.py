@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from vkcompute.compat.cupy import devices as _devices
+from vkcompute.compat.cupy.cuda import compiler as compiler
 from vkcompute.compat.cupy.cuda import runtime as runtime
 from vkcompute.compat.cupy.cuda.stream import Event as Event
 from vkcompute.compat.cupy.cuda.stream import Stream as Stream

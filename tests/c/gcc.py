@@ -1,0 +1,149 @@
+"""Random expressions of C++, and their values by a compiler of the host."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+COMPILER = shutil.which("g++")
+TYPES = {
+    "b": ("bool", "bool"), "c": ("int8", "signed char"), "C": ("uint8", "unsigned char"), "s": ("int16", "short"),
+    "S": ("uint16", "unsigned short"), "i": ("int32", "int"), "I": ("uint32", "unsigned"), "l": ("int64", "long long"),
+    "L": ("uint64", "unsigned long"), "f": ("float32", "float"), "d": ("float64", "double"),
+}  # fmt: skip
+"""For each variable, its dtype and its type in C."""
+ROW = np.dtype([(name, dtype) for name, (dtype, _) in TYPES.items()], align=True)
+
+_PRELUDE = """
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+using namespace std;
+struct Row { MEMBERS };
+template <class A, class B> auto min_of(A a, B b) { decltype(+(a + b)) x = a, y = b; return x < y ? x : y; }
+template <class A, class B> auto max_of(A a, B b) { decltype(+(a + b)) x = a, y = b; return x > y ? x : y; }
+template <class T> int put(T value, void *out) {
+  memcpy(out, &value, sizeof value);
+  return sizeof value + 100 * (is_same<T, bool>() ? 0 : is_floating_point<T>() ? 3 : is_signed<T>() ? 1 : 2);
+}
+#define min min_of
+#define max max_of
+#define ROW_NAMES(r) NAMES
+"""
+_LITERALS = (
+    "0", "1", "2", "7", "-3", "100", "255", "32768", "2147483647", "2147483648", "3000000000", "1u", "4000000000u",
+    "1ll", "5l", "3ul", "0xff", "0x80000000", "0xffffffff", "0x7fffffffffffffff", "0xffffffffffffffff", "010", "0b101",
+    "'a'", "'\\n'", "1.0", "1.5f", ".5", "2.f", "1e3", "0.1f", "0.1", "1e-3f", "0x1.8p1", "true", "false", "INT_MAX",
+    "UINT_MAX", "INT64_MIN", "M_PI", "FLT_MAX", "DBL_EPSILON", "1'000", "16777217.0000001f",
+)  # fmt: skip
+_CASTS = ("(long long)", "(unsigned char)", "(unsigned)", "static_cast<short>", "(unsigned long long)",
+          "(signed char)", "(int)", "(bool)", "(long)", "(unsigned short int)")  # fmt: skip
+_FLOATS = ("fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "sqrt", "fabsf", "roundf", "truncf", "abs")
+
+
+class Generator:
+    """Writes expressions whose value C++ and wrapping arithmetic define."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def expression(self, depth: int) -> str:
+        """Returns an expression of any type."""
+        return self.floating(depth) if self.random.random() < 0.3 else self.integer(depth)
+
+    def number(self, depth: int) -> str:
+        """Returns an operand of any type."""
+        return self.integer(depth - 1) if self.random.random() < 0.6 else self.floating(depth - 1)
+
+    def _leaf(self, kinds: str) -> str:
+        if self.random.random() < 0.7:
+            return self.random.choice([name for name, (dtype, _) in TYPES.items() if np.dtype(dtype).kind in kinds])
+        is_float = [np.dtype("f") if "." in text or text in ("1e3", "1e-3f", "M_PI", "FLT_MAX", "DBL_EPSILON")
+                    else np.dtype("i") for text in _LITERALS]  # fmt: skip
+        return self.random.choice([t for t, kind in zip(_LITERALS, is_float, strict=True) if kind.kind in kinds])
+
+    def integer(self, depth: int) -> str:
+        """Returns an expression of an integer type or bool."""
+        if depth <= 0:
+            return self._leaf("biu")
+        pick = self.random.choice
+        a, b = self.integer(depth - 1), self.integer(depth - 1)
+        divisor = pick(["3", "-7", "10u", "2", "-1000000007ll", f"(({b}) | 1u)", f"(({b}) & 15) + 1"])
+        whole = f"fmin(fmax({self.floating(depth - 1)}, {pick(['0', '-100'])}.0f), 100.0)"
+        both = f"({a} {pick(['+', '-', '*', '&', '|', '^'])} {b})"
+        return pick([
+            both, both, f"({a} {pick('/%')} ({divisor}))", f"({a} {pick(['<<', '>>'])} ({b} & 7))",
+            f"{pick('-+~!')}({a})",
+            f"({self.number(depth)} {pick(['==', '!=', '<', '>', '<=', '>='])} {self.number(depth)})",
+            f"({a} {pick(['&&', '||'])} {self.number(depth)})", f"({self.number(depth)} ? {a} : {b})",
+            f"{pick(_CASTS)}({a})", f"{pick(['min', 'max'])}({a}, {b})", f"abs((int)({a}))",
+            f"{pick(['(int)', '(short)', 'long', 'static_cast<signed char>'])}({whole})",
+            f"{pick(['isnan', 'isinf', 'isfinite'])}({self.floating(depth - 1)})", f"signbit({pick('fd')})",
+            f"{pick(['lround', 'llrint'])}({whole})",
+        ])  # fmt: skip
+
+    def floating(self, depth: int) -> str:
+        """Returns an expression of a float type."""
+        if depth <= 0:
+            return self._leaf("f")
+        pick = self.random.choice
+        a, b, c = self.floating(depth - 1), self.floating(depth - 1), self.number(depth)
+        return pick([
+            f"({a} {pick('+-*/')} {c})", f"({c} {pick('+-*/')} {a})", f"-({a})", f"({c} ? {a} : {c})",
+            f"{pick(_FLOATS)}({a})", f"{pick(['floor', 'sqrt', 'ceil', 'fabs'])}({c})", f"copysign({a}, {pick('fd')})",
+            f"fmod({a}, {pick(['3.0f', '0.7', b])})",
+            f"{pick(['(float)', '(double)', 'float', 'static_cast<double>'])}({c})",
+        ])  # fmt: skip
+
+
+def rows(n: int, seed: int) -> np.ndarray[Any, Any]:
+    """Returns values of the variables: random ones, small ones, and extremes."""
+    rng = np.random.default_rng(seed)
+    table = np.zeros(n, ROW)
+    for name in TYPES:
+        dtype = ROW[name]
+        if dtype.kind == "f":
+            values = rng.choice([0, -1, 0.5, 1.5, 2.5, -0.5, 1e10, -1e-10, np.inf, np.nan, 3.7, 16777217.0], n)
+            table[name] = np.where(rng.random(n) < 0.4, rng.normal(size=n) * 100, values)
+        elif dtype.kind == "b":
+            table[name] = rng.integers(0, 2, n)
+        else:
+            info = np.iinfo(dtype)
+            wide = rng.integers(info.min, info.max, n, dtype, endpoint=True)
+            edges = rng.choice(np.array([info.min, info.max, 0, 1, 3, info.max - 1], dtype), n)
+            table[name] = np.where(rng.random(n) < 0.5, edges, wide)
+    return table
+
+
+def values_by_gcc(texts: Sequence[str], table: np.ndarray[Any, Any], folder: Path) -> list[np.ndarray[Any, Any]]:
+    """Returns the values of each expression for all rows, with its dtype."""
+    members = " ".join(f"{kind} {name};" for name, (_, kind) in TYPES.items())
+    names = " ".join(f"auto {name} = r.{name};" for name in TYPES)
+    functions = [
+        f'extern "C" int e{k}(const Row &r, void *out) {{ ROW_NAMES(r) return put({text}, out); }}'
+        for k, text in enumerate(texts)
+    ]
+    source = folder / "expressions.cpp"
+    source.write_text(_PRELUDE.replace("MEMBERS", members).replace("NAMES\n", names + "\n") + "\n".join(functions))
+    options = ["-std=c++17", "-O0", "-w", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC"]
+    assert COMPILER is not None
+    library = folder / "expressions.so"
+    subprocess.run([COMPILER, *options, str(source), "-o", str(library)], check=True)
+    loaded, results = ctypes.CDLL(str(library)), []
+    for k in range(len(texts)):
+        out, code = np.zeros((len(table), 8), np.uint8), 0
+        for n in range(len(table)):
+            code = loaded[f"e{k}"](ctypes.c_void_p(table[n : n + 1].ctypes.data), ctypes.c_void_p(out[n].ctypes.data))
+        kind = np.dtype("?" if code < 100 else f"{'?iuf'[code // 100]}{code % 100}")
+        results.append(np.ascontiguousarray(out[:, : kind.itemsize]).view(kind)[:, 0])
+    return results

@@ -1,0 +1,39 @@
+"""Expressions of C in CuPy's kernels, against a compiler of C++ on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gcc import COMPILER, TYPES, Generator, rows, values_by_gcc
+
+import vkcompute as vc
+import vkcompute.compat.cupy as cp
+from vkcompute.dtypes import computes_float64
+
+
+@pytest.fixture
+def device(gpu: vc.Runtime) -> Iterator[None]:
+    """Makes the device under test the one that programs for CuPy find; skips on one that refuses float64."""
+    if not computes_float64(gpu.device.features):
+        pytest.skip("the device refuses float64")
+    vc.set_default_runtime(gpu)
+    yield
+    vc.set_default_runtime(None)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.usefixtures("device")
+def test_random_expressions(tmp_path: Path) -> None:
+    generator = Generator(5)
+    texts = [generator.expression(1 + k % 3) for k in range(36)]
+    table = rows(32, 1)
+    expected = values_by_gcc(texts, table, tmp_path)
+    inputs = ", ".join(f"{dtype} {name}" for name, (dtype, _) in TYPES.items())
+    outputs = ", ".join(f"{values.dtype.name} out{k}" for k, values in enumerate(expected))
+    body = "; ".join(f"out{k} = {text}" for k, text in enumerate(texts))
+    results = cp.ElementwiseKernel(inputs, outputs, body)(*[cp.asarray(table[name].copy()) for name in TYPES])
+    for text, result, values in zip(texts, results, expected, strict=True):
+        np.testing.assert_array_equal(result.get(), values, err_msg=text)

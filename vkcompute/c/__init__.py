@@ -1,0 +1,1 @@
+"""C's expressions and statements of numbers, translated to kernels in Python."""

@@ -1,0 +1,232 @@
+"""The parser of C's statements, which translates them to lines of a kernel in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from vkcompute.c import terms, types
+from vkcompute.c.expressions import Parser, Scope
+from vkcompute.c.terms import Term
+from vkcompute.errors import KernelError
+
+_ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
+_REFUSED = ("return", "switch", "goto", "case", "default", "typedef", "struct", "static", "using", "template", "asm")
+_ONE = terms.constant(np.int32(1))
+Lines = list[str]
+
+
+class StatementParser(Parser):
+    """Translates the statements of one text.
+
+    Args:
+        text: the text.
+        scope: the meaning of its names.
+        end: the statement of Python that ends the text early, for `continue` outside of loops.
+    """
+
+    def __init__(self, text: str, scope: Scope, end: str = "return") -> None:
+        super().__init__(text, scope)
+        self._variables: dict[str, int] = {}
+        self._continuations: list[Lines] = [[end]]
+
+    def lines(self) -> Lines:
+        """Returns the translation of the whole text.
+
+        Raises:
+            UntranslatedError: the text has parts of C that are not translated.
+            KernelError: C refuses it.
+        """
+        lines: Lines = []
+        while self.peek().kind != "end":
+            lines += self._statement()
+        return lines
+
+    def _statement(self) -> Lines:
+        token = self.peek().text
+        handlers: dict[str, Callable[[], Lines]] = {
+            "{": self._block, "if": self._if, "for": self._for, "while": self._while, "do": self._do,
+            "break": self._break, "continue": self._continue,
+        }  # fmt: skip
+        if token in handlers:
+            return handlers[token]()
+        if token in _REFUSED:
+            self.refuse()
+        lines = self._simple()
+        if self.peek().kind != "end":
+            self.take(";")
+        return lines
+
+    def _block(self) -> Lines:
+        self.take("{")
+        outer, lines = dict(self.scope.names), []
+        while not self.passes("}"):
+            if self.peek().kind == "end":
+                self.refuse()
+            lines += self._statement()
+        self.scope.names = outer
+        return lines
+
+    def _simple(self) -> Lines:
+        """Translates a declaration, assignments, an expression, or nothing."""
+        if self.peek().text in (";", ")") or self.peek().kind == "end":
+            return []
+        start = self.at
+        while self.peek().text in types.QUALIFIERS:
+            self.next()
+        if self.passes("auto"):
+            return self._declarations(None)
+        kind = self.type_name()
+        if kind is not None and self.peek().kind == "name":
+            return self._declarations(kind)
+        self.at = start
+        lines: Lines = []
+        while True:
+            n_lines, term = len(lines), self._assigned(lines)
+            if len(lines) == n_lines and term.text.startswith("c_atomic_"):
+                lines.append(term.text)
+            if not self.passes(","):
+                return lines
+
+    def _declarations(self, kind: types.DType | None) -> Lines:
+        lines: Lines = []
+        while True:
+            name = self.next()
+            if name.kind != "name":
+                self.at -= 1
+                self.refuse()
+            if self.passes("="):
+                value = self._assigned(lines)
+            elif self.passes("("):
+                value = self.expression()
+                self.take(")")
+            elif kind is None or self.peek().text not in (",", ";", ""):
+                self.refuse()
+            else:
+                value = terms.constant(kind.type(0))
+            lines.append(self._declared(name.text, value, kind or value.type))
+            if not self.passes(","):
+                return lines
+
+    def _declared(self, name: str, value: Term, kind: types.DType) -> str:
+        count = self._variables[name] = self._variables.get(name, 0) + 1
+        text = f"v_{name}" if count == 1 else f"v_{name}_{count}"
+        self.scope.names[name] = Term(text, kind)
+        return f"{text} = {terms.converted(value, kind).text}"
+
+    # -- assignments --------------------------------------------------------------------------------------------------
+
+    def _assigned(self, lines: Lines) -> Term:
+        """Adds the lines of an assignment, or of `++x` and the like; returns its value, or that of an expression."""
+        start = self.at
+        step = self.next().text if self.peek().text in ("++", "--") else ""
+        target = self._target(is_stored=bool(step))
+        if target is None:
+            self.at = start
+            return self.expression()
+        if step:
+            return self._stored(target, terms.binary(step[0], target, _ONE), lines)
+        sign = self.next().text
+        if sign in ("++", "--"):
+            if self.peek().text not in (";", ")", ",", ""):
+                self.refuse()  # the value before
+            return self._stored(target, terms.binary(sign[0], target, _ONE), lines)
+        value = self._assigned(lines)
+        return self._stored(target, value if sign == "=" else terms.binary(sign[:-1], target, value), lines)
+
+    def _target(self, *, is_stored: bool) -> Term | None:
+        """Returns the variable or element that is assigned to; None if another expression follows."""
+        name = self.peek().text
+        target: Term | None
+        if name in self.scope.arrays and self.peek(1).text == "[":
+            target, key = self._named(), name
+        elif self.peek().kind == "name":
+            self.next()
+            target = self.scope.names.get(name)
+            key = name if target is None else target.text
+        else:
+            return None
+        if not is_stored and self.peek().text not in (*_ASSIGNMENTS, "++", "--"):
+            return None
+        if target is None:
+            raise KernelError(f"identifier {name!r} is undefined; declare it, as float {name} = 0, or check its name")
+        if key in self.scope.constants:
+            raise KernelError(f"{name} is constant; assign to a result, or to a declared variable")
+        return target
+
+    def _stored(self, target: Term, value: Term, lines: Lines) -> Term:
+        lines.append(f"{target.text} = {terms.converted(value, target.type).text}")
+        return target
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _condition(self) -> str:
+        self.take("(")
+        text = terms.truth(self.expression()).text
+        self.take(")")
+        return text
+
+    def _if(self) -> Lines:
+        self.take("if")
+        lines = [f"if {self._condition()}:", *_indented(self._scoped())]
+        if self.passes("else"):
+            lines += ["else:", *_indented(self._scoped())]
+        return lines
+
+    def _scoped(self) -> Lines:
+        outer = dict(self.scope.names)
+        lines = self._statement()
+        self.scope.names = outer
+        return lines
+
+    def _loop(self, condition: str, step: Lines) -> Lines:
+        """Translates the body of a loop, whose steps also precede each `continue`."""
+        self._continuations.append([*step, "continue"])
+        lines = [f"while {condition}:", *_indented([*self._scoped(), *step])]
+        self._continuations.pop()
+        return lines
+
+    def _while(self) -> Lines:
+        self.take("while")
+        return self._loop(self._condition(), [])
+
+    def _for(self) -> Lines:
+        self.take("for", "(")
+        outer = dict(self.scope.names)
+        lines = self._simple()
+        self.take(";")
+        condition = "True" if self.peek().text == ";" else terms.truth(self.expression()).text
+        self.take(";")
+        step = self._simple()
+        self.take(")")
+        lines += self._loop(condition, step)
+        self.scope.names = outer
+        return lines
+
+    def _do(self) -> Lines:
+        """Translates a `do` loop: a flag lets its first iteration pass."""
+        self.take("do")
+        self._variables["do"] = count = self._variables.get("do", 0) + 1
+        first = f"first_{count}"
+        lines = self._loop("True", [])
+        self.take("while")
+        condition = self._condition()
+        lines[0] = f"while {first} or {condition}:"
+        return [f"{first} = True", lines[0], f"    {first} = False", *lines[1:]]
+
+    def _break(self) -> Lines:
+        self.take("break", ";")
+        if len(self._continuations) == 1:
+            raise KernelError("break is outside of a loop")
+        return ["break"]
+
+    def _continue(self) -> Lines:
+        self.take("continue")
+        if self.peek().kind != "end":
+            self.take(";")
+        return list(self._continuations[-1])
+
+
+def _indented(lines: Lines) -> Lines:
+    return [f"    {line}" for line in lines or ["pass"]]

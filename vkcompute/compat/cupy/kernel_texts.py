@@ -1,0 +1,163 @@
+"""Kernels in Python for the texts of CuPy's kernels, which are statements and expressions of C."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from vkcompute.c.expressions import Parser, Scope, UntranslatedError
+from vkcompute.c.functions import NAMESPACE
+from vkcompute.c.statements import StatementParser
+from vkcompute.c.terms import Term, converted
+from vkcompute.c.types import LONG
+from vkcompute.errors import KernelError
+from vkcompute.frontend.source import PROGRAM
+from vkcompute.jit.elementwise.reduction import reduce
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+
+_Result = TypeVar("_Result")
+
+
+class CompileException(KernelError):
+    """A text in C is refused; the message says why, and has the text."""
+
+
+class Parameter(NamedTuple):
+    """A parameter.
+
+    Attributes:
+        type: a letter, or the name of a dtype.
+        name: the name in the text.
+        raw: True if the text indexes it.
+    """
+
+    type: str
+    name: str
+    raw: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The dtype; None for a letter, which arguments bind."""
+        return None if len(self.type) == 1 else np.dtype(self.type)
+
+
+def parameters_of(text: str) -> list[Parameter]:
+    """Returns the parameters of a list as `T x, raw float32 y`.
+
+    Raises:
+        ValueError: a part is no parameter.
+        TypeError: there is no such dtype.
+    """
+    parameters = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        *qualifiers, kind, name = words if len(words := part.split()) > 1 else ("", "")
+        if kind in ("", "raw", "const") or not {*qualifiers} <= {"raw", "const", "_non_const"}:
+            raise ValueError(f"a parameter is a type and a name, as T x or raw T x; got {part!r}")
+        if len(kind) > 1:
+            np.dtype(kind)
+        parameters.append(Parameter(kind, name, "raw" in qualifiers))
+    return parameters
+
+
+def _translated(text: str, translate: Callable[[], _Result]) -> _Result:
+    """Returns a translation; its errors are CuPy's, with the text."""
+    try:
+        return translate()
+    except UntranslatedError as error:
+        raise NotImplementedError(f"{error} in {text.strip()!r}; write vc.kernel, or a jit.rawkernel") from None
+    except (RecursionError, MemoryError, SyntaxError):  # those of Python's parser, of the translation
+        raise CompileException("the text is nested too deeply; declare variables for parts of it") from None
+    except KernelError as error:
+        raise CompileException(f"{error}; the text is {text.strip()!r}") from None
+
+
+def _typedefs(types: Mapping[str, str]) -> dict[str, np.dtype[Any]]:
+    return {letter: np.dtype(name) for letter, name in types.items()}
+
+
+@functools.lru_cache(maxsize=512)
+def compiled(
+    operation: str, ins: tuple[Parameter, ...], outs: tuple[Parameter, ...], is_array: tuple[bool, ...],
+    dtypes: tuple[str, ...], types: tuple[tuple[str, str], ...],
+) -> Any:  # fmt: skip
+    """Returns the kernel of a text; arguments are those of `kernel_text`."""
+    text = _translated(operation, lambda: kernel_text(operation, ins, outs, is_array, dtypes, dict(types)))
+    return kernel(_translated(operation, lambda: _executed(text, "kernel_of_text")), source=text)
+
+
+def _executed(text: str, name: str) -> Any:
+    made: dict[str, Any] = {"_global_id": global_id, **NAMESPACE}
+    exec(compile(text, "<kernel>", "exec"), made)  # of the user's text it has names and numbers
+    return made[name]
+
+
+def kernel_text(
+    operation: str, ins: Sequence[Parameter], outs: Sequence[Parameter], is_array: Sequence[bool],
+    dtypes: Sequence[str], types: Mapping[str, str],
+) -> str:  # fmt: skip
+    """Returns a kernel in Python for a text in C.
+
+    Args:
+        is_array: for each input, True for an array.
+        dtypes: those of inputs and results.
+        types: the dtypes of letters.
+    """
+    size = Term("np.int64(_n)", LONG)
+    scope = Scope({"i": Term("np.int64(i)", LONG), "n": size, "_ind.size()": size}, typedefs=_typedefs(types))
+    constants = {"np.int64(i)", "np.int64(_n)"}
+    for k, (parameter, dtype) in enumerate(zip((*ins, *outs), dtypes, strict=True)):
+        is_input, has_elements = k < len(ins), k >= len(ins) or is_array[k]
+        text = f"p_{parameter.name}"
+        if parameter.raw and has_elements:
+            scope.arrays[parameter.name] = Term(text, np.dtype(dtype))
+            constants |= {parameter.name} if is_input else set()
+            continue
+        text = f"{text}[i]" if has_elements else text
+        scope.names[parameter.name] = Term(text, np.dtype(dtype))
+        constants |= {text} if is_input else set()
+    scope.constants = frozenset(constants)
+    lines = StatementParser(operation, scope).lines()
+    arguments = ", ".join([f"p_{parameter.name}" for parameter in (*outs, *ins)] + ["_n"])
+    body = "\n".join(f"        {line}" for line in lines or ["pass"])
+    return f"def kernel_of_text({arguments}):\n    i = _global_id(0)\n    if i < _n:\n{body}\n"
+
+
+@functools.lru_cache(maxsize=512)
+def reduction(
+    map_text: str, reduce_text: str, names: tuple[tuple[str, str], ...], types: tuple[tuple[str, str], ...], dtype: str,
+    initial: Any,
+) -> Any:  # fmt: skip
+    """Returns the reduction of mapped elements.
+
+    Args:
+        map_text, reduce_text: expressions of C, of elements by their names, and of `a` and `b`.
+        names: the dtypes of names.
+        types: the dtypes of letters.
+        dtype: the dtype in which values are combined.
+        initial: the first value.
+    """
+    kind = np.dtype(dtype)
+    operands = [("a", dtype), ("b", dtype)]
+    mapped = _function(map_text, names, types, kind)
+    return reduce(_function(reduce_text, operands, types, kind), initial, map=mapped)
+
+
+def _function(text: str, names: Sequence[tuple[str, str]], types: Sequence[tuple[str, str]], result: Any) -> Any:
+    """Returns an expression of C as a function of numbers."""
+    scope = Scope({name: Term(f"p_{name}", np.dtype(kind)) for name, kind in names}, typedefs=_typedefs(dict(types)))
+    term = _translated(text, lambda: converted(Parser(text, scope).whole(), result))
+    arguments = ", ".join(f"p_{name}" for name, _ in names)
+    source = f"def function_of_text({arguments}):\n    return {term.text}\n"
+    function = _translated(text, lambda: _executed(source, "function_of_text"))
+    vars(function)[PROGRAM] = source
+    return function
+
+
+def constant_of(text: str, types: Mapping[str, str], dtype: np.dtype[Any]) -> Any:
+    """Returns the value of a constant expression of C, of a dtype; None for another expression."""
+    parser = Parser(text, Scope(typedefs=_typedefs(types)))
+    return _translated(text, lambda: converted(parser.whole(), dtype)).value
