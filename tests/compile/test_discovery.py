@@ -177,6 +177,11 @@ def test_a_compiler_that_hangs_is_stopped(fake: Fake, name: str, monkeypatch: py
     monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "0.1")
     with pytest.raises(CompileError, match=rf"{name} exceeded 0.1 s and was stopped; VKCOMPUTE_GLSLC_TIMEOUT_S sets"):
         glsl("void main() {}", compiler=fake(SPIN, name=name).path)
+
+
+def test_a_compiler_that_hangs_later_is_stopped(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it said before is the error."""
+    monkeypatch.setenv("VKCOMPUTE_GLSLC_TIMEOUT_S", "5")  # for its first process, too, on a loaded machine
     later = fake(f'case "$*" in *-C*) {SPIN};; esac; echo "ERROR: 0:1: \'x\' : message"; exit 2')
     with pytest.raises(CompileError, match="<glsl>:1: 'x' : message"):
         glsl("x", compiler=later.path)
