@@ -60,8 +60,17 @@ class GraphRecording(Recording):
         self.staging, self.copied, self.ranges, self.pin = staging, copied, ranges, pin
         self.reads = [span for span in self.reads if span[0] not in own]
         self.writes = [span for span in self.writes if span[0] not in own] + [whole(buffer) for buffer in own]
-        end = weakref.finalize(self, pool.device.deletion_queue.append, (pool.release, 0, self.handle))
+        end = weakref.finalize(self, _release, weakref.ref(pool), self.handle)
         end.atexit = False
+
+
+def _release(pool: weakref.ref[CommandPool], handle: Any) -> None:
+    """Returns a command buffer to its pool, unless the pool is gone.
+
+    The pool must not be kept: its device has the error by which it was lost, whose frames may have the recording.
+    """
+    if (owner := pool()) is not None:
+        owner.device.deletion_queue.append((owner.release, 0, handle))
 
 
 class RecordingCache:
