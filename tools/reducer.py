@@ -15,8 +15,7 @@ from typing import Any
 
 from vkcompute import ir
 from vkcompute.errors import IrError
-from vkcompute.ir.branch_folding import fold_branches
-from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.elimination import eliminate_dead_code, fold_branches
 from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, back_edges, exits, walk
 from vkcompute.ir.rewriting import rewrite
 from vkcompute.ir.types import BOOL, Scalar

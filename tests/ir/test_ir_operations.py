@@ -10,7 +10,7 @@ import pytest
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.elimination import eliminate_common_subexpressions
 from vkcompute.ir.function import walk
 from vkcompute.ir.operations import numeric
 from vkcompute.spirv import glsl_std_450 as glsl

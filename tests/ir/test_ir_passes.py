@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from vkcompute import ir
-from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
-from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.elimination import eliminate_common_subexpressions, eliminate_dead_code
 from vkcompute.ir.function import Op, Result, walk
 from vkcompute.ir.loop_invariants import hoist_loop_invariants
 

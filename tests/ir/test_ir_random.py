@@ -15,7 +15,7 @@ from programs import N_INVOCATIONS, N_SOURCE, SLOTS, functions
 
 import vkcompute as vc
 from vkcompute import ir
-from vkcompute.ir.branch_folding import fold_branches
+from vkcompute.ir.elimination import fold_branches
 from vkcompute.ir.function import Op, walk
 from vkcompute.ir.pipeline import LEGALIZATIONS, OPTIMIZATIONS
 from vkcompute.ir.unrolling import unroll_loops

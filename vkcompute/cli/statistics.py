@@ -168,8 +168,8 @@ def _run(path: str) -> dict[str, Any]:
 
 
 def _outcomes(args: argparse.Namespace, shaders: Sequence[Shader]) -> list[Outcome]:
-    from vkcompute.core.compiler_device import CompilerDevice
     from vkcompute.core.instance import Instance
+    from vkcompute.core.logical_device import CompilerDevice
     from vkcompute.core.physical import choose, enumerate_devices
     from vkcompute.runtime.launching.imitated_gpu import compile_on
     from vkcompute.runtime.launching.radv import outcomes_for

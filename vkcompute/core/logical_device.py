@@ -219,6 +219,21 @@ class LogicalDevice(Handle, Guarded):
         return self.name
 
 
+class CompilerDevice(LogicalDevice):
+    """A VkDevice for shader modules and pipelines, which also drivers without hardware have.
+
+    It has no memory, runs nothing, and keeps no pipeline cache.
+    """
+
+    def __init__(self, physical: PhysicalDevice) -> None:
+        super().__init__(physical, QueuePlan.of(physical.queue_families, 1, 0), (), ())
+
+    def _destroy(self) -> None:
+        if self._deletions:
+            self._close_children()
+        super()._destroy()
+
+
 def _destroying(call: str) -> str:
     """Returns the name of the function that undoes `call`."""
     return call.replace("Create", "Destroy").replace("Allocate", "Free").replace("ComputePipelines", "Pipeline")

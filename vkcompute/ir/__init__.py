@@ -49,7 +49,7 @@ from vkcompute.ir.volatile_memory import order_volatile
 from vkcompute.ir.warps import WARP_SIZE, expand_warps
 from vkcompute.ir.workgroup_coverage import local_size_misfit
 from vkcompute.ir.workgroup_division import divide_workgroups, is_divisible
-from vkcompute.ir.workgroup_sums import expand_workgroup_sums
+from vkcompute.ir.workgroup_words import expand_workgroup_sums
 
 __all__ = [
     "ATOMICS", "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT16", "INT32", "INT64", "OPERATIONS", "SCALARS",

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from vkcompute.ir.array_fills import expand_fills
 from vkcompute.ir.bools import expand_bools
-from vkcompute.ir.branch_folding import fold_branches
-from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
-from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.elimination import eliminate_common_subexpressions, eliminate_dead_code, fold_branches
 from vkcompute.ir.flattening import flatten_chains
 from vkcompute.ir.float_division import expand_divisions
 from vkcompute.ir.float_remainders import expand_float_remainders

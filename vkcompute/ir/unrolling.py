@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.builder import Builder
+from vkcompute.ir.elimination import fold_branches
 from vkcompute.ir.function import Constant, Function, Op, Region, Value, walk
 from vkcompute.ir.intervals import Intervals, only_exit
 from vkcompute.ir.rewriting import rewrite

@@ -12,9 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.builder import Builder, Loop
-from vkcompute.ir.dead_code import eliminate_dead_code
+from vkcompute.ir.elimination import eliminate_dead_code, fold_branches
 from vkcompute.ir.float_functions import in_fixed_point
 from vkcompute.ir.float_pairs import FloatPairBuilder
 from vkcompute.ir.float_polynomials import evaluated

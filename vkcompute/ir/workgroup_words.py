@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.function import Function, Region, Value
+from vkcompute.ir.function import Function, Op, Region, Value, walk
 from vkcompute.ir.memory import Memory
+from vkcompute.ir.rewriting import expand
 from vkcompute.ir.types import UINT32
 
 _N_TURNS = 3
@@ -62,3 +63,22 @@ class WorkgroupWords:
 
     def _at(self, b: Builder, turn: Value, word: Value) -> Value:
         return b.compute("add", b.compute("mul", turn, b.const(self._n_words, UINT32)), word)
+
+
+def expand_workgroup_sums(function: Function) -> Function:
+    """Replaces sums by additions to a word, with one barrier each, in place."""
+    if not any(map(_is_sum, walk(function.body))):
+        return function
+    words = WorkgroupWords(function, "sums of the workgroup", 1)
+
+    def built(b: Builder, op: Op) -> Value:
+        zero = b.const(0, UINT32)
+        return words.combined(b, "add", op.args[0], zero, b.compute("eq", b.builtin("local_index"), zero))
+
+    expand(function, _is_sum, built)
+    words.clear_first()
+    return function
+
+
+def _is_sum(op: Op) -> bool:
+    return op.code == "workgroup_sum"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from vkcompute import ir
 from vkcompute.errors import IrError
 from vkcompute.ir import INT32, Memory, Value
-from vkcompute.ir.dead_code import remove_unused
+from vkcompute.ir.elimination import remove_unused
 from vkcompute.ir.function import Op, Param, Region, Result, walk
 from vkcompute.ir.types import SmallFloat, Type, element_of
 from vkcompute.tile.operations import BlockOp, elementwise_type

@@ -6,7 +6,7 @@ The block part of a pointer whose scalar part advances is such a value.
 from __future__ import annotations
 
 from vkcompute.ir import Function, Value
-from vkcompute.ir.dead_code import remove_unused
+from vkcompute.ir.elimination import remove_unused
 from vkcompute.ir.function import Op, Region, back_edges, walk
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from vkcompute import ir
 from vkcompute.frontend.source import read
 from vkcompute.ir import FLOAT16, FLOAT32, FLOAT64, UINT32, Scalar, Value
-from vkcompute.ir.common_subexpressions import eliminate_common_subexpressions
+from vkcompute.ir.elimination import eliminate_common_subexpressions
 from vkcompute.ir.function import NO_CONTRACTION, Constant, Op, Param, Region, Routine, walk
 from vkcompute.ir.rewriting import expand
 from vkcompute.ir.target import ANY

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
 from vkcompute.child_process import Limits, run_python
-from vkcompute.core.compiler_device import CompilerDevice
 from vkcompute.core.instance import DRIVER_SELECTORS, Instance
+from vkcompute.core.logical_device import CompilerDevice
 from vkcompute.core.physical import choose, enumerate_devices
 from vkcompute.errors import MissingFeature, NoDevice, VkComputeError
 from vkcompute.runtime.launching.compiled_program import CompiledProgram
