@@ -416,3 +416,25 @@ def test_graphs_with_an_input_that_loops_count_to(gpu: vc.Runtime) -> None:
         else:
             graph.run(n=n)
             assert np.array_equal(out.numpy(), counted(n, 20))
+
+
+@vc.kernel
+def counts_if(out, n, k, shift):
+    i, s = vc.global_id(0), 0
+    if k > 5:
+        for j in range(n):
+            s += j - j + 1
+    out[i] = s + shift
+
+
+def test_numbers_that_no_loop_counts_to(gpu: vc.Runtime, limited: Limit) -> None:
+    """Verdicts are kept for the numbers on which they depend, whatever the others are."""
+    limited(100)
+    out = gpu.empty(16, np.int32)
+    for shift, (n, k) in enumerate([(10, 6), (10, 0), (1000, 0), (1000, 6), (20, 6), (1000, 9), (30, 0), (40, 7)]):
+        if n > 100 and k > 5:
+            with pytest.raises(vc.KernelError, match="reaches 100 iterations"):
+                counts_if(out, n, k, shift).result()
+        else:
+            counts_if(out, n, k, shift)
+            assert out.numpy().tolist() == [n * (k > 5) + shift] * 16

@@ -360,3 +360,21 @@ def test_stages_of_long_rows_copy_a_costly_function_a_few_times(formula: str, n_
     arrays, masks = (("f", 1),) * n_arrays, ((True,),) * n_arrays
     built = stage_program(combine, 0, each, FLOAT32, None, arrays, masks, form, None)
     assert 100 < len([*walk(optimized(built.compiler.function).body)]) < 10_000
+
+
+def test_repeated_calls_without_out(gpu: vc.Runtime) -> None:
+    """Results are new arrays each time, of the dtype and shape of the call."""
+    total = vc.reduce("a + b", 0)
+    values = np.arange(24, dtype=np.int16).reshape(4, 6)
+    x, kept = gpu.array(values), []
+    for dtype in (None, np.int16, None):
+        for axis, keepdims in ((None, False), (0, False), (1, True), (None, False), ((0, 1), True)):
+            for _ in range(3):
+                result = total(x, axis=axis, keepdims=keepdims, dtype=dtype)
+                expected = np.sum(values, axis=axis, keepdims=keepdims, dtype=dtype or np.int32)
+                assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+                kept.append((result, expected))
+    for result, expected in kept:
+        np.testing.assert_array_equal(result.numpy(), expected)
+    x += 1
+    assert total(x).item() == values.sum() + 24

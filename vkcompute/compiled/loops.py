@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -88,6 +88,32 @@ def _loops_of(
     return Loops(kernel, arguments, make, limit, modest is not None and modest <= limit)
 
 
+class _Noted(Mapping[Any, Interval]):
+    """A mapping that notes the keys which are looked up.
+
+    Attributes:
+        keys_read: these, also those that are not there.
+    """
+
+    def __init__(self, given: Mapping[Any, Interval]) -> None:
+        self._given = given
+        self.keys_read: set[Any] = set()
+
+    def __getitem__(self, key: Any) -> Interval:
+        self.keys_read.add(key)
+        return self._given[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+def _whole(push: Any) -> int | None:
+    return int(push) if isinstance(push, (int, np.integer, np.bool_)) else None
+
+
 def _is_modest(push: Any) -> bool:
     return isinstance(push, (float, np.floating)) or (isinstance(push, (int, np.integer)) and bool(0 <= push < MODEST))
 
@@ -105,6 +131,7 @@ class Loops:
         self._kernel, self._arguments = kernel, arguments
         self._make, self._limit, self._modest = make, limit, modest
         self._known: BoundedCache[tuple[Any, ...], tuple[bool, Op | None]] = BoundedCache(_MAX_KNOWN)
+        self._read_at: tuple[int, ...] = ()  # positions of the push constants on which a verdict depends
 
     def harmless(self, pushes: Sequence[Any], grid: Grid) -> bool:
         """True if a launch on this grid is proven to stay within the limit; a push constant of None is unknown."""
@@ -138,14 +165,17 @@ class Loops:
 
     def _judged(self, pushes: Sequence[Any], grid: Grid) -> tuple[bool, Op | None]:
         """True if a launch stays within the limit, and the loop in which it certainly exceeds it, if there is one."""
-        numbers = [int(push) if isinstance(push, (int, np.integer, np.bool_)) else None for push in pushes]
-        key = *numbers, grid
-        verdict = self._known.get(key)
+        read_at = self._read_at
+        verdict = self._known.get((read_at, grid, *[_whole(pushes[at]) for at in read_at]))
         if verdict is None:
-            given = self._given(numbers, grid)
+            numbers = [_whole(push) for push in pushes]
+            given = _Noted(self._given(numbers, grid))
             most = ir.most_iterations(self._function, given)
             stays = most is not None and most <= self._limit
             verdict = stays, None if stays else ir.certain_excess(self._function, given, self._limit)
+            read = {at for at, push in enumerate(self._function.pushes) if push in given.keys_read}
+            self._read_at = read_at = tuple(sorted(read.union(read_at)))
+            key = read_at, grid, *[numbers[at] for at in read_at]
             self._known[key] = verdict
         return verdict
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ def most_iterations(function: Function, given: Mapping[Any, Interval]) -> int | 
         None if no bound is found.
     """
     try:
-        return _most(Intervals(function.body, {**intervals_of_builtins(function), **given}), function.body)
+        return _most(Intervals(function.body, _first_of(given, intervals_of_builtins(function))), function.body)
     except RecursionError:
         return None
 
@@ -46,7 +47,7 @@ def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int
     """
     ids = [(name, axis) for name in ("global_id", "local_id", "group_id") for axis in range(BUILTINS[name].n_axes)]
     first = dict.fromkeys([*ids, ("local_index", 0)], (0, 0))
-    intervals, total = Intervals(function.body, {**intervals_of_builtins(function), **given, **first}), 0
+    intervals, total = Intervals(function.body, _first_of(first, given, intervals_of_builtins(function))), 0
     try:
         for loop in _certain_loops(intervals, function.body):
             total += _least(intervals, loop)
@@ -55,6 +56,11 @@ def certain_excess(function: Function, given: Mapping[Any, Interval], limit: int
     except RecursionError:
         pass
     return None
+
+
+def _first_of(*maps: Any) -> Mapping[Any, Interval]:
+    """Returns a view of mappings, in which the first one that has a key counts; a copy would hide what is read."""
+    return ChainMap(*maps)
 
 
 def intervals_of_builtins(function: Function) -> dict[Any, Interval]:

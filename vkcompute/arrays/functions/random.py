@@ -33,13 +33,15 @@ from vkcompute.arrays.functions.variates import shape_for as _shape
 from vkcompute.arrays.functions.variates import shape_of as _shape_of
 from vkcompute.dtypes import as_dtype, finfo
 from vkcompute.jit.kernel import PythonKernel, kernel
+from vkcompute.runtime.bounded_cache import BoundedCache
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.memory.host_data import HostArray
 from vkcompute.runtime.memory.layout import lengths
 from vkcompute.runtime.runtime import Runtime, runtime_of
 
-_LOCAL = 128
+_LOCAL, _MOST_KEPT = 128, 64
 _MOST_BLOCKS = 1 << 22  # of a launch, so that a binding holds their numbers
 
 
@@ -154,7 +156,8 @@ class Generator(Variates):
         shape = _shape(size, *[parameter.shape for parameter in parameters])
         flat = temporary(runtime, (math.prod(shape),), as_dtype(dtype))
         if flat.size:
-            given = [grouped(runtime.array(parameter).broadcast_to(shape), (len(shape),)) for parameter in parameters]
+            arrays = [_on_device(runtime, parameter) for parameter in parameters]
+            given = [grouped(array.broadcast_to(shape), (len(shape),)) for array in arrays]
             self._fill(function, flat, 4 if function is distributions.fill_integers else 1, *given)
         return flat.reshape(shape)
 
@@ -260,9 +263,7 @@ class Generator(Variates):
         word = np.dtype("uint64" if long else "uint32")
         given = [np.asarray(array.astype(word)) for array in (spans, _accepted(spans, np.iinfo(word).max))]
         drawn = self._of_parameters(function, size, word, given)
-        if wanted.kind == "b":
-            return apply("add", astype(drawn, np.bool_), runtime.array(np.asarray(starts.astype(np.bool_))))
-        return apply("add", astype(drawn, wanted), runtime.array(np.asarray(starts.astype(wanted))))
+        return apply("add", astype(drawn, wanted), _on_device(runtime, np.asarray(starts.astype(wanted))))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Array:
         """Returns Poisson variates, in the default integer.
@@ -416,6 +417,25 @@ class Generator(Variates):
         with np.errstate(divide="ignore"):
             waits = self.standard_exponential(n, np.float32).numpy().astype(np.float64) / p
         return runtime.array(np.argsort(waits)[:n_taken].astype(default_int(runtime)))
+
+
+def _on_device(runtime: Runtime, parameter: HostArray) -> Array:
+    """Returns a parameter on the device. That of a single number is kept for later calls, which only read it."""
+    if parameter.ndim or runtime.scheduler.recordings:
+        return runtime.array(parameter)
+    kept = cached(runtime, _on_device, _Kept, release=_Kept.clear)
+    key = parameter.dtype, parameter.tobytes()
+    array = kept.get(key)
+    if array is None:
+        array = kept[key] = runtime.array(parameter)
+    return array
+
+
+class _Kept(BoundedCache[Any, Array]):
+    """Parameters of distributions on a device."""
+
+    def __init__(self) -> None:
+        super().__init__(_MOST_KEPT)
 
 
 def _range(first: Any, last: Any, endpoint: bool, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:

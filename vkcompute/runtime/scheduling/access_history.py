@@ -19,7 +19,7 @@ Range = tuple[Buffer, int, int]
 Dependencies = dict[int, int]
 """timeline -> the latest task on it to wait for"""
 
-_MANY_SEGMENTS = 64
+_FEW_SEGMENTS, _MANY_SEGMENTS = 8, 64
 
 
 class _Segment:
@@ -87,7 +87,7 @@ class AccessHistory:
             if segment.reads:
                 segment.reads = {}
         elif segments:
-            first = bisect_right(self._segments, start, key=_start_of) - 1
+            first = self._segments.index(segments[0])
             self._segments[first : first + len(segments)] = [_Segment(start, stop, timeline, task, {})]
             self.needs_pruning = len(self._segments) > self._limit
 
@@ -198,10 +198,13 @@ class AccessHistory:
         """Segments that cover [start, stop) exactly: splits existing ones at its ends, and fills gaps."""
         if start >= stop:
             return []
-        segments = self._segments
-        self._split(start)
-        self._split(stop)
-        position = bisect_right(segments, start - 1, key=_start_of)
+        segments, position = self._segments, 0
+        if len(segments) > _FEW_SEGMENTS:  # else a loop is faster
+            position = max(0, bisect_right(segments, start, key=_start_of) - 1)
+        while position < len(segments) and segments[position].stop <= start:
+            position += 1
+        if position < len(segments) and segments[position].start < start:
+            position = self._split(position, start)
         tiles: list[_Segment] = []
         at = start
         while at < stop:
@@ -210,21 +213,21 @@ class AccessHistory:
                 gap_stop = stop if segment is None else min(stop, segment.start)
                 segment = _Segment(at, gap_stop, 0, 0, {})
                 segments.insert(position, segment)
+            elif segment.stop > stop:
+                self._split(position, stop)
             tiles.append(segment)
             at = segment.stop
             position += 1
         self.needs_pruning = len(segments) > self._limit
         return tiles
 
-    def _split(self, at: int) -> None:
-        segments = self._segments
-        position = bisect_right(segments, at, key=_start_of) - 1
-        if position >= 0:
-            segment = segments[position]
-            if segment.start < at < segment.stop:
-                tail = _Segment(at, segment.stop, segment.writer, segment.written, dict(segment.reads))
-                segment.stop = at
-                segments.insert(position + 1, tail)
+    def _split(self, position: int, at: int) -> int:
+        """Splits the segment at a position; returns the position of its second part."""
+        segment = self._segments[position]
+        tail = _Segment(at, segment.stop, segment.writer, segment.written, dict(segment.reads))
+        segment.stop = at
+        self._segments.insert(position + 1, tail)
+        return position + 1
 
 
 def _start_of(segment: _Segment) -> int:
