@@ -186,7 +186,10 @@ def test_dtypes_of_statistics() -> None:
     np.testing.assert_array_equal(
         result.get(), np.quantile(np.arange(6, dtype=np.float32), [0.3, 0.5], method="weibull")
     )
-    assert cp.random.default_rng(1).gamma(2.0, size=3).dtype == np.float64
+    generator, out = cp.random.default_rng(1), cp.zeros((2, 3), np.float32)
+    assert generator.gamma(2.0, size=3).dtype == generator.beta(1.0, 2.0, 3).dtype == np.float64
+    assert generator.standard_gamma(2.0, dtype=np.float32, out=out) is out
+    assert float(out.min()) > 0
 
 
 def test_results_of_linear_algebra() -> None:
