@@ -253,6 +253,11 @@ def test_views_of_einsum() -> None:
 
 def test_functions_with_arguments_of_cupy() -> None:
     x = cp.array([[1, 5], [7, 2]])
+    assert cp.argsort(cp.array(3)).tolist() == cp.array(3).argsort().tolist() == 0
+    strided = cp.ndarray((2, 3), np.float64, strides=(8, 0))
+    assert (strided.strides, cp.byte_bounds(strided)[0]) == ((8, 0), strided.data.ptr)
+    with pytest.raises(ValueError, match=r"ndarray\(\) with strides"):
+        cp.ndarray((2, 3), strides=(-8, 8))
     assert cp.argmax(x, dtype=np.int8).dtype == x.argmin(dtype=np.int8).dtype == np.int8
     assert cp.cross(cp.array([1, 2]), cp.array([3, 4])).item() == -2
     assert cp.cross(cp.array([1, 2]), cp.array([3, 4, 5])).tolist() == [10, -5, -2]
