@@ -102,12 +102,18 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__getattr__ = absent
 
 
+def _identities(shape: tuple[int, ...], n: int, dtype: Any) -> Any:
+    """Returns a stack of identity matrices."""
+    cupy: Any = importlib.import_module("cupy")
+    return cupy.broadcast_to(cupy.eye(n, dtype=dtype), (*shape, n, n))
+
+
 KNOWN: dict[str, dict[str, Any]] = {
     "driver": {"get_build_version": lambda: 12000},
     "internal": {"prod": math.prod},
     "_core": {"get_size": lambda size: (size,) if isinstance(size, int) else tuple(size)},
     "_accelerator": {"get_routine_accelerators": list, "get_reduction_accelerators": list},
-    "_util": {"ENABLE_SLICE_COPY": True},
+    "_util": {"ENABLE_SLICE_COPY": True, "stacked_identity": lambda shape, n, dtype: _identities(shape, n, dtype)},
 }
 """Names of private modules whose values matter."""
 

@@ -106,6 +106,42 @@ class Generator:
         ])  # fmt: skip
 
 
+class Programs(Generator):
+    """Writes statements of variables `v0` to `v3`: an int, an unsigned char, a float, and a long."""
+
+    KINDS = ("int", "unsigned char", "float", "long long")
+
+    def program(self) -> str:
+        """Returns declarations and statements."""
+        pick = self.random.choice
+        declared = [f"{kind} v{k} = {self._value(k)};" for k, kind in enumerate(self.KINDS)]
+        return " ".join([*declared, *(self._statement(2) for _ in range(pick([2, 3, 5])))])
+
+    def _value(self, k: int) -> str:
+        return self.floating(1) if self.KINDS[k] == "float" else self.integer(2)
+
+    def _statement(self, depth: int) -> str:
+        pick, k = self.random.choice, self.random.randrange(4)
+        simple = [
+            f"v{k} = {self._value(k)};", f"v{k} {pick(['+=', '-=', '*='])} {self._value(k)};",
+            f"{pick(['++', '--'])}v{k};", f"v{k}{pick(['++', '--'])};", f"v0 = v3 = v1 - {self.integer(1)};",
+            "v0 %= 100; v0 *= 1.75;",
+            f"v3 {pick(['&=', '|=', '^='])} {self.integer(1)};", "v1 <<= 3;", "v3 >>= 1; v0 /= 3;",
+            f"v2 /= {self.number(1)};",
+            f"{{ {pick(self.KINDS)} v2 = v1; v3 += v2; }}", ";", f"auto w = v{k}; v2 += w;".join("{}"),
+        ]  # fmt: skip
+        if depth == 0 or self.random.random() < 0.6:
+            return pick(simple)
+        body, leave = " ".join(self._statement(depth - 1) for _ in range(2)), "if (v1 > 9) break;"
+        return pick([
+            f"if ({self.expression(1)}) {{ {body} }} else {pick(simple[:4])}", f"if (v{k}) {pick(simple[:4])}",
+            f"for (int k = 0; k < {pick('234')}; {pick(['k++', '++k', 'k += 1'])}) {{ {body} }}",
+            f"for (int k = 0, m = 5; k < m; k++, m -= 1) {{ if (k == {pick('01')}) continue; {body} {leave} }}",
+            f"{{ int n = 0; while (n < 3) {{ n++; if ({self.expression(1)}) continue; {body} }} }}",
+            f"{{ int n = 0; do {{ n += 2; {body} if (n == 2) continue; v0 += n; }} while (n < 4); }}",
+        ])  # fmt: skip
+
+
 def rows(n: int, seed: int) -> np.ndarray[Any, Any]:
     """Returns values of the variables: random ones, small ones, and extremes."""
     rng = np.random.default_rng(seed)
@@ -125,13 +161,15 @@ def rows(n: int, seed: int) -> np.ndarray[Any, Any]:
     return table
 
 
-def values_by_gcc(texts: Sequence[str], table: np.ndarray[Any, Any], folder: Path) -> list[np.ndarray[Any, Any]]:
-    """Returns the values of each expression for all rows, with its dtype."""
+def values_by_gcc(
+    texts: Sequence[str], table: np.ndarray[Any, Any], folder: Path, bodies: Sequence[str] | None = None
+) -> list[np.ndarray[Any, Any]]:
+    """Returns the values of each expression for all rows, with its dtype, after the statements of its body."""
     members = " ".join(f"{kind} {name};" for name, (_, kind) in TYPES.items())
     names = " ".join(f"auto {name} = r.{name};" for name in TYPES)
     functions = [
-        f'extern "C" int e{k}(const Row &r, void *out) {{ ROW_NAMES(r) return put({text}, out); }}'
-        for k, text in enumerate(texts)
+        f'extern "C" int e{k}(const Row &r, void *out) {{ ROW_NAMES(r) {body} return put({text}, out); }}'
+        for k, (text, body) in enumerate(zip(texts, bodies or [""] * len(texts), strict=True))
     ]
     source = folder / "expressions.cpp"
     source.write_text(_PRELUDE.replace("MEMBERS", members).replace("NAMES\n", names + "\n") + "\n".join(functions))

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gcc import COMPILER, TYPES, Generator, rows, values_by_gcc
+from gcc import COMPILER, TYPES, Generator, Programs, rows, values_by_gcc
 
 import vkcompute as vc
 import vkcompute.compat.cupy as cp
 from vkcompute.dtypes import computes_float64
+
+INPUTS = ", ".join(f"{dtype} {name}" for name, (dtype, _) in TYPES.items())
 
 
 @pytest.fixture
@@ -31,9 +33,21 @@ def test_random_expressions(tmp_path: Path) -> None:
     texts = [generator.expression(1 + k % 3) for k in range(36)]
     table = rows(32, 1)
     expected = values_by_gcc(texts, table, tmp_path)
-    inputs = ", ".join(f"{dtype} {name}" for name, (dtype, _) in TYPES.items())
     outputs = ", ".join(f"{values.dtype.name} out{k}" for k, values in enumerate(expected))
     body = "; ".join(f"out{k} = {text}" for k, text in enumerate(texts))
-    results = cp.ElementwiseKernel(inputs, outputs, body)(*[cp.asarray(table[name].copy()) for name in TYPES])
+    results = cp.ElementwiseKernel(INPUTS, outputs, body)(*[cp.asarray(table[name].copy()) for name in TYPES])
     for text, result, values in zip(texts, results, expected, strict=True):
         np.testing.assert_array_equal(result.get(), values, err_msg=text)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("seed", range(2))
+def test_random_statements(tmp_path: Path, seed: int) -> None:
+    body, names, table = Programs(seed).program(), ["v0", "v1", "v2", "v3"], rows(32, seed)
+    expected = values_by_gcc(names, table, tmp_path, [body] * 4)
+    outputs = ", ".join(f"{values.dtype.name} out{k}" for k, values in enumerate(expected))
+    text = body + " ".join(f"out{k} = {name};" for k, name in enumerate(names))
+    results = cp.ElementwiseKernel(INPUTS, outputs, text)(*[cp.asarray(table[name].copy()) for name in TYPES])
+    for result, values in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.get(), values, err_msg=body)

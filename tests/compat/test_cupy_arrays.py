@@ -186,7 +186,10 @@ def test_dtypes_of_statistics() -> None:
     np.testing.assert_array_equal(
         result.get(), np.quantile(np.arange(6, dtype=np.float32), [0.3, 0.5], method="weibull")
     )
-    assert cp.random.default_rng(1).gamma(2.0, size=3).dtype == np.float64
+    generator, out = cp.random.default_rng(1), cp.zeros((2, 3), np.float32)
+    assert generator.gamma(2.0, size=3).dtype == generator.beta(1.0, 2.0, 3).dtype == np.float64
+    assert generator.standard_gamma(2.0, dtype=np.float32, out=out) is out
+    assert float(out.min()) > 0
 
 
 def test_results_of_linear_algebra() -> None:
@@ -213,3 +216,53 @@ def test_scatter_by_a_mask_of_the_host() -> None:
     x = cp.zeros(4)
     cp.maximum.at(x, np.array([True, False, True, False]), 3)
     assert x.tolist() == [3, 0, 3, 0]
+
+
+def test_grids_and_joined_arrays() -> None:
+    for ours, expected in (
+        (cp.mgrid[0:3, 0:2], np.mgrid[0:3, 0:2]), (cp.ogrid[0:3:4j], np.ogrid[0:3:4j]),
+        (cp.r_[0, cp.arange(2), 0.5], np.r_[0, np.arange(2), 0.5]), (cp.ogrid[0:3, 0:2][1], np.ogrid[0:3, 0:2][1]),
+    ):  # fmt: skip
+        assert type(ours) is cp.ndarray
+        assert ours.dtype == expected.dtype
+        np.testing.assert_array_equal(ours.get(), expected)
+
+
+def test_histograms_of_a_range() -> None:
+    """Edges of a range are float64, whatever the coordinates are; given ones keep their dtype."""
+    points = np.arange(30, dtype=np.float16).reshape(10, 3)
+    bins, limits = (4, 5, 3), ((0, 20), (5, 30), (1, 2))
+    counts, edges = cp.histogramdd(cp.asarray(points), bins, limits)
+    expected, expected_edges = np.histogramdd(points, bins, limits)
+    np.testing.assert_array_equal(counts.get(), expected)
+    for ours, theirs in zip(edges, expected_edges, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours.get(), theirs)
+    _, edge, _ = cp.histogram2d(cp.arange(3), cp.arange(3), [cp.arange(4), cp.arange(3)])
+    assert edge.dtype == np.int64
+
+
+def test_views_of_einsum() -> None:
+    """Results without a sum are views of the operand, also of no elements."""
+    for shape in ((2, 3), (0, 1)):
+        a = cp.ones(shape, np.int8)
+        assert cp.einsum("ij->ji", a).base is a
+        assert cp.einsum("ij->ji", a, dtype=np.float32).dtype == np.int8
+        assert cp.einsum("ij->i", a, dtype=np.float32).dtype == np.float32
+
+
+def test_functions_with_arguments_of_cupy() -> None:
+    x = cp.array([[1, 5], [7, 2]])
+    assert cp.argsort(cp.array(3)).tolist() == cp.array(3).argsort().tolist() == 0
+    strided = cp.ndarray((2, 3), np.float64, strides=(8, 0))
+    assert (strided.strides, cp.byte_bounds(strided)[0]) == ((8, 0), strided.data.ptr)
+    with pytest.raises(ValueError, match=r"ndarray\(\) with strides"):
+        cp.ndarray((2, 3), strides=(-8, 8))
+    assert cp.argmax(x, dtype=np.int8).dtype == x.argmin(dtype=np.int8).dtype == np.int8
+    assert cp.cross(cp.array([1, 2]), cp.array([3, 4])).item() == -2
+    assert cp.cross(cp.array([1, 2]), cp.array([3, 4, 5])).tolist() == [10, -5, -2]
+    assert cp.sort_complex(cp.array([2.0, 1.0])).dtype == np.complex128
+    padded = cp.pad(cp.array([1 + 2j, 4]), 2, "linear_ramp")
+    np.testing.assert_array_equal(padded.get(), np.pad(np.array([1 + 2j, 4]), 2, "linear_ramp"))
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        cp.cov(cp.arange(3.0), ddof=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import vkcompute.compat.cupy as cp
 from vkcompute.compat.cupy.cuda.compiler import CompileException
 from vkcompute.compat.cupy.kernel_texts import compiled, constant_of, kernel_text, parameters_of
 
@@ -66,6 +67,19 @@ def test_errors(text: str, message: str) -> None:
 def _arguments() -> tuple:  # type: ignore[type-arg]
     ins, outs = tuple(parameters_of("T x, raw T w")), tuple(parameters_of("T z"))
     return ins, outs, (True, True), ("float32",) * 3, (("T", "float32"),)
+
+
+def test_arguments_of_kernels() -> None:
+    for make in (
+        lambda **named: cp.ElementwiseKernel("T x", "T z", "z = x", **named),
+        lambda **named: cp.ReductionKernel("T x", "T z", "x", "a + b", "z = a", "0", **named),
+    ):
+        with pytest.raises(ValueError, match="Invalid kernel name"):
+            make(name="1")
+        with pytest.raises(NotImplementedError, match="no preamble"):
+            make(preamble="#define N 3")
+    with pytest.raises(NotImplementedError, match="no preamble, loop_prep or after_loop"):
+        cp.ElementwiseKernel("T x", "T z", "z = x", loop_prep="int k = 0")
 
 
 def test_identities() -> None:

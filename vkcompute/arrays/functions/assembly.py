@@ -431,6 +431,6 @@ def _ramp(x: Array, axis: int, n: int, end: float, is_last: int) -> Array:
     shape[axis] = n
     share = np.arange(n, dtype=np.float32 if x.dtype.itemsize < 8 else np.float64) / builtins.max(n, 1)
     weight = asarray((share[::-1] if is_last else share).reshape(shape), device=x.runtime)
-    wide = astype(edge, share.dtype)
+    wide = edge if x.dtype.kind == "c" else astype(edge, share.dtype)
     ramp = apply("add", apply("multiply", apply("subtract", wide, end), weight), end)
     return astype(apply("floor", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)

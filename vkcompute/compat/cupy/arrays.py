@@ -50,7 +50,7 @@ class ndarray:  # noqa: N801
         if strides is None and order == "F":
             steps = layout.contiguous_strides(lengths[::-1], kind.itemsize)[::-1]
         if strides is not None and memptr is None:
-            raise ValueError("memptr must be specified with strides")
+            memptr = _memory_for(lengths, steps, kind)
         self._base = None
         if memptr is not None:
             self._array = memptr.array(lengths, steps, kind)
@@ -165,6 +165,19 @@ class ndarray:  # noqa: N801
 
     def __format__(self, spec: str) -> str:
         return format(self._array.numpy(), spec)
+
+
+def _memory_for(lengths: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> MemoryPointer:
+    """Returns a pointer to new memory, as much as elements without gaps take.
+
+    Raises:
+        ValueError: the strides reach beyond it.
+    """
+    low, high = layout.extent(lengths, strides, dtype.itemsize)
+    memory = current_runtime().empty(lengths, dtype)
+    if memory.size and (low < 0 or high > memory.nbytes):
+        raise ValueError(f"ndarray() with strides {strides} needs {high - low} bytes from {low}; pass a memptr")
+    return MemoryPointer.to(memory)
 
 
 def _restored(array: Array, is_turned: bool) -> ndarray:

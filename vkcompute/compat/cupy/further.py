@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,32 @@ def load(file: Any, mmap_mode: Any = None, allow_pickle: bool | None = None) -> 
     return array(np.load(file, mmap_mode, allow_pickle=True)) if allow_pickle else _load(file)
 
 
+def _places(name: str) -> Callable[..., Any]:
+    """Returns a function of the index of an extreme element, in a dtype."""
+    function = lifted(getattr(vnp, name))
+
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        if isinstance(a, np.ndarray):
+            return getattr(a, name)(axis)
+        result = function(a, axis, out, keepdims)
+        return result if dtype is None or out is not None else result.astype(dtype)
+
+    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
+    return call
+
+
+argmax, argmin = map(_places, ("argmax", "argmin"))
+
+
+def sort_complex(a: ndarray) -> ndarray:
+    """Returns the elements as complex numbers, sorted; complex128 for all but integers of 8 and 16 bits."""
+    is_single = a.dtype.char in "bBhHF"
+    return _sort_complex(a.astype(np.complex64 if is_single else np.complex128))  # type: ignore[no-any-return]
+
+
+_sort_complex = lifted(vnp.sort_complex)
+
+
 def msort(a: ndarray) -> ndarray:
     """Returns the elements sorted along the first axis."""
     result: ndarray = a.copy()
@@ -53,11 +80,23 @@ def msort(a: ndarray) -> ndarray:
 
 def einsum(*operands: Any, dtype: Any = None, **options: Any) -> Any:
     """Returns sums of products, as `numpy.einsum`, whose views of one array have its dtype, whatever `dtype` is."""
-    if dtype is not None and sum(isinstance(operand, ndarray) for operand in operands) == 1 and not options:
+    if len(operands) == 2 and isinstance(operands[0], str) and isinstance(operands[1], ndarray):
+        result = _einsum(*operands)
+        if result.ndim and _keeps_labels(*operands):
+            return ndarray._holding(result._array, operands[1] if operands[1].base is None else operands[1].base)
+    elif dtype is not None and sum(isinstance(operand, ndarray) for operand in operands) == 1 and not options:
         result = _einsum(*operands)
         if isinstance(result, ndarray) and result.base is not None:
             return result
     return _einsum(*operands, dtype=dtype, **options)
+
+
+def _keeps_labels(subscripts: str, a: ndarray) -> bool:
+    """True if no axis is summed, so that the result is a view."""
+    before, arrow, after = subscripts.replace(" ", "").partition("->")
+    labels = before.replace("...", "")
+    keeps_ellipsis = "..." not in before or "..." in after or len(labels) == a.ndim
+    return arrow != "" and set(labels) <= set(after) and keeps_ellipsis
 
 
 def float_power(x1: Any, x2: Any, out: Any = None, dtype: Any = None, **options: Any) -> Any:
@@ -81,6 +120,8 @@ def _quantiles(name: str) -> Callable[..., Any]:
         wanted = of_numpy(np.zeros(2, kind), values, method=named.get("method", "linear")).dtype
         exact = a.astype(wanted if kind.kind == "f" else float) if _is_rounded(a, wanted) else a
         result = function(exact, values, *args, **named)
+        if named.get("overwrite_input") and isinstance(a, ndarray):
+            a.sort(axis=-1)
         return result if result.dtype == wanted or named.get("out") is not None else result.astype(wanted)
 
     call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
@@ -99,10 +140,14 @@ def _correlations(name: str) -> Callable[..., Any]:
     """Returns a function of variables, in float64 or complex128, unless a dtype is given."""
     function = lifted(getattr(vnp, name))
 
-    def call(m: Any, y: Any = None, *args: Any, dtype: Any = None, **named: Any) -> Any:
+    def call(m: Any, y: Any = None, rowvar: bool = True, *args: Any, dtype: Any = None, **named: Any) -> Any:
+        ddof = named.get("ddof", args[1] if len(args) > 1 else None)
+        n = m.shape[-1 if rowvar or m.ndim < 2 else 0] if isinstance(m, ndarray) and m.ndim else 1
+        if (1 if ddof is None else ddof) >= n and name == "cov":
+            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
         if dtype is None:
             dtype = np.result_type(*[array.dtype for array in (m, y) if isinstance(array, ndarray)], np.float64)
-        return function(m, y, *args, dtype=dtype, **named)
+        return function(m, y, rowvar, *args, dtype=dtype, **named)
 
     call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
     return call
@@ -125,22 +170,62 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 _interp, _gradient = lifted(vnp.interp, host=True), lifted(vnp.gradient, host=True)
 
 
-def _histograms(name: str) -> Callable[..., Any]:
-    """Returns a histogram of coordinates, whose counts are float64, and edges in a given range, too."""
-    function = lifted(getattr(vnp, name), host=True)
-
-    def call(*args: Any, **named: Any) -> Any:
-        counts, *edges = function(*args, **named)
-        if named.get("range") is not None:
-            edges = [[edge.astype(float) for edge in given] if isinstance(given, list) else given.astype(float)
-                     for given in edges]  # fmt: skip
-        return counts.astype(float), *edges
-
-    call.__name__, call.__doc__ = name, f"Returns `numpy.{name}`."
-    return call
+def _edges(given: Any, limits: Any) -> Any:
+    """Returns the edges of bins of equal width in a range, in float64; other bins as they are."""
+    is_number = not isinstance(given, (list, tuple, ndarray, np.ndarray))
+    if not is_number or limits is None or given < 1 or not np.isfinite(limits).all() or limits[0] >= limits[1]:
+        return given
+    first, last = limits
+    return array(np.linspace(first, last, given + 1))
 
 
-histogram2d, histogramdd = map(_histograms, ("histogram2d", "histogramdd"))
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False) -> Any:
+    """Returns the counts of points between edges along each coordinate, in float64, and a list of the edges."""
+    n = len(sample) if isinstance(sample, (list, tuple)) else sample.shape[1] if sample.ndim > 1 else 1
+    each = bins if isinstance(bins, (list, tuple)) else [bins] * n
+    if range is not None and len(range) == len(each) == n:
+        bins = [_edges(*pair) for pair in zip(each, range, strict=True)]
+    counts, edges = _histogramdd(sample, bins, range, density, weights)
+    given = bins if isinstance(bins, (list, tuple)) else [bins] * n
+    return counts.astype(float), [
+        old if isinstance(old, ndarray) else new for old, new in zip(given, edges, strict=True)
+    ]
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> Any:
+    """Returns the counts of points between edges along two coordinates, in float64, and both edges."""
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"histogram2d takes vectors of one length; got the shapes {x.shape} and {y.shape}")
+    is_one = isinstance(bins, ndarray) or (isinstance(bins, (list, tuple)) and len(bins) not in (1, 2))
+    counts, edges = histogramdd([x, y], [bins, bins] if is_one else bins, range, weights, bool(density))
+    return counts, edges[0], edges[1]
+
+
+_histogramdd, _cross = lifted(vnp.histogramdd, host=True), lifted(vnp.cross)
+
+
+def cross(
+    a: ndarray, b: ndarray, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> ndarray:
+    """Returns the cross products of vectors of two or three elements; of two of two elements, the third coordinate."""
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    lengths = [array.shape[at] for array, at in ((a, axisa), (b, axisb)) if array.ndim]
+    if 2 not in lengths or not {*lengths} <= {2, 3}:
+        return _cross(a, b, axisa, axisb, axisc)  # type: ignore[no-any-return]
+    vectors = [_with_third(array, at) for array, at in ((a, axisa), (b, axisb))]
+    result: ndarray = _cross(*vectors, -1, -1, -1 if lengths == [2, 2] else axisc)
+    return result[..., 2] if lengths == [2, 2] else result
+
+
+def _with_third(vectors: ndarray, axis: int) -> ndarray:
+    """Returns vectors along the last axis, with 0 as the third coordinate of those of two."""
+    last = _moveaxis(vectors, axis, -1)
+    return last if last.shape[-1] != 2 else _pad(last, [(0, 0)] * (last.ndim - 1) + [(0, 1)])  # type: ignore[no-any-return]
+
+
+_moveaxis, _pad = lifted(vnp.moveaxis), lifted(vnp.pad)
 
 
 def _text(name: str) -> Callable[..., str]:

@@ -72,12 +72,13 @@ class _Types(dict[str, "np.dtype[Any]"]):
 
 
 class ElementwiseKernel:
-    """A function of arrays whose text is assignments of expressions of C.
+    """A function of arrays whose text is statements of C.
 
     Args:
         in_params, out_params: parameters, as `T x, raw float32 y`. Letters are types that the arguments bind.
         operation: the text, as `z = x * x + y[i]`.
-        name, reduce_dims, preamble, no_return, return_tuple: as in CuPy; a preamble in C is refused.
+        name, reduce_dims, no_return, return_tuple: as in CuPy.
+        preamble, options: as in CuPy; a preamble in C is refused, and so are `loop_prep` and `after_loop`.
 
     Attributes:
         in_params, out_params: the parameters.
@@ -87,7 +88,7 @@ class ElementwiseKernel:
         self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True,
         preamble: str = "", no_return: bool = False, return_tuple: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        _require_no_preamble(preamble)
+        _require_plain(name, preamble, *(options.get(key, "") for key in ("loop_prep", "after_loop")))
         self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         self.params, self.operation, self.name, self.__name__ = self.in_params + self.out_params, operation, name, name
         self.nin, self.nout = len(self.in_params), len(self.out_params)
@@ -160,11 +161,14 @@ class ElementwiseKernel:
         return compiled(self.operation, tuple(self.in_params), tuple(self.out_params), is_array, dtypes, types.names)
 
 
-def _require_no_preamble(preamble: str) -> None:
-    if preamble.strip():
+def _require_plain(name: str, *texts: str) -> None:
+    """Raises ValueError for a name that is no identifier, and NotImplementedError for texts around the kernel's."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ValueError(f'Invalid kernel name: "{name}"')
+    if any(text.strip() for text in texts):
         raise NotImplementedError(
-            "the text of a kernel has no preamble in C, whose functions are not translated; write the function as "
-            "vc.function, and a jit.rawkernel that calls it"
+            "the text of a kernel has no preamble, loop_prep or after_loop, which are not translated; write the "
+            "function as vc.function, and a jit.rawkernel that calls it"
         )
 
 
@@ -215,7 +219,7 @@ class ReductionKernel:
         name: str = "reduce_kernel", reduce_type: str | None = None, reduce_dims: bool = True, preamble: str = "",
         options: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        _require_no_preamble(preamble)
+        _require_plain(name, preamble)
         self.in_params, self.out_params = parameters_of(in_params), parameters_of(out_params)
         if len(self.out_params) != 1 or any(p.raw for p in (*self.in_params, *self.out_params)):
             raise NotImplementedError(

@@ -123,6 +123,16 @@ class _Methods(ndarray):
         """Returns the distance from the minimum to the maximum along axes."""
         return _ptp(self, axis, out, keepdims)
 
+    def argmax(self, axis: Any = None, out: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Returns the index of the first largest element along an axis, or in the flattened array."""
+        result = _argmax(self, axis, out, keepdims)
+        return result if dtype is None or out is not None else result.astype(dtype)
+
+    def argmin(self, axis: Any = None, out: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Returns the index of the first smallest element along an axis, or in the flattened array."""
+        result = _argmin(self, axis, out, keepdims)
+        return result if dtype is None or out is not None else result.astype(dtype)
+
     def __iter__(self) -> Any:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d array")
@@ -194,6 +204,9 @@ class _Methods(ndarray):
 
 
 _astype, _ptp, _set = lifted(vnp.astype), lifted(vnp.ptp), lifted(Array.__setitem__, host=True)
+
+
+_argmax, _argmin = lifted(vnp.argmax), lifted(vnp.argmin)
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:

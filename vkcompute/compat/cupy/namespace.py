@@ -55,12 +55,28 @@ def _duck(name: str, function: Any) -> Any:
     return call
 
 
+class _Indexed:
+    """An object that is indexed, as `r_` and `mgrid`, whose results are CuPy's arrays."""
+
+    def __init__(self, inner: Any) -> None:
+        self._get = lifted(type(inner).__getitem__, host=True)
+        self._inner = inner
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._get(self._inner, key)
+
+    def __len__(self) -> int:
+        return 0
+
+
 def _lifted(name: str, value: Any) -> Any:
     """Returns a name of `vkcompute.numpy` as one of CuPy."""
     if name in _DUCKS:
         return _duck(name, lifted(value))
     if isinstance(value, Ufunc):
         return ufunc(value, name)
+    if type(value).__name__ in ("_Grid", "_Joined"):
+        return _Indexed(value)
     if isinstance(value, FunctionType) or type(value).__name__ in ("Planned", "function"):
         return lifted(value, host=name in _HOST)
     return value

@@ -201,4 +201,6 @@ def polyval(p: Any, x: Any) -> Any:
         raise TypeError("p must be cupy.ndarray or cupy.poly1d, and x an array, a scalar or a polynomial")
     if p._array.ndim != 1:
         raise ValueError("p must be 1d")
-    return _evaluate(p, x)
+    result = _evaluate(p, x)
+    is_bool = p.dtype == getattr(x, "dtype", np.asarray(x).dtype if np.isscalar(x) else None) == np.bool_
+    return result.astype(bool) if is_bool else result

@@ -41,7 +41,7 @@ class Philox4x3210(BitGenerator):
     """A seed; the bits are those of Philox 4x32."""
 
 
-_DOUBLES = frozenset(["beta", "chisquare", "dirichlet", "gamma", "noncentral_chisquare", "standard_gamma"])
+_DOUBLES = frozenset(["chisquare", "dirichlet", "gamma", "noncentral_chisquare"])
 """Distributions that are computed in float32, of which CuPy has float64."""
 
 
@@ -68,6 +68,28 @@ class Generator:
 
         return draw
 
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Draws gamma variates of scale 1, in float32 or float64."""
+        kind = np.dtype(dtype)
+        if kind not in (np.float32, np.float64):
+            raise TypeError(f"Unsupported dtype {kind} for standard_gamma; pass float32 or float64")
+        if out is not None and out.dtype != kind:
+            raise TypeError("Supplied output array has wrong type.")
+        if out is not None and not out.flags.c_contiguous:
+            raise ValueError("Supplied output array is not contiguous, writable or aligned.")
+        lengths = (size,) if isinstance(size, (int, np.integer)) else size
+        if out is not None and lengths is not None and tuple(lengths) != out.shape:
+            raise ValueError("size must match out.shape when used together")
+        result = _standard_gamma(self._inner, shape, size if out is None else out.shape).astype(kind)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+
+    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = np.float64) -> Any:
+        """Draws numbers of the beta distribution, in a dtype."""
+        return _beta(self._inner, a, b, size).astype(dtype)
+
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
@@ -76,7 +98,9 @@ class Generator:
         return _integers(self._inner, *ends, size, dtype, endpoint)
 
 
-_integers = lifted(_random.Generator.integers, host=True)
+_integers, _standard_gamma, _beta = (
+    lifted(getattr(_random.Generator, name), host=True) for name in ("integers", "standard_gamma", "beta")
+)
 
 
 def default_rng(seed: Any = None) -> Generator:
