@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from vkcompute.ir import Polynomial
-from vkcompute.ir.float_functions import Exponential, Wave
+from vkcompute.ir.float_angles import Angle
+from vkcompute.ir.float_exponentials import Exponential
+from vkcompute.ir.float_functions import Wave
+from vkcompute.ir.float_logarithms import Logarithm
+from vkcompute.ir.float_powers import Power
 from vkcompute.jit.library.coefficients import Double
 
 BOUNDS = {
@@ -17,7 +21,9 @@ class FixedPoint(Double):
     """Constants of float64, with bounds for polynomials, and the functions that are no operations of float64."""
 
     SINE, COSINE = Wave(0, Double.TURNS), Wave(1, Double.TURNS)
-    POWERS = Exponential(0), Exponential(-1)
+    POWERS, POWER_OF_TWO = (Exponential(0), Exponential(-1)), Exponential(0, 2)
+    POWER, ANGLE = Power(), Angle()
+    NATURAL_LOG, BINARY_LOG, DECIMAL_LOG, LOG_OF_SUM = Logarithm(0), Logarithm(2), Logarithm(10), Logarithm(0, True)
 
 
 for _name, _bound in BOUNDS.items():
