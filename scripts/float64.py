@@ -83,7 +83,9 @@ def main() -> int:
     parser.add_argument("--only", choices=OPERATIONS, help="one operation")
     given = parser.parse_args()
     with vc.Runtime(allow_cpu=True) as runtime:
-        print(runtime.device)
+        if "shaderFloat64" in runtime.device.features:
+            raise SystemExit("VKCOMPUTE_DISABLE_FEATURES has left the device float64")
+        print(f"{runtime.device}, without float64 and int64")
         names = [given.only] if given.only else [*OPERATIONS]
         return int(sum([run(name, given.pairs, given.seed, runtime) for name in names]) > 0)
 

@@ -15,7 +15,7 @@ from vkcompute.ir.float_pairs import BIAS, FloatPairBuilder, Unpacked
 from vkcompute.ir.float_polynomials import Polynomial, fixed_sum
 from vkcompute.ir.function import Value
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
-from vkcompute.ir.types import FLOAT32, INT32, UINT32
+from vkcompute.ir.types import BOOL, FLOAT32, INT32, UINT32
 
 _NAN = 0x7FF8 << 48
 _HALF_PI = 0x6487ED5110B4611A  # 1.57 with 62 fraction bits
@@ -25,6 +25,16 @@ _STEPS = 16  # of the table, per unit
 
 class Angle(NamedTuple):
     """The angle of the point (x, y), the attribute of an operation "in_fixed_point" of y and x."""
+
+
+class Inverse(NamedTuple):
+    """The inverse sine or cosine, the attribute of an operation "in_fixed_point".
+
+    Attributes:
+        of_cosine: True for the inverse of the cosine.
+    """
+
+    of_cosine: bool
 
 
 class _Ratio(NamedTuple):
@@ -74,15 +84,64 @@ class AngleBuilder:
         infinite = b.compute("and", floats.is_infinite(pairs.select(swaps, y, x)),
                              b.compute("not", floats.is_infinite(pairs.select(swaps, x, y))))  # fmt: skip
         significand = pairs.select(infinite, pairs.constant(0), small.significand)
-        ratio = self._ratio(small._replace(significand=significand), large)
-        size, bits = self._octant(ratio)
-        left = b.compute("ne", b.compute("and", x.high, pairs.word(1 << 31)), pairs.word(0))
-        size, bits = self._reflected(size, bits, ratio, swaps, left)
-        exponent = b.compute("sub", b.const(BIAS + 63, INT32), bits)
-        sign = b.compute("and", y.high, pairs.word(1 << 31))
-        result = floats.rounded(sign, *floats.normalized(exponent, size))
+        sign_x, sign_y = [b.compute("and", number.high, pairs.word(1 << 31)) for number in (x, y)]
+        left = b.compute("ne", sign_x, pairs.word(0))
+        result = self._angle(small._replace(significand=significand), large, swaps, left, sign_y)
         is_nan = b.compute("or", floats.is_nan(x), floats.is_nan(y))
         return pairs.select(is_nan, pairs.constant(_NAN), result)
+
+    def inverse(self, x: Pair, function: Inverse) -> Pair:
+        """The inverse sine or cosine: an angle of the point of the unit circle with this coordinate."""
+        b, pairs, floats = self._b, self._pairs, self._floats
+        size, one = floats.abs(x), pairs.constant(BIAS << 52)
+        number = floats.unpacked(x)
+        other = self._other_coordinate(number, pairs.compare("eq", size, one, signed=False))
+        same = b.compute("eq", number.exponent, other.exponent)
+        more = pairs.compare("gt", number.significand, other.significand, signed=False)
+        swaps = b.compute("or", b.compute("gt", number.exponent, other.exponent), b.compute("and", same, more))
+        small = self._chosen(swaps, other, number)
+        large = self._chosen(swaps, number, other)
+        if function.of_cosine:
+            left = b.compute("ne", number.sign, pairs.word(0))
+            result = self._angle(small, large, b.compute("not", swaps), left, pairs.word(0))
+        else:
+            result = self._angle(small, large, swaps, b.const(False, BOOL), number.sign)
+        beyond = pairs.compare("gt", size, one, signed=False)  # or NaN
+        return pairs.select(beyond, pairs.constant(_NAN), result)
+
+    def _chosen(self, condition: Value, one: Unpacked, other: Unpacked) -> Unpacked:
+        exponent = self._b.select(condition, one.exponent, other.exponent)
+        return Unpacked(one.sign, exponent, self._pairs.select(condition, one.significand, other.significand))
+
+    def _other_coordinate(self, x: Unpacked, is_one: Value) -> Unpacked:
+        """sqrt(1 - x**2) for |x| of at most 1."""
+        b, pairs, floats = self._b, self._pairs, self._floats
+        upper, lower = pairs.wide_product(x.significand, x.significand)
+        power = b.compute("sub", b.const(BIAS - 1, INT32), x.exponent)
+        amount = b.compute("min", b.compute("max", power, b.const(0, INT32)), b.const(31, INT32))
+        right = b.compute("shl", b.bitcast(amount, UINT32), pairs.word(1))
+        back = b.compute("xor", right, pairs.word(63))
+        carried = pairs.shl(pairs.shl(upper, pairs.word(1)), back)
+        lower = pairs.bitwise("or", pairs.shr(lower, right, signed=False), carried)
+        # 1 - x**2 less 2**-128, modulo 1.
+        upper = pairs.bitwise("not", pairs.shr(upper, right, signed=False))
+        lower = pairs.bitwise("not", lower)
+        zeros = floats.leading_zeros(upper)
+        moved = pairs.shr(pairs.shr(lower, pairs.word(1), signed=False),
+                          b.compute("xor", zeros, pairs.word(63)), signed=False)  # fmt: skip
+        significand = pairs.bitwise("or", pairs.shl(upper, zeros), moved)
+        exponent = b.compute("sub", b.const(BIAS - 1, INT32), b.bitcast(zeros, INT32))
+        exponent, _, root = floats.estimated_root(exponent, significand)
+        root = pairs.select(is_one, pairs.constant(0), root)
+        return Unpacked(pairs.word(0), b.select(is_one, b.const(-(1 << 14), INT32), exponent), root)
+
+    def _angle(self, small: Unpacked, large: Unpacked, swaps: Value, left: Value, sign: Value) -> Pair:
+        """The angle of a point in the upper half plane, with a sign."""
+        ratio = self._ratio(small, large)
+        size, bits = self._octant(ratio)
+        size, bits = self._reflected(size, bits, swaps, left)
+        exponent = self._b.compute("sub", self._b.const(BIAS + 63, INT32), bits)
+        return self._floats.rounded(sign, *self._floats.normalized(exponent, size))
 
     def _ratio(self, small: Unpacked, large: Unpacked) -> _Ratio:
         """The rest of the ratio of two numbers beyond the nearest step of the table."""
@@ -143,7 +202,7 @@ class AngleBuilder:
         is_last = b.compute("eq", index, pairs.word(_STEPS))
         return pairs.select(is_last, pairs.constant(table[_STEPS]), rows[0])
 
-    def _reflected(self, size: Pair, bits: Value, ratio: _Ratio, swaps: Value, left: Value) -> tuple[Pair, Value]:
+    def _reflected(self, size: Pair, bits: Value, swaps: Value, left: Value) -> tuple[Pair, Value]:
         """The angle in the upper half plane: of a point left of the axis, and of one above the diagonals."""
         b, pairs = self._b, self._pairs
         amount = b.compute("min", b.compute("sub", bits, b.const(62, INT32)), b.const(63, INT32))

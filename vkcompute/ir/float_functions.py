@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from vkcompute.ir.builder import Builder
-from vkcompute.ir.float_angles import Angle, AngleBuilder
+from vkcompute.ir.float_angles import Angle, AngleBuilder, Inverse
 from vkcompute.ir.float_exponentials import Exponential, exponential
 from vkcompute.ir.float_logarithms import Logarithm, LogarithmBuilder
 from vkcompute.ir.float_pairs import BIAS, FloatPairBuilder
@@ -43,12 +43,22 @@ class Wave(NamedTuple):
     table: tuple[int, ...]
 
 
+class Tangent(NamedTuple):
+    """The tangent of x, the attribute of an operation "in_fixed_point".
+
+    Attributes:
+        table: as that of a `Wave`.
+    """
+
+    table: tuple[int, ...]
+
+
 def in_fixed_point(
     b: Builder,
     pairs: PairBuilder,
     floats: FloatPairBuilder,
     operands: Sequence[Pair],
-    function: Angle | Exponential | Logarithm | Power | Wave,
+    function: Angle | Exponential | Inverse | Logarithm | Power | Tangent | Wave,
 ) -> Pair:
     """The function of a float64, or of two."""
     if isinstance(function, Angle):
@@ -56,6 +66,10 @@ def in_fixed_point(
     if isinstance(function, Power):
         return PowerBuilder(b, pairs, floats).value(*operands)
     (x,) = operands
+    if isinstance(function, Inverse):
+        return AngleBuilder(b, pairs, floats).inverse(x, function)
+    if isinstance(function, Tangent):
+        return _WaveBuilder(b, pairs, floats).tangent(x, function.table)
     if isinstance(function, Logarithm):
         return LogarithmBuilder(b, pairs, floats).value(x, function)
     if isinstance(function, Exponential):
@@ -91,6 +105,28 @@ class _WaveBuilder:
         result = floats.rounded(sign, *floats.normalized(power, product))
         if not wave.turns:
             result = pairs.select(b.compute("lt", exponent, b.const(-28, INT32)), x, result)
+        return pairs.select(b.compute("gt", exponent, b.const(BIAS, INT32)), pairs.constant(_NAN), result)
+
+    def tangent(self, x: Pair, table: Sequence[int]) -> Pair:
+        """The quotient of sine and cosine of the rest beyond quarter turns; after an odd one, of -cosine and sine."""
+        b, pairs, floats = self._b, self._pairs, self._floats
+        number = floats.unpacked(x)
+        exponent = b.compute("sub", number.exponent, b.const(BIAS, INT32))
+        turns, negative, zeros, angle = self._reduced(number.significand, exponent, table)
+        size = pairs.shr(angle, b.compute("sub", zeros, pairs.word(1)), signed=False)
+        halved = pairs.shr(pairs.wide_product(size, size)[0], pairs.word(1), signed=False)
+        sums = [fixed_sum(b, pairs, halved, None, [polynomial]) for polynomial in (_SINE, _COSINE)]
+        power = b.compute("sub", b.const(64 - _SINE.scales[0], INT32), b.bitcast(zeros, INT32))
+        sine_power, sine = floats.normalized(power, pairs.wide_product(angle, sums[0])[0])
+        cosine_power, cosine = floats.normalized(b.const(63 - _COSINE.scales[0], INT32), sums[1])
+        odd = b.compute("ne", b.compute("and", turns, pairs.word(1)), pairs.word(0))
+        one, other = pairs.select(odd, cosine, sine), pairs.select(odd, sine, cosine)
+        quotient, is_large, _ = floats.significand_quotient(one, other)
+        power = b.compute("sub", sine_power, cosine_power)
+        power = b.select(odd, b.compute("neg", power), power)
+        power = b.compute("add", b.compute("add", power, b.const(BIAS - 1, INT32)), b.cast(is_large, INT32))
+        sign = b.compute("xor", b.compute("xor", number.sign, negative), b.compute("shl", turns, pairs.word(31)))
+        result = pairs.select(b.compute("lt", exponent, b.const(-28, INT32)), x, floats.rounded(sign, power, quotient))
         return pairs.select(b.compute("gt", exponent, b.const(BIAS, INT32)), pairs.constant(_NAN), result)
 
     def _reduced(self, significand: Pair, exponent: Value, table: Sequence[int]) -> tuple[Value, Value, Value, Pair]:

@@ -291,10 +291,7 @@ class FloatPairBuilder:
         """The square root."""
         b, pairs = self._b, self._pairs
         number = self.unpacked(x)
-        is_odd = b.compute("ne", b.compute("and", number.exponent, self._int(1)), self._int(0))
-        # An odd exponent is that of an even power, as the bias is odd. The root is that of radicand * 2**64.
-        radicand = self._halved_if(is_odd, number.significand)
-        root = self._estimated_root(radicand)
+        exponent, radicand, root = self.estimated_root(number.exponent, number.significand)
         # The estimate is at most 2 too large. Where results change is a multiple of 8, so the nearest one decides.
         near = pairs.bitwise("and", pairs.add(root, pairs.constant(4)), pairs.constant(~7))
         upper, lower = pairs.wide_product(near, near)
@@ -304,13 +301,20 @@ class FloatPairBuilder:
         too_large = self._any(above, self._all(same, has_rest))
         root = self._select(too_large, pairs.sub(near, pairs.constant(1)), near)
         is_exact = self._all(same, b.compute("not", has_rest))
-        exponent = b.compute("shr", b.compute("add", number.exponent, self._int(BIAS)), self._int(1))
         result = self.rounded(self._word(0), exponent, self._sticky(root, b.compute("not", is_exact)))
         negative = b.compute("ne", number.sign, self._word(0))
         result = self._select(negative, pairs.constant(_NAN), result)
         keeps = self._any(self.is_zero(x), self._all(b.compute("not", negative), self.is_infinite(x)))
         result = self._select(keeps, x, result)
         return self._select(self.is_nan(x), pairs.constant(_NAN), result)
+
+    def estimated_root(self, exponent: Value, significand: Pair) -> tuple[Value, Pair, Pair]:
+        """The root of a number: the exponent, the radicand over 2**64, and its root, which is at most 2 too large."""
+        b = self._b
+        is_odd = b.compute("ne", b.compute("and", exponent, self._int(1)), self._int(0))
+        radicand = self._halved_if(is_odd, significand)  # an odd exponent is that of an even power, as the bias is odd
+        halved = b.compute("shr", b.compute("add", exponent, self._int(BIAS)), self._int(1))
+        return halved, radicand, self._estimated_root(radicand)
 
     def _estimated_root(self, radicand: Pair) -> Pair:
         """The root of a number of 63 or 64 bits times 2**64; at most 2 too large."""

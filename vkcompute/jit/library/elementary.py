@@ -397,6 +397,8 @@ def cos(x: Any, form: Any) -> Any:
 
 def tan(x: Any, form: Any) -> Any:
     """Tangent."""
+    if in_words(form):
+        return in_fixed_point(x, form.TANGENT)
     high, low, turns = _turned(x, form)
     z = high * high
     rest = high * z * polynomial(z, form.TAN) + low * (1 + z)
@@ -410,6 +412,8 @@ def tan(x: Any, form: Any) -> Any:
 
 def asin(x: Any, form: Any) -> Any:
     """Inverse sine; above 1/2, pi/2 - 2 asin(sqrt((1 - x) / 2))."""
+    if in_words(form):
+        return in_fixed_point(x, form.ARC_SINE)
     size = abs(x)
     small = size <= 0.5
     high, low, r = _arc(size, small, form)
@@ -420,6 +424,8 @@ def asin(x: Any, form: Any) -> Any:
 
 def acos(x: Any, form: Any) -> Any:
     """Inverse cosine."""
+    if in_words(form):
+        return in_fixed_point(x, form.ARC_COSINE)
     small = abs(x) <= 0.5
     high, low, r = _arc(abs(x), small, form)
     near = form.real(math.pi / 2) - (x - (form.PI_LOW / 2 - x * r))
