@@ -44,13 +44,13 @@ class _Ratio(NamedTuple):
         quotient: with the first bit at the top.
         shift: the ratio is the quotient / 2 ** (64 + shift); an int32.
         negative: True if the ratio is negative.
-        index: k, a word.
+        step: k, a word.
     """
 
     quotient: Pair
     shift: Value
     negative: Value
-    index: Value
+    step: Value
 
 
 @functools.cache
@@ -185,9 +185,9 @@ class AngleBuilder:
         more = _SERIES.scales[0]  # fraction bits, with those of the shift
         amount = b.compute("min", b.compute("sub", limited, b.const(64 - more, INT32)), b.const(63, INT32))
         part = pairs.shr(arc, b.bitcast(amount, UINT32), signed=False)
-        step = self._entry(ratio.index)
+        step = self._entry(ratio.step)
         angle = pairs.select(ratio.negative, pairs.sub(step, part), pairs.add(step, part))
-        near = b.compute("eq", ratio.index, pairs.word(0))
+        near = b.compute("eq", ratio.step, pairs.word(0))
         bits = b.select(near, b.compute("add", ratio.shift, b.const(more, INT32)), b.const(64, INT32))
         return pairs.select(near, arc, angle), bits
 
