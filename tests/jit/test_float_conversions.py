@@ -17,11 +17,11 @@ INTEGERS = [f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")
 
 
 @vc.kernel
-def all_integers(x, i8, u8, i16, u16, i32, u32, i64, u64):
+def all_integers(x, out):
     i = vc.global_id(0)
     if i < x.size:
-        i8[i], u8[i], i16[i], u16[i] = vc.int8(x[i]), vc.uint8(x[i]), vc.int16(x[i]), vc.uint16(x[i])
-        i32[i], u32[i], i64[i], u64[i] = vc.int32(x[i]), vc.uint32(x[i]), vc.int64(x[i]), vc.uint64(x[i])
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = vc.int8(x[i]), vc.uint8(x[i]), vc.int16(x[i]), vc.uint16(x[i])
+        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = vc.int32(x[i]), vc.uint32(x[i]), vc.int64(x[i]), vc.uint64(x[i])
 
 
 def floats(dtype: str) -> np.ndarray[Any, Any]:
@@ -43,11 +43,11 @@ def saturated(x: float, dtype: str) -> int:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_floats_beyond_the_integers_are_limited(gpu: vc.Runtime, dtype: str) -> None:
     x = floats(dtype)
-    outs = [gpu.zeros(len(x), integer) for integer in INTEGERS]
-    all_integers(gpu.array(x), *outs, grid=len(x))
-    for integer, out in zip(INTEGERS, outs, strict=True):
+    out = gpu.zeros((len(x), len(INTEGERS)), np.int64)
+    all_integers(gpu.array(x), out, grid=len(x))
+    for integer, column in zip(INTEGERS, out.numpy().T, strict=True):
         expected = [saturated(number, integer) for number in x.tolist()]
-        pairs = [[*zip(map(str, x), results, strict=True)] for results in (out.numpy().tolist(), expected)]
+        pairs = [[*zip(map(str, x), results, strict=True)] for results in (column.astype(integer).tolist(), expected)]
         assert pairs[0] == pairs[1], integer
         assert converted(x, SCALARS[integer]).tolist() == expected
 
