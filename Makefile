@@ -12,7 +12,7 @@ SUITE = $(RUN) scripts/run_tests.py $(addprefix --driver ,$(DRIVER)) $(addprefix
 TORCH = torch==2.13.0 filelock fsspec jinja2 markupsafe mpmath networkx sympy typing-extensions expecttest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments values programs clusters blocks torch shaders clean distclean
+.PHONY: help demo test complete fuzz lint docs bench gpu amd compilers soak interrupts switches mutations damage arguments float64 values programs clusters blocks torch shaders clean distclean
 
 help:  ## list these goals
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -92,6 +92,10 @@ damage:  ## 100,000 damaged files of each kind for the readers
 arguments:  ## odd arguments of vkcompute.numpy, beside NumPy
 	@$(SETUP) test
 	@$(RUN) scripts/arguments.py $(ARGS)
+
+float64:  ## float64 by words: ten million pairs per operation
+	@$(SETUP) test
+	@$(RUN) scripts/float64.py $(ARGS)
 
 values:  ## random calls of vkcompute.numpy, beside NumPy
 	@$(SETUP) test

@@ -71,9 +71,6 @@ FOUND = [
     ("out[i] = vc.subgroup.shuffle(i, here + 2)", "this reads the value of lane 4, which is inactive here", 2,
      "vc.subgroup.shuffle"),
     ("if here < 2: out[i] = vc.subgroup.shuffle(i, 3)", "the value of lane 3, which is inactive", 0, "vc.subgroup"),
-    ("out[i] = int(1e9 * i)", "3000000000.0 does not fit int32", 3, "int("),
-    ("out[i] = np.uint32(1.5 - i)", "-1.5 does not fit uint32", 3,
-     "np.uint32("),
 ]  # fmt: skip
 
 # Statements that look like it, and are none of these.

@@ -11,6 +11,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builder import Builder, Loop
 from vkcompute.ir.divergence import Divergence
 from vkcompute.ir.float_atomics import emulate_float_atomics, float_atomics
+from vkcompute.ir.float_conversions import saturate_conversions
 from vkcompute.ir.float_polynomials import Polynomial
 from vkcompute.ir.function import Constant, Function, Value
 from vkcompute.ir.grid_wrapping import wrap_grid
@@ -58,6 +59,6 @@ __all__ = [
     "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
     "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
     "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
-    "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate", "text", "tile_misfits", "verify",
-    "with_cut_detection", "wrap_grid",
+    "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate", "saturate_conversions",
+    "text", "tile_misfits", "verify", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

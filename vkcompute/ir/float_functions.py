@@ -1,8 +1,8 @@
-"""Sine, cosine and exponential of float64 in fixed point, on devices without float64; each is rounded once.
+"""Functions of float64 in fixed point, on devices without float64, with sine and cosine; each is rounded once.
 
-By the operations of float64 that compute them elsewhere, an exponential takes four times as many instructions, and a
-sine nine times as many. The argument of a sine is reduced as by M. Payne and R. Hanek: Radian reduction for
-trigonometric functions, 1983: three words of 64 bits of 2/pi are multiplied by the significand, modulo 4.
+By the operations of float64 that compute it elsewhere, a sine takes nine times as many instructions. Its argument is
+reduced as by M. Payne and R. Hanek: Radian reduction for trigonometric functions, 1983: three words of 64 bits of 2/pi
+are multiplied by the significand, modulo 4.
 """
 
 from __future__ import annotations
@@ -13,27 +13,22 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from vkcompute.ir.builder import Builder
+from vkcompute.ir.float_angles import Angle, AngleBuilder, Inverse
+from vkcompute.ir.float_exponentials import Exponential, exponential
+from vkcompute.ir.float_logarithms import Logarithm, LogarithmBuilder
 from vkcompute.ir.float_pairs import BIAS, FloatPairBuilder
 from vkcompute.ir.float_polynomials import Polynomial, common_scales, fixed_sum
+from vkcompute.ir.float_powers import Power, PowerBuilder
 from vkcompute.ir.function import Value
 from vkcompute.ir.integer_pairs import Pair, PairBuilder
 from vkcompute.ir.types import INT32, UINT32
 
-_LN_2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF, 1 << 128)
-_LOG2_E = 0xB8AA3B295C17F0BB, 0xBE87FED0  # 1.44 with 63 fraction bits, and the next 32 bits
 _HALF_PI = 0xC90FDAA22168C235  # 1.57 with 63 fraction bits
-_EXP = Polynomial(tuple([_LN_2**k / math.factorial(k) for k in range(14)]), -1)
 _SINE = Polynomial(tuple([Fraction((-1) ** k, math.factorial(2 * k + 1)) for k in range(9)]), 0)
 _COSINE = Polynomial(tuple([Fraction((-1) ** k, math.factorial(2 * k)) for k in range(9)]), 0)
 _LEAST = -50  # the exponent below which a cosine is 1
 _WHOLE = 14  # the exponent of numbers for which the table begins with the first bits that matter
-_NAN, _INFINITY = 0x7FF8 << 48, 0x7FF << 52
-
-
-class Exponential(NamedTuple):
-    """e ** x * 2 ** n, the attribute of an operation "in_fixed_point"."""
-
-    n: int
+_NAN = 0x7FF8 << 48
 
 
 class Wave(NamedTuple):
@@ -48,52 +43,38 @@ class Wave(NamedTuple):
     table: tuple[int, ...]
 
 
+class Tangent(NamedTuple):
+    """The tangent of x, the attribute of an operation "in_fixed_point".
+
+    Attributes:
+        table: as that of a `Wave`.
+    """
+
+    table: tuple[int, ...]
+
+
 def in_fixed_point(
-    b: Builder, pairs: PairBuilder, floats: FloatPairBuilder, x: Pair, function: Exponential | Wave
+    b: Builder,
+    pairs: PairBuilder,
+    floats: FloatPairBuilder,
+    operands: Sequence[Pair],
+    function: Angle | Exponential | Inverse | Logarithm | Power | Tangent | Wave,
 ) -> Pair:
-    """The function of a float64."""
+    """The function of a float64, or of two."""
+    if isinstance(function, Angle):
+        return AngleBuilder(b, pairs, floats).value(*operands)
+    if isinstance(function, Power):
+        return PowerBuilder(b, pairs, floats).value(*operands)
+    (x,) = operands
+    if isinstance(function, Inverse):
+        return AngleBuilder(b, pairs, floats).inverse(x, function)
+    if isinstance(function, Tangent):
+        return _WaveBuilder(b, pairs, floats).tangent(x, function.table)
+    if isinstance(function, Logarithm):
+        return LogarithmBuilder(b, pairs, floats).value(x, function)
     if isinstance(function, Exponential):
-        return _exponential(b, pairs, floats, x, function.n)
+        return exponential(b, pairs, floats, x, function)
     return _WaveBuilder(b, pairs, floats).value(x, function)
-
-
-def _exponential(b: Builder, pairs: PairBuilder, floats: FloatPairBuilder, x: Pair, n: int) -> Pair:
-    number = floats.unpacked(x)
-    exponent = b.compute("sub", number.exponent, b.const(BIAS, INT32))
-    whole, fraction = _times_log2_e(b, pairs, number.significand, exponent)
-    negative = b.compute("ne", number.sign, pairs.word(0))
-    fraction = pairs.select(negative, pairs.neg(fraction), fraction)
-    # -(whole + fraction) is ~whole plus the complement of the fraction, which is not 0 where this matters.
-    is_whole = b.compute("not", pairs.is_nonzero(fraction))
-    below = b.select(is_whole, b.compute("neg", whole), b.compute("not", whole))
-    half = b.compute("shr", fraction.high, pairs.word(31))
-    whole = b.compute("add", b.select(negative, below, whole), b.bitcast(half, INT32))
-    total = fixed_sum(b, pairs, pairs.abs(fraction), b.compute("ne", half, pairs.word(0)), [_EXP])
-    power = b.compute("add", whole, b.const(BIAS + 63 - _EXP.scales[0] + n, INT32))
-    result = floats.rounded(pairs.word(0), *floats.normalized(power, total))
-    huge = pairs.select(negative, pairs.constant(0), pairs.constant(_INFINITY))
-    result = pairs.select(b.compute("ge", exponent, b.const(10, INT32)), huge, result)
-    return pairs.select(floats.is_nan(x), pairs.constant(_NAN), result)
-
-
-def _times_log2_e(b: Builder, pairs: PairBuilder, significand: Pair, exponent: Value) -> tuple[Value, Pair]:
-    """The product of |x| < 1024 and log2(e): the whole part, an int32, and the fraction of 64 bits."""
-    zero = b.const(0, INT32)
-    below = b.compute("min", b.compute("max", b.compute("neg", exponent), zero), b.const(63, INT32))
-    significand = pairs.shr(significand, b.bitcast(below, UINT32), signed=False)
-    first, rest = _LOG2_E
-    upper, lower = pairs.wide_product(significand, pairs.constant(first))
-    added = pairs.add(lower, pairs.product(significand.high, pairs.word(rest)))
-    carry = b.cast(pairs.compare("lt", added, lower, signed=False), UINT32)
-    upper = pairs.add(upper, Pair(carry, pairs.word(0)))
-    exponent = b.compute("min", b.compute("max", exponent, zero), b.const(9, INT32))
-    shift = b.compute("add", b.bitcast(exponent, UINT32), pairs.word(2))
-    back = b.compute("sub", pairs.word(32), shift)
-    words = upper.high, upper.low, added.high
-    high, low = [
-        b.compute("or", b.compute("shl", words[k], shift), b.compute("shr", words[k + 1], back)) for k in range(2)
-    ]
-    return b.bitcast(b.compute("shr", upper.high, back), INT32), Pair(low, high)
 
 
 class _WaveBuilder:
@@ -124,6 +105,28 @@ class _WaveBuilder:
         result = floats.rounded(sign, *floats.normalized(power, product))
         if not wave.turns:
             result = pairs.select(b.compute("lt", exponent, b.const(-28, INT32)), x, result)
+        return pairs.select(b.compute("gt", exponent, b.const(BIAS, INT32)), pairs.constant(_NAN), result)
+
+    def tangent(self, x: Pair, table: Sequence[int]) -> Pair:
+        """The quotient of sine and cosine of the rest beyond quarter turns; after an odd one, of -cosine and sine."""
+        b, pairs, floats = self._b, self._pairs, self._floats
+        number = floats.unpacked(x)
+        exponent = b.compute("sub", number.exponent, b.const(BIAS, INT32))
+        turns, negative, zeros, angle = self._reduced(number.significand, exponent, table)
+        size = pairs.shr(angle, b.compute("sub", zeros, pairs.word(1)), signed=False)
+        halved = pairs.shr(pairs.wide_product(size, size)[0], pairs.word(1), signed=False)
+        sums = [fixed_sum(b, pairs, halved, None, [polynomial]) for polynomial in (_SINE, _COSINE)]
+        power = b.compute("sub", b.const(64 - _SINE.scales[0], INT32), b.bitcast(zeros, INT32))
+        sine_power, sine = floats.normalized(power, pairs.wide_product(angle, sums[0])[0])
+        cosine_power, cosine = floats.normalized(b.const(63 - _COSINE.scales[0], INT32), sums[1])
+        odd = b.compute("ne", b.compute("and", turns, pairs.word(1)), pairs.word(0))
+        one, other = pairs.select(odd, cosine, sine), pairs.select(odd, sine, cosine)
+        quotient, is_large, _ = floats.significand_quotient(one, other)
+        power = b.compute("sub", sine_power, cosine_power)
+        power = b.select(odd, b.compute("neg", power), power)
+        power = b.compute("add", b.compute("add", power, b.const(BIAS - 1, INT32)), b.cast(is_large, INT32))
+        sign = b.compute("xor", b.compute("xor", number.sign, negative), b.compute("shl", turns, pairs.word(31)))
+        result = pairs.select(b.compute("lt", exponent, b.const(-28, INT32)), x, floats.rounded(sign, power, quotient))
         return pairs.select(b.compute("gt", exponent, b.const(BIAS, INT32)), pairs.constant(_NAN), result)
 
     def _reduced(self, significand: Pair, exponent: Value, table: Sequence[int]) -> tuple[Value, Value, Value, Pair]:

@@ -96,7 +96,7 @@ class FloatPairBuilder:
         """True for both infinities."""
         return self._pairs.compare("eq", self._magnitude(x), self._pairs.constant(_INFINITY), signed=False)
 
-    def _is_zero(self, x: Pair) -> Value:
+    def is_zero(self, x: Pair) -> Value:
         return self._b.compute("not", self._pairs.is_nonzero(self._magnitude(x)))
 
     def _is_finite(self, x: Pair) -> Value:
@@ -111,9 +111,10 @@ class FloatPairBuilder:
         return self._magnitude(x)
 
     def sign(self, x: Pair) -> Pair:
-        """-1, 0 or 1; zeros and NaN stay as they are."""
+        """-1, 0 or 1; NaN stays."""
         one = self._with_sign(self._pairs.constant(BIAS << 52), self._sign(x))
-        return self._select(self._any(self._is_zero(x), self.is_nan(x)), x, one)
+        one = self._select(self.is_zero(x), self._pairs.constant(0), one)
+        return self._select(self.is_nan(x), x, one)
 
     # -- significands -------------------------------------------------------------------------------------------------
 
@@ -237,15 +238,10 @@ class FloatPairBuilder:
         b, pairs = self._b, self._pairs
         one, other = self.unpacked(x), self.unpacked(y)
         sign = b.compute("xor", one.sign, other.sign)
-        is_large = pairs.compare("ge", one.significand, other.significand, signed=False)
-        dividend = self._halved_if(is_large, one.significand)
+        quotient, is_large, rest = self.significand_quotient(one.significand, other.significand)
         exponent = b.compute("add", b.compute("sub", one.exponent, other.exponent), self._int(BIAS - 1))
         exponent = b.compute("add", exponent, b.cast(is_large, INT32))
-        # A divisor of 0 has a result of its own.
-        divisor = self._with_sign(other.significand, self._word(1 << 31))
-        high, rest = self._digit(dividend, divisor)
-        low, rest = self._digit(rest, divisor)
-        result = self.rounded(sign, exponent, self._sticky(Pair(low, high), pairs.is_nonzero(rest)))
+        result = self.rounded(sign, exponent, self._sticky(quotient, pairs.is_nonzero(rest)))
         x_zero, y_zero = self._is_none(one), self._is_none(other)
         x_infinite, y_infinite = (
             b.compute("not", self._is_finite(each)) for each in (x, y)
@@ -256,6 +252,17 @@ class FloatPairBuilder:
         result = self._select(self._any(y_zero, x_infinite), self._with_sign(pairs.constant(_INFINITY), sign), result)
         result = self._select(self._any(x_zero, y_infinite), self._with_sign(pairs.constant(0), sign), result)
         return self._select(invalid, pairs.constant(_NAN), result)
+
+    def significand_quotient(self, x: Pair, y: Pair) -> tuple[Pair, Value, Pair]:
+        """x * 2**64 / y, or half of it where x is not less than y, which the second result tells; and the remainder.
+
+        A divisor of 0 counts as 2**63.
+        """
+        is_large = self._pairs.compare("ge", x, y, signed=False)
+        divisor = self._with_sign(y, self._word(1 << 31))
+        high, rest = self._digit(self._halved_if(is_large, x), divisor)
+        low, rest = self._digit(rest, divisor)
+        return Pair(low, high), is_large, rest
 
     def _halved_if(self, condition: Value, x: Pair) -> Pair:
         return self._select(condition, self._pairs.shr(x, self._word(1), signed=False), x)
@@ -284,10 +291,7 @@ class FloatPairBuilder:
         """The square root."""
         b, pairs = self._b, self._pairs
         number = self.unpacked(x)
-        is_odd = b.compute("ne", b.compute("and", number.exponent, self._int(1)), self._int(0))
-        # An odd exponent is that of an even power, as the bias is odd. The root is that of radicand * 2**64.
-        radicand = self._halved_if(is_odd, number.significand)
-        root = self._estimated_root(radicand)
+        exponent, radicand, root = self.estimated_root(number.exponent, number.significand)
         # The estimate is at most 2 too large. Where results change is a multiple of 8, so the nearest one decides.
         near = pairs.bitwise("and", pairs.add(root, pairs.constant(4)), pairs.constant(~7))
         upper, lower = pairs.wide_product(near, near)
@@ -297,13 +301,20 @@ class FloatPairBuilder:
         too_large = self._any(above, self._all(same, has_rest))
         root = self._select(too_large, pairs.sub(near, pairs.constant(1)), near)
         is_exact = self._all(same, b.compute("not", has_rest))
-        exponent = b.compute("shr", b.compute("add", number.exponent, self._int(BIAS)), self._int(1))
         result = self.rounded(self._word(0), exponent, self._sticky(root, b.compute("not", is_exact)))
         negative = b.compute("ne", number.sign, self._word(0))
         result = self._select(negative, pairs.constant(_NAN), result)
-        keeps = self._any(self._is_zero(x), self._all(b.compute("not", negative), self.is_infinite(x)))
+        keeps = self._any(self.is_zero(x), self._all(b.compute("not", negative), self.is_infinite(x)))
         result = self._select(keeps, x, result)
         return self._select(self.is_nan(x), pairs.constant(_NAN), result)
+
+    def estimated_root(self, exponent: Value, significand: Pair) -> tuple[Value, Pair, Pair]:
+        """The root of a number: the exponent, the radicand over 2**64, and its root, which is at most 2 too large."""
+        b = self._b
+        is_odd = b.compute("ne", b.compute("and", exponent, self._int(1)), self._int(0))
+        radicand = self._halved_if(is_odd, significand)  # an odd exponent is that of an even power, as the bias is odd
+        halved = b.compute("shr", b.compute("add", exponent, self._int(BIAS)), self._int(1))
+        return halved, radicand, self._estimated_root(radicand)
 
     def _estimated_root(self, radicand: Pair) -> Pair:
         """The root of a number of 63 or 64 bits times 2**64; at most 2 too large."""
@@ -526,7 +537,7 @@ class FloatPairBuilder:
     def to_number(self, x: Pair, kind: Scalar) -> Value:
         """Converts to a number of another type, or a bool; to a float, rounded to the nearest, ties to even."""
         if kind is BOOL:
-            return self._b.compute("not", self._is_zero(x))
+            return self._b.compute("not", self.is_zero(x))
         if kind.kind in "iu":
             return self._b.cast(self.to_pair(x).low, kind)
         single = self._to_single(x, odd=kind is FLOAT16)

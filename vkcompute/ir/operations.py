@@ -19,7 +19,7 @@ from vkcompute.ir.atomics import ATOMICS
 from vkcompute.ir.builtins import BUILTINS
 from vkcompute.ir.memory import Memory
 from vkcompute.ir.subgroups import SUBGROUP_OPERATIONS
-from vkcompute.ir.types import BFLOAT16, BOOL, UINT16, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
+from vkcompute.ir.types import BFLOAT16, BOOL, INT32, UINT16, UINT32, Matrix, Scalar, Type, Vector, element_of, vector
 from vkcompute.spirv import glsl_std_450 as glsl
 from vkcompute.spirv import opcodes as spv
 
@@ -336,6 +336,20 @@ def _fits(numbers: Sequence[Any], target: Any) -> bool:
     return bool(np.isfinite(numbers[0]) and limits.min <= int(numbers[0]) <= limits.max)
 
 
+def converted(number: Any, target: Scalar) -> Any:
+    """Returns a number, or an array of numbers, in another type; what does not fit as `float_conversions` has it."""
+    if number.dtype.kind != "f" or target.kind not in "iu":
+        return number.astype(target.numpy)
+    if target.bits < 32:
+        return converted(number, INT32).astype(target.numpy)
+    limits, number = np.iinfo(target.name), number.astype(np.promote_types(number.dtype, np.float32))
+    bound = float(limits.max) + 1  # a power of two
+    with np.errstate(invalid="ignore"):
+        whole = np.where(abs(number) < bound, number, 0).astype(target.numpy)
+    limited = np.where(number >= bound, limits.max, np.where(number <= limits.min, limits.min, whole))
+    return limited.astype(target.numpy)[()]
+
+
 def _quotient(one: Any, other: Any) -> Any:
     """A quotient, truncated for integers."""
     return one / other if one.dtype.kind == "f" else (one - np.fmod(one, other)) // other
@@ -518,16 +532,18 @@ _ARITHMETIC = (
 )  # fmt: skip
 _OTHERS = (
     # On values. The attribute of casts is a type, that of "extract" an index.
-    Operation("cast", _cast, evaluate=lambda args, kind: args[0].astype(element_of(kind).numpy), foldable=_fits),
+    Operation("cast", _cast, evaluate=lambda args, kind: converted(args[0], element_of(kind)), foldable=_fits),
     Operation(
         "bitcast",
         _bitcast,
         evaluate=lambda args, kind: args[0].view(element_of(kind).numpy),
         foldable=lambda _, kind: isinstance(kind, Scalar),
     ),
-    # Of a float64, on devices without: the attribute is a `Polynomial`, or a function (ir/float_functions.py).
+    # Of float64, on devices without: the attribute is a `Polynomial`, or a function (ir/float_functions.py).
     Operation("polynomial", lambda operation, operands, _: _same_type(operation.name, operands, 1, "f")),
-    Operation("in_fixed_point", lambda operation, operands, _: _same_type(operation.name, operands, 1, "f")),
+    Operation(
+        "in_fixed_point", lambda operation, operands, _: _same_type(operation.name, operands, len(operands), "f")
+    ),
     Operation("select", _select, evaluate=lambda args, _: args[1] if args[0] else args[2]),
     Operation("vector", _vector, evaluate=lambda args, _: np.array(args)),
     Operation("extract", _extract, evaluate=lambda args, index: args[0][index]),

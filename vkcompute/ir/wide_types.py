@@ -237,8 +237,8 @@ class _Splitting:
             (x,) = self._elements(op.args[0])
             return [evaluated(self._b, self._on_pairs, self._on_floats, x, op.attribute)]
         if code == "in_fixed_point":
-            (x,) = self._elements(op.args[0])
-            return [in_fixed_point(self._b, self._on_pairs, self._on_floats, x, op.attribute)]
+            operands = [pair for arg in op.args for pair in self._elements(arg)]
+            return [in_fixed_point(self._b, self._on_pairs, self._on_floats, operands, op.attribute)]
         return [self._arithmetic(code, args, kind) for args in zip(*map(self._elements, op.args), strict=True)]
 
     def _arithmetic(self, code: str, args: Sequence[Pair], kind: Scalar) -> Pair:

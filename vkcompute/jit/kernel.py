@@ -281,7 +281,8 @@ def kernel(
     common type. A Python int that the kernel computes is int32 next to other integers. Integers wrap. `//` and `%`
     round as Python's; for integers they are undefined for a divisor of 0 and on overflow. Integers of different types
     compare by value. An integer to a negative power that is not a constant is 0. Devices may assume no NaN or infinity
-    in `min`, `max` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float is int32.
+    in `min`, `max` and `0 * x`; np.minimum and np.maximum propagate NaN. `int(x)` of a float64 is int64, of other
+    floats int32. A float that does not fit its integer type becomes the nearest number, and NaN 0.
 
     **Arithmetic of floats** is neither contracted nor reassociated. Quotients and square roots of float16 and float32
     are rounded to the nearest. `vc.fma(x, y, z)` is x * y + z, rounded once where the device can; `fast_math=True`

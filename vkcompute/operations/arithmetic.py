@@ -59,8 +59,11 @@ def _reciprocal(f: Any, x: Any) -> Any:
 
 
 def _integer_reciprocal(f: Any, x: Any) -> Any:
-    """1 / x, truncated: 0 except for 1 and -1."""
-    return f.where(abs(x) == 1, x, 0)
+    """1 / x, truncated: 0 except for 1 and -1, and for 0: as in NumPy, the least int32 and int64."""
+    result = f.where(abs(x) == 1, x, 0)
+    if x.kind.kind == "u" or x.kind.bits < 32:
+        return result
+    return f.where(x == 0, -(1 << x.kind.bits - 1), result)
 
 
 def _maximum(f: Any, x: Any, y: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from vkcompute.errors import KernelError
 from vkcompute.ir import Constant, Function, Memory, Value
 from vkcompute.ir.function import Op, Push, Region
+from vkcompute.ir.operations import converted
 from vkcompute.ir.types import element_of
 from vkcompute.tile.types import shape_of
 
@@ -104,7 +105,7 @@ class Machine:
             name, axis = op.attribute
             return self._builtins[name][axis]
         if op.code == "cast":
-            return args[0].astype(element_of(op.type).numpy)
+            return converted(args[0], element_of(op.type))
         evaluate = op.operation.evaluate
         if evaluate is None:
             raise NotImplementedError(op.code)

@@ -25,7 +25,7 @@ from vkcompute.arrays.expressions.promotion import (
     promoted,
     require_dtype,
 )
-from vkcompute.dtypes import as_dtype, can_cast, is_dtype, lookup
+from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
@@ -146,12 +146,18 @@ def _converted(name: str, operands: Sequence[Any], types: Types) -> tuple[Any, .
 def _compared(name: str, operands: Sequence[Any]) -> Array | None:
     """Returns the comparison of integers with a Python float, by an integer next to it; None for other operands.
 
-    Integers as floats would be rounded.
+    Integers as float32 would be rounded. As float64, those of 64 bits are beyond 2**53, as in NumPy.
     """
     is_turned = type(operands[0]) is not Array
     array, value = (operands[1], plain(operands[0])) if is_turned else (operands[0], plain(operands[1]))
     if type(array) is not Array or array.dtype.kind not in "iu" or type(value) is not float:
         return None
+    if (
+        array.dtype.itemsize == 8
+        and _EXACT <= abs(value) < math.inf
+        and computes_float64(array.runtime.device.features)
+    ):
+        return apply(name, *[x if type(x) is Array else np.float64(x) for x in operands])
     name = _TURNED.get(name, name) if is_turned else name
     if not value.is_integer():  # nor is it NaN or infinite
         if name in ("equal", "not_equal") or not math.isfinite(value):
@@ -194,6 +200,7 @@ def _scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return dtype.type(value)
 
 
+_EXACT = 2.0**53  # float64 has all integers up to it
 _SMALL = 6e4  # all floats hold it
 _COMPARISONS = {name for name, row in FUNCTIONS.items() if row.types == "comparison"}
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vkcompute.arrays.algorithms import gather, scans, sorting
 from vkcompute.arrays.algorithms.lines import Axis, axes_of
 from vkcompute.arrays.algorithms.order_statistics import elements_at
-from vkcompute.arrays.expressions.promotion import floating, part_of, promoted, wide_float
+from vkcompute.arrays.expressions.promotion import dtype_of, floating, part_of, promoted, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, astype, joined, part, where, written
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.manipulation import concat, reshape
@@ -69,7 +69,7 @@ def _positions(method: str, q: float, n: Any) -> tuple[Any, Any, Any]:
         n: an integer, or an array of them.
     """
     alpha, beta = _OFFSETS[method] or (0.0, 1.0)
-    at = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    at = (n - 1) * q if alpha == beta == 1 else n * q + (alpha + q * (1 - alpha - beta)) - 1  # rounded as in NumPy
     at = at - 0.5 if method == "closest_observation" else np.rint(at) if method == "nearest" else at
     low = np.floor(at)
     share = at - low
@@ -106,7 +106,16 @@ def _between(low: Array, high: Array, weight: Any) -> Array:
     return where(apply("equal", weight, 0), low, result) if type(weight) is Array else result
 
 
-def _plain_quantiles(line: Array, numbers: list[float], method: str) -> list[Array]:
+def _quantile_dtype(name: str, line: Array, q: Any, method: str) -> np.dtype[Any]:
+    """Returns the dtype of quantiles: that of the elements, or the common one with q that is no number of Python."""
+    dtype = dtype_of(q)
+    is_exact = method in _SELECTING or (method == "linear" and dtype.kind in "biu" and "quantile" in name)
+    if type(q) in (int, float, bool) or is_exact or not dtype.itemsize or dtype.kind not in "biuf":
+        return line.dtype
+    return promoted(line.runtime, line.dtype, dtype)
+
+
+def _plain_quantiles(line: Array, numbers: list[float], method: str, dtype: np.dtype[Any]) -> list[Array]:
     """Returns quantiles of the elements of each line; NaN if it has one."""
     n = line.shape[-1]
     positions = [_positions(method, q, n) for q in numbers]
@@ -115,12 +124,13 @@ def _plain_quantiles(line: Array, numbers: list[float], method: str) -> list[Arr
     quantiles, last = [], elements[n - 1]
     for places, (low, high, weight) in zip(used, positions, strict=True):
         one, other = elements[int(places[0])], elements[int(places[-1])]
-        quantile = one if low == high or len(places) == 1 else _between(one, other, float(weight))
+        share = float(weight) if dtype == line.dtype else dtype.type(weight)
+        quantile = one if low == high or len(places) == 1 else _between(one, other, share)
         quantiles.append(where(apply("isnan", last), last, quantile))
     return quantiles
 
 
-def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
+def _one_nan_quantile(line: Array, q: float, method: str, dtype: np.dtype[Any]) -> Array:
     """Returns a quantile of the elements of each line that are not NaN; they are sorted last."""
     count, runtime = numbers_along(line, -1, np.dtype(np.int32), True), runtime_of(line)
     low, high, weight = _positions(method, q, np.maximum(np.arange(line.shape[-1] + 1), 1))  # by the count
@@ -129,8 +139,8 @@ def _one_nan_quantile(line: Array, q: float, method: str) -> Array:
     if method in _SELECTING:
         quantile = where(gather.take(runtime.array(weight.astype(np.bool_)), count), upper, lower)
     else:
-        quantile = _between(lower, upper, gather.take(runtime.array(weight.astype(line.dtype)), count))
-    return astype(quantile, line.dtype)[..., 0]
+        quantile = _between(lower, upper, gather.take(runtime.array(weight.astype(dtype)), count))
+    return astype(quantile, dtype)[..., 0]
 
 
 def _one_weighted_quantile(line: Array, shares: Array, q: float, *, without_nan: bool) -> Array:
@@ -164,7 +174,7 @@ def _quantiles(
 ) -> Array:  # fmt: skip
     if method not in _OFFSETS:
         raise ValueError(f"{name}: the method is one of {', '.join(_OFFSETS)}; got {method!r}")
-    asked = _reals(name, q)
+    asked = _reals(name, q) / (100 if "percentile" in name else 1)
     if asked.size and not (asked.min() >= 0 and asked.max() <= 1):
         limits = "0 to 100" if "percentile" in name else "0 to 1"
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
@@ -174,13 +184,13 @@ def _quantiles(
         raise ValueError(f"{name} takes weights with the method 'inverted_cdf'; got {method!r}")
     axes = _axes(name, x.ndim, axis)
     line = astype(_lines(name, x, axes), x.dtype if method in _SELECTING else floating(x.dtype))
-    numbers = [float(number) for number in asked.reshape(-1)]
+    numbers, dtype = [float(number) for number in asked.reshape(-1)], _quantile_dtype(name, line, q, method)
     if weights is None:
         if without_nan and line.dtype.kind == "f":
             ordered = sorting.sort(line, -1)
-            quantiles = [_one_nan_quantile(ordered, number, method) for number in numbers]
+            quantiles = [_one_nan_quantile(ordered, number, method, dtype) for number in numbers]
         else:
-            quantiles = _plain_quantiles(line, numbers, method)
+            quantiles = _plain_quantiles(line, numbers, method, dtype)
     else:
         negative = ValueError(f"{name}: weights are not negative; got negative ones")
         reductions.refuse(apply("less", weights, 0), negative)
@@ -197,7 +207,7 @@ def _quantiles(
         result = reshape(joined, (*asked.shape, *quantiles[0].shape))
     else:
         result = quantiles[0] if quantiles else astype(line[..., :0], line.dtype)
-    return written(result, out)
+    return written(astype(result, dtype), out)
 
 
 def quantile(
@@ -223,7 +233,7 @@ def percentile(
     method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
     """Returns percentiles along axes: quantiles, with q from 0 to 100."""
-    return _quantiles("percentile", a, _hundredth(q), axis, out, method, keepdims, weights, without_nan=False)
+    return _quantiles("percentile", a, q, axis, out, method, keepdims, weights, without_nan=False)
 
 
 def nanquantile(
@@ -239,11 +249,7 @@ def nanpercentile(
     method: str = "linear", keepdims: bool = False, *, weights: Array | None = None,
 ) -> Array:  # fmt: skip
     """Returns percentiles along axes of the elements that are not NaN."""
-    return _quantiles("nanpercentile", a, _hundredth(q), axis, out, method, keepdims, weights, without_nan=True)
-
-
-def _hundredth(q: Any) -> Any:
-    return _reals("percentile", q) / 100
+    return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, without_nan=True)
 
 
 def _reals(name: str, q: Any) -> Any:

@@ -93,6 +93,10 @@ class NumbaTypes:
         """Returns the type of functions of floats: float64 for integers."""
         return kind if kind.kind == "f" else FLOAT64
 
+    def whole(self, kind: Scalar) -> Scalar:
+        """Returns the type of `int(x)` of a float: int64."""
+        return INT64
+
     def index(self, kind: Scalar) -> Scalar | None:
         """Returns int32, as arrays have fewer than 2**31 elements; bools are indices, too."""
         return INT32 if kind.kind in "biu" else None

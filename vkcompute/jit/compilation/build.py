@@ -131,6 +131,7 @@ def optimized(
         function.aliased = frozenset(function.buffers)
     if function.array_bindings is None:
         ir.load_texels(function, options.target)
+    ir.saturate_conversions(function)
     marked = function if options.fast_math else without_contraction(function)
     return lower_math(ir.optimize(marked), fast=options.fast_math, target=options.target)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from enum import Enum
@@ -51,6 +52,8 @@ _OF_BOOLS = {"+": "|", "*": "&"}
 """Operators that are logical for two bools, as in numpy, which has no others for them."""
 COMPARISONS = {sign: row.code for sign, row in _OPERATORS.items() if row.types == "comparison"}
 """Sign of a comparison -> operation."""
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Sign of a comparison -> that with the operands exchanged."""
 _DIVISIONS = {"//": division.quotient, "%": division.remainder}
 _MEANT = {
     "^": "write x ** y for a power, or ",
@@ -333,6 +336,9 @@ class Arithmetic:
         as_ints = self._out_of_range(one, other)
         if as_ints:
             return Number(self._builder.const(_FOLD[sign](*as_ints), BOOL), Kind(BOOL))
+        for value, other_side, turned in ((other, one, sign), (one, other, _TURNED.get(sign, sign))):
+            if type(value) is float and self._compares_by_value(other_side, value):
+                return self._compared_with_float(turned, other_side, value)
         return Number(self._compared(sign, one, other), Kind(BOOL))
 
     def _compared(self, sign: str, one: Any, other: Any) -> Value:
@@ -351,6 +357,20 @@ class Arithmetic:
         below = self._builder.compute("lt", number, self._host.cast(0, self._numbers.kind(signed).type))
         less = _FOLD[sign](-1, 0) if signed is one else _FOLD[sign](0, -1)
         return self._builder.select(below, self._host.cast(less, BOOL), result)
+
+    def _compares_by_value(self, operand: Any, value: float) -> bool:
+        """True for an integer that is compared with a Python float exactly: those of 64 bits round from 2**53 on."""
+        kind = self._numbers.kind(operand).type
+        return kind.kind in "iu" and not (kind.bits == 64 and 2**53 <= abs(value) < math.inf)
+
+    def _compared_with_float(self, sign: str, number: Any, value: float) -> Any:
+        """Compares an integer with a Python float by an integer next to it, as float32 might round the integer."""
+        is_between = not value.is_integer()  # or NaN, or infinite
+        if is_between and sign not in ("==", "!=") and math.isfinite(value):
+            sign, value = ("<=", math.floor(value)) if sign.startswith("<") else (">=", math.ceil(value))
+        elif is_between or not fits(int(value), self._numbers.kind(number).type):
+            return Number(self._builder.const(_FOLD[sign](0, value), BOOL), Kind(BOOL))
+        return self._host.compare(sign, number, int(value))
 
     def _out_of_range(self, one: Any, other: Any) -> tuple[int, int] | None:
         """Returns ints that compare the same, if one operand is a Python int outside of the other's range."""

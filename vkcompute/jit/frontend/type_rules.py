@@ -21,7 +21,7 @@ import numpy as np
 
 from vkcompute.dtypes import as_dtype, promote
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir.types import BOOL, FLOAT64, INT32, SCALARS, UINT64, Scalar
+from vkcompute.ir.types import BOOL, FLOAT64, INT32, INT64, SCALARS, UINT64, Scalar
 from vkcompute.jit.frontend.values import (
     ELEMENTS,
     NATURAL,
@@ -53,7 +53,10 @@ class TypeRules(Protocol):
 
     @property
     def integer(self) -> Scalar:
-        """The type of `int(x)` of a float, and the narrowest one in which sums are computed."""
+        """The type of `int(x)` of a bool, and the narrowest one in which sums are computed."""
+
+    def whole(self, kind: Scalar) -> Scalar:
+        """Returns the type of `int(x)` of a float of this type."""
 
     def constant(self, number: bool | int | float) -> Kind:
         """Returns the type of a Python number."""
@@ -290,6 +293,10 @@ class KernelTypes:
     def floating(self, kind: Scalar) -> Scalar:
         """Returns the type of a quotient: a float's own type, float64 for 64-bit integers, else the default float."""
         return kind if kind.kind == "f" else FLOAT64 if kind.bits == 64 else self.real
+
+    def whole(self, kind: Scalar) -> Scalar:
+        """Returns the type of `int(x)` of a float: int64 for float64, else int32."""
+        return INT64 if kind.bits == 64 else self.integer
 
     def index(self, kind: Scalar) -> Scalar | None:
         """Returns the type of an index: that of the integer, of at least 32 bits."""

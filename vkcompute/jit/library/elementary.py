@@ -32,8 +32,9 @@ def _polynomial(c: Compiler, x: Any, coefficients: tuple[float, ...] | Polynomia
     return reduce(lambda sum, each: c.binary("+", c.binary("*", sum, x), each), coefficients[::-1])
 
 
-def _in_fixed_point(c: Compiler, x: Any, function: Any) -> Number:
-    return Number(c.builder.append(Op("in_fixed_point", FLOAT64, (c.cast(x, FLOAT64),), function)), Kind(FLOAT64))
+def _in_fixed_point(c: Compiler, x: Any, function: Any, y: Any = None) -> Number:
+    operands = tuple([c.cast(operand, FLOAT64) for operand in (x, y) if operand is not None])
+    return Number(c.builder.append(Op("in_fixed_point", FLOAT64, operands, function)), Kind(FLOAT64))
 
 
 def _table_entries(c: Compiler, table: tuple[int, ...], first: Number, n: int) -> tuple[Any, ...]:
@@ -72,8 +73,8 @@ def in_words(form: Any) -> Any:
 
 
 @intrinsic(_in_fixed_point)
-def in_fixed_point(x: Any, function: Any) -> Any:
-    """Function of a float64 on a device without (ir/float_functions.py)."""
+def in_fixed_point(x: Any, function: Any, y: Any = None) -> Any:
+    """Function of a float64, or of two, on a device without (ir/float_functions.py)."""
     raise NotImplementedError
 
 
@@ -100,6 +101,8 @@ def exp(x: Any, form: Any) -> Any:
 
 def exp2(x: Any, form: Any) -> Any:
     """2 ** x."""
+    if in_words(form):
+        return in_fixed_point(x, form.POWER_OF_TWO)
     return np.where(bits(abs(x)) > form.INF, x, power_of_two(x, 0, form))
 
 
@@ -114,6 +117,8 @@ def expm1(x: Any, form: Any) -> Any:
 
 def log(x: Any, form: Any) -> Any:
     """Natural logarithm."""
+    if in_words(form):
+        return in_fixed_point(x, form.NATURAL_LOG)
     m, k = _split(x, form)
     f = m - 1
     s = f / (2 + f)
@@ -125,23 +130,31 @@ def log(x: Any, form: Any) -> Any:
 
 def log2(x: Any, form: Any) -> Any:
     """Logarithm to base 2."""
+    if in_words(form):
+        return in_fixed_point(x, form.BINARY_LOG)
     high, low, k = pair(x, None, form.LOG2, form.LOG2_LOW, form)
     return _logarithm(x, _sum(k, high, low), form)
 
 
 def log10(x: Any, form: Any) -> Any:
     """Logarithm to base 10."""
+    if in_words(form):
+        return in_fixed_point(x, form.DECIMAL_LOG)
     high, low, k = pair(x, None, form.LOG10, form.LOG10_LOW, form)
     return _logarithm(x, _sum(k * form.DECADES, high, low + k * form.DECADES_LOW), form)
 
 
 def log1p(x: Any, form: Any) -> Any:
     """log(1 + x)."""
+    if in_words(form):
+        return in_fixed_point(x, form.LOG_OF_SUM)
     return _log1p(x, 0, form)
 
 
 def pow(x: Any, y: Any, form: Any) -> Any:
     """x ** y, with the special cases of C's pow."""
+    if in_words(form):
+        return np.where(y == 2, x * x, in_fixed_point(x, form.POWER, y))
     size = abs(x)
     whole = np.floor(y) == y
     odd = whole & (np.floor(y * 0.5) != y * 0.5)
@@ -339,6 +352,8 @@ def _sum(k: Any, high: Any, low: Any) -> Any:
 def _log1p(x: Any, rest: Any, form: Any) -> Any:
     """log(1 + x + rest) for a small rest."""
     u = 1 + x
+    if in_words(form):
+        return in_fixed_point(x, form.LOG_OF_SUM) + np.where(bits(u) >= form.INF, 0, rest) / u
     rest = np.where(bits(u) >= form.INF, 0, rounding_error(x, form.real(1), u) + rest)
     high, low, k = pair(u, rest, form.THIRDS, form.THIRDS_LOW, form)
     result = _logarithm(u, _sum(k * form.LN2, high, low + k * form.LN2_LOW), form)
@@ -382,6 +397,8 @@ def cos(x: Any, form: Any) -> Any:
 
 def tan(x: Any, form: Any) -> Any:
     """Tangent."""
+    if in_words(form):
+        return in_fixed_point(x, form.TANGENT)
     high, low, turns = _turned(x, form)
     z = high * high
     rest = high * z * polynomial(z, form.TAN) + low * (1 + z)
@@ -395,6 +412,8 @@ def tan(x: Any, form: Any) -> Any:
 
 def asin(x: Any, form: Any) -> Any:
     """Inverse sine; above 1/2, pi/2 - 2 asin(sqrt((1 - x) / 2))."""
+    if in_words(form):
+        return in_fixed_point(x, form.ARC_SINE)
     size = abs(x)
     small = size <= 0.5
     high, low, r = _arc(size, small, form)
@@ -405,6 +424,8 @@ def asin(x: Any, form: Any) -> Any:
 
 def acos(x: Any, form: Any) -> Any:
     """Inverse cosine."""
+    if in_words(form):
+        return in_fixed_point(x, form.ARC_COSINE)
     small = abs(x) <= 0.5
     high, low, r = _arc(abs(x), small, form)
     near = form.real(math.pi / 2) - (x - (form.PI_LOW / 2 - x * r))
@@ -419,6 +440,8 @@ def atan(x: Any, form: Any) -> Any:
 
 def atan2(y: Any, x: Any, form: Any) -> Any:
     """Angle of the point (x, y), reduced to the octant from 0 to pi/4."""
+    if in_words(form):
+        return in_fixed_point(y, form.ANGLE, x)
     a, b = abs(y), abs(x)
     small, large = min(a, b), max(a, b)
     far = 2.0 ** (form.BIAS // 2)

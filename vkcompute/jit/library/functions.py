@@ -52,7 +52,8 @@ _FORMATS = {16: standard.Half, 32: Single, 64: Double}
 
 def _rounded_to_int(name: str, c: Compiler, x: Any) -> Any:
     """Rounds a float to an integer, as math does; integers stay as they are."""
-    return c.converted(in_floats(name, c, x), c.rules.integer) if c.kind(x).type.kind == "f" else x
+    kind = c.kind(x).type
+    return c.converted(in_floats(name, c, x), c.rules.whole(kind)) if kind.kind == "f" else x
 
 
 def _clip(c: Compiler, x: Any, low: Any, high: Any) -> Any:
@@ -93,7 +94,8 @@ def _addend(c: Compiler, x: Any) -> Any:
 
 def _int(c: Compiler, x: Any) -> Any:
     """int(x): integers that are not narrower than the language's integers keep their type; others become one."""
-    kind, own = c.kind(x).type, c.rules.integer
+    kind = c.kind(x).type
+    own = c.rules.whole(kind) if kind.kind == "f" else c.rules.integer
     return x if kind.kind in "iu" and kind.bits >= own.bits else c.converted(x, own)
 
 

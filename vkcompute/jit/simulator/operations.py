@@ -11,6 +11,7 @@ import numpy as np
 from vkcompute import ir
 from vkcompute.ir import BOOL, SCALARS, Builder, Constant, Function
 from vkcompute.ir.function import Op, Value
+from vkcompute.ir.operations import converted
 from vkcompute.ir.types import SmallFloat, element_of, vector
 from vkcompute.jit.simulator.invocations import Grid
 from vkcompute.jit.simulator.memory import DeviceMemory
@@ -107,12 +108,7 @@ def _cast(state: State, args: list[Any], kind: Any) -> Any:
     number, target = args[0], element_of(kind)
     if target is BOOL:
         return number != 0
-    if number.dtype.kind == "f" and target.kind in "iu":
-        limits, whole = np.iinfo(target.name), np.trunc(number)
-        least, bound = float(limits.min), float(limits.max) + 1  # exact, unlike float(limits.max)
-        if not np.all((whole >= least) & (whole < bound)):
-            raise state.grid.fault(f"{number} does not fit {target}, and the result is undefined; clamp it before")
-    return number.astype(target.numpy)
+    return converted(number, target)
 
 
 def _builtin(state: State, args: list[Any], attribute: tuple[str, int]) -> Any:
