@@ -192,6 +192,19 @@ def test_functions_of_complex_numbers(name: str, monkeypatch: pytest.MonkeyPatch
     check(lambda x, y: torch.view_as_real(function(torch.complex(x, y))), _a(3, 4), _a(4, 3).view(3, 4))
 
 
+def test_the_host_computes_refused_dtypes_and_hides_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vkcompute.torch.registration import _guarded
+
+    def faulty(self: Any) -> Any:
+        return len(self.item())
+
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    z = torch.ones(2, 3, dtype=torch.complex64, device="vk")
+    torch.testing.assert_close(z.logcumsumexp(1).cpu(), z.cpu().logcumsumexp(1))
+    with pytest.raises(TypeError, match="has no len"):
+        _guarded("abs", faulty)(z[0, 0])
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("padding", [0, 2])
 @pytest.mark.parametrize("dilation", [1, 2])

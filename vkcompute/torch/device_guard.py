@@ -7,6 +7,9 @@ from typing import Any
 import torch
 
 _EXHAUSTED = zip()  # the type of no specialized loop, so that CPython looks for a pending exception at its end
+_TYPE = torch._C._autograd.DeviceType.PrivateUse1
+_TAKEN = "vkcompute.torch.taken"
+"""Name of the list of the exceptions that a call of `backward` has lost, in PyTorch's state of each thread."""
 
 
 class DeviceGuard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
@@ -14,12 +17,7 @@ class DeviceGuard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
 
     The engine's destructors ask for the type while a hook's exception unwinds them. An exception from there would end
     the process, as destructors must not raise.
-
-    Attributes:
-        taken: the exception that was taken last, which `Engine` raises.
     """
-
-    taken: BaseException | None = None
 
     def type_(self) -> Any:
         """Returns the type of the device."""
@@ -27,22 +25,33 @@ class DeviceGuard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
             for _ in _EXHAUSTED:
                 pass
         except BaseException as error:
-            DeviceGuard.taken = error
+            taken = _taken()
+            if taken is not None:
+                taken.append(error)
         return _TYPE
 
 
-_TYPE = torch._C._autograd.DeviceType.PrivateUse1
-
-
 class Engine(torch._C._ImperativeEngine):  # type: ignore[misc]
-    """PyTorch's engine of gradients, which raises the exceptions that the guard took."""
+    """PyTorch's engine of gradients, which raises the exceptions that the guard took.
+
+    The engine computes the calls of all threads on one thread per device, on which it sets the state of the caller's.
+    So the guard finds the list of the call whose hook has failed.
+    """
 
     def run_backward(self, *args: Any, **named: Any) -> Any:
         """Computes gradients."""
+        outer, taken = _taken(), []  # type: ignore[var-annotated]
+        torch._C._stash_obj_in_tls(_TAKEN, taken)
         try:
             return super().run_backward(*args, **named)
         except SystemError:
-            error, DeviceGuard.taken = DeviceGuard.taken, None
-            if error is None:
+            if not taken:
                 raise
-        raise error
+        finally:
+            torch._C._stash_obj_in_tls(_TAKEN, outer)
+        raise taken.pop()
+
+
+def _taken() -> list[BaseException] | None:
+    """Returns the list of the call of `backward` that this thread computes; None outside of one."""
+    return torch._C._get_obj_in_tls(_TAKEN) if torch._C._is_key_in_tls(_TAKEN) else None  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -36,7 +37,8 @@ def require() -> None:
     if disk.read_cached(path) == _PASSED:
         return
     try:
-        _check()
+        with ThreadPoolExecutor(1) as threads:  # in the operator that is the first, or in no_grad, gradients are off
+            threads.submit(_check).result()
     except Exception as error:
         raise RuntimeError(
             f"{tested}; the device {DEVICE_NAME} does not work with {torch.__version__}: {error}; install a tested one"

@@ -9,6 +9,7 @@ import numpy as np
 from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.dtypes import computes_float64, finfo, is_dtype
+from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -40,7 +41,7 @@ _LAYOUTS: dict[str, tuple[Any, int, int]] = {"float32": (np.int32, 23, 126), "fl
 def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     """Returns the mantissa, from 0.5 up to 1, and the exponent of 2 of each element."""
     if x.dtype.kind == "c":
-        raise TypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
     dtype = floating(x.dtype)
     wide = astype(x, wide_float(dtype))
     integers, n_bits, bias = _LAYOUTS[wide.dtype.name]
