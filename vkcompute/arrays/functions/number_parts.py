@@ -11,7 +11,6 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.dtypes import computes_float64, finfo, is_dtype
 from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
 
 
 def _both(results: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
@@ -118,26 +117,3 @@ def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
         "power", *[astype(operand, wide) if type(operand) is Array else wide.type(operand) for operand in (x1, x2)]
     )
     return power if out is None else assign(out, power)
-
-
-def i0(x: Array) -> Array:
-    """Returns the modified Bessel function of the first kind, of order 0; computed on the host, in float64.
-
-    Beyond 700 it is the asymptotic series, of Abramowitz and Stegun, 9.7.1: there exp(x) overflows before i0(x) does.
-
-    Raises:
-        TypeError: the elements are complex.
-    """
-    if x.dtype.kind == "c":
-        raise TypeError(f"i0 takes real numbers; got {x.dtype}; take the absolute values")
-    size = np.abs(x.numpy().astype(np.float64))
-    large = np.clip(size, 700, 1000)  # all results beyond are infinite
-    series = np.ones_like(large)
-    for k in (11, 9, 7, 5, 3, 1):
-        series = 1 + k * k / (4 * (k + 1) * large) * series
-    with np.errstate(over="ignore"):
-        half = np.exp(large / 2)
-        far = half * (series / np.sqrt(2 * np.pi * large)) * half
-        values = np.where(size > 700, far, np.i0(np.minimum(size, 700))).astype(floating(x.dtype))
-    result: Array = runtime_of(x).array(values)
-    return result
