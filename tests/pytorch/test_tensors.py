@@ -383,11 +383,12 @@ def test_a_hook_may_catch_the_exception_of_a_hook_of_its_own_backward() -> None:
                 w.sum().backward()
         raise IndexError("outer")
 
-    x = torch.ones(3, device="vk", requires_grad=True)
-    y = x * 2
-    y.register_hook(inner)
-    with pytest.raises(IndexError, match="outer"):
-        y.sum().backward()
+    for _ in range(3):  # PyTorch 2.10 took references that it did not own
+        x = torch.ones(3, device="vk", requires_grad=True)
+        y = x * 2
+        y.register_hook(inner)
+        with pytest.raises(IndexError, match="outer"):
+            y.sum().backward()
 
 
 def test_training_goes_on_after_an_exception_in_a_hook() -> None:

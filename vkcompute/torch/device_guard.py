@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Any
 
 import torch
@@ -41,15 +43,36 @@ class Engine(torch._C._ImperativeEngine):  # type: ignore[misc]
     def run_backward(self, *args: Any, **named: Any) -> Any:
         """Computes gradients."""
         outer, taken = _taken(), []  # type: ignore[var-annotated]
-        torch._C._stash_obj_in_tls(_TAKEN, taken)
+        _stash(_TAKEN, taken)
         try:
             return super().run_backward(*args, **named)
         except SystemError:
             if not taken:
                 raise
         finally:
-            torch._C._stash_obj_in_tls(_TAKEN, outer)
+            _stash(_TAKEN, outer)
         raise taken.pop()
+
+
+def _takes_a_reference() -> bool:
+    """True if PyTorch takes a reference of what it keeps, which it does not add, as 2.10 does."""
+    kept: list[Any] = []
+    n = sys.getrefcount(kept)
+    torch._C._stash_obj_in_tls(f"{_TAKEN}.first", kept)
+    is_taken = sys.getrefcount(kept) == n
+    if is_taken:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    return is_taken
+
+
+_TAKES_A_REFERENCE = _takes_a_reference()
+
+
+def _stash(name: str, value: Any) -> None:
+    """Keeps an object in PyTorch's state of this thread."""
+    if _TAKES_A_REFERENCE:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    torch._C._stash_obj_in_tls(name, value)
 
 
 def _taken() -> list[BaseException] | None:
