@@ -40,7 +40,8 @@ def _computed(row: ElementFunction, *operands: Any) -> Any:
     with np.errstate(all="ignore"):
         if isinstance(definition, str):
             kind = given[0].dtype
-            return kind.type(OPERATIONS[definition].evaluate(tuple(given), SCALARS[kind.name]))
+            evaluate: Any = OPERATIONS[definition].evaluate
+            return kind.type(evaluate(tuple(given), SCALARS[kind.name]))
         return definition(_NUMPY, *given)
 
 

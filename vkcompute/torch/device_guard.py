@@ -77,4 +77,4 @@ def _stash(name: str, value: Any) -> None:
 
 def _taken() -> list[BaseException] | None:
     """Returns the list of the call of `backward` that this thread computes; None outside of one."""
-    return torch._C._get_obj_in_tls(_TAKEN) if torch._C._is_key_in_tls(_TAKEN) else None  # type: ignore[no-any-return]
+    return torch._C._get_obj_in_tls(_TAKEN) if torch._C._is_key_in_tls(_TAKEN) else None

@@ -38,8 +38,8 @@ def _pooled(self: Any, lengths: Sequence[int], output_size: Sequence[int], shift
     at = at.reshape(*images.shape[:2], -1, at.shape[2 + n :].numel())
     values = images.flatten(2).gather(2, at.flatten(2)).view(at.shape)
     best, which = values.max(-1)
-    shape = (*self.shape[:-n], *output_size)
-    return best.reshape(shape), at.gather(-1, which.unsqueeze(-1)).reshape(shape)
+    of_result = (*self.shape[:-n], *output_size)
+    return best.reshape(of_result), at.gather(-1, which.unsqueeze(-1)).reshape(of_result)
 
 
 @kernel("fractional_max_pool2d.output", "fractional_max_pool3d.output")
