@@ -42,14 +42,14 @@ def _of_interval(low: Any, high: Any, function: Function) -> Function:
 
 
 def _near_k(order: int) -> Function:
-    """What the logarithm leaves of K: DLMF 10.31.1."""
+    """The part of K without a logarithm: DLMF 10.31.1."""
     if order == 0:
         return lambda x: mp.besselk(0, x) + mp.log(x / 2) * mp.besseli(0, x)
     return lambda x: x * (mp.besselk(1, x) - mp.log(x / 2) * mp.besseli(1, x))
 
 
 def _near_y(order: int) -> Function:
-    """What the logarithm leaves of Y: DLMF 10.8.1."""
+    """The part of Y without a logarithm: DLMF 10.8.1."""
     if order == 0:
         return lambda x: mp.bessely(0, x) - 2 / mp.pi * mp.log(x) * mp.besselj(0, x)
     return lambda x: (mp.bessely(1, x) - 2 / mp.pi * (mp.log(x) * mp.besselj(1, x) - 1 / x)) / x
