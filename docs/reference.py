@@ -99,8 +99,8 @@ PAGES: dict[str, tuple[str, tuple[Section, ...]]] = {
             Section(
                 "Errors",
                 "vkcompute",
-                "VkComputeError NoDevice NoVulkanLoader NoCompiler MissingFeature OutOfDeviceMemory DeviceLost "
-                "VulkanError ValidationError CompileError SpirvError KernelError ClosedError DataError",
+                "VkComputeError NoDevice NoVulkanLoader NoCompiler MissingFeature DtypeError OutOfDeviceMemory "
+                "DeviceLost VulkanError ValidationError CompileError SpirvError KernelError ClosedError DataError",
             ),
             Section("Warnings", "vkcompute", "HostCopyWarning CPUFallbackWarning SpillWarning UnlikeDevicesWarning"),
         ),

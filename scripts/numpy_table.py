@@ -10,7 +10,7 @@ import vkcompute.numpy as vnp
 
 START, END = "<!-- table: scripts/numpy_table.py -->", "<!-- end of the table -->"
 ON_HOST = {
-    "array2string", "i0", "load", "loadtxt", "poly", "polydiv", "polyfit", "roots", "save", "savetxt", "savez",
+    "array2string", "load", "loadtxt", "poly", "polydiv", "polyfit", "roots", "save", "savetxt", "savez",
     "savez_compressed",
 }  # fmt: skip
 """Functions that compute with a copy on the host, or read and write files."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 RANDOM = ("rand", "normal", "multinomial", "bernoulli", "dropout", "empty", "exponential", "cauchy", "geometric",
-          "uniform", "rrelu")  # fmt: skip
+          "uniform", "rrelu", "Lazy")  # fmt: skip
 """Parts of names of operators of which only shapes and dtypes are compared."""
 
 
@@ -61,7 +61,14 @@ def compare(torch: Any, name: str, results: list[Any], expected: list[Any]) -> N
         elif any(part in name for part in RANDOM):
             assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
         else:
-            torch.testing.assert_close(result, wanted, equal_nan=True, rtol=1e-4, atol=1e-5, check_stride=False)
+            rtol, atol = {torch.bfloat16: (2e-2, 1e-2), torch.float16: (2e-3, 1e-3)}.get(wanted.dtype, (1e-4, 1e-5))
+            finite = (
+                wanted[wanted.isfinite()] if wanted.is_floating_point() or wanted.is_complex() else wanted.flatten()[:0]
+            )
+            size = float(finite.abs().max()) if finite.numel() else 0.0
+            torch.testing.assert_close(
+                result, wanted, equal_nan=True, rtol=rtol, atol=atol * max(1.0, size), check_stride=False
+            )  # sums of large terms may be small
 
 
 def checked(torch: Any, operator: Any, dtype: Any, n_samples: int, gradients: bool) -> dict[str, Any]:
@@ -78,7 +85,8 @@ def checked(torch: Any, operator: Any, dtype: Any, n_samples: int, gradients: bo
             continue
         n += 1
         try:
-            compare(torch, name, outcome(torch, operator, sample, "vk", gradients), expected)
+            kind = "dropout" if sample.kwargs.get("dropout_p") else name
+            compare(torch, kind, outcome(torch, operator, sample, "vk", gradients), expected)
         except Exception as error:
             why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             record.update(state="fail", why=why)

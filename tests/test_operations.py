@@ -70,6 +70,12 @@ def test_in_numpys_interface_of_complex_numbers(gpu: vc.Runtime) -> None:
     assert vnp.xlogy(*device).numpy()[5] == 0
 
 
+@pytest.mark.pure
+def test_of_numbers_of_the_host() -> None:
+    assert vc.gelu(1.0) == pytest.approx(0.8413447460685429)
+    assert vc.log_sigmoid(np.float32(2)) == pytest.approx(-math.log1p(math.exp(-2)))
+
+
 @vc.kernel
 def in_kernel(x: vc.float32[:], y: vc.float32[:], out: vc.float32[:, :]) -> None:
     i = vc.global_id()

@@ -57,8 +57,8 @@ Pipelines
 Errors
     VkComputeError               the base class of the others
     NoDevice, NoVulkanLoader, NoCompiler, MissingFeature, OutOfDeviceMemory, DeviceLost, VulkanError, ValidationError,
-    CompileError, SpirvError, KernelError, ClosedError, DataError; the warnings HostCopyWarning, CPUFallbackWarning,
-    SpillWarning, UnlikeDevicesWarning
+    CompileError, SpirvError, KernelError, ClosedError, DataError, DtypeError; the warnings HostCopyWarning,
+    CPUFallbackWarning, SpillWarning, UnlikeDevicesWarning
 
 `help(vkcompute.Runtime)` and the like describe each of them. Names are imported on first use: `import vkcompute` loads
 no driver and starts no thread.
@@ -78,6 +78,7 @@ from vkcompute.errors import CompileError as CompileError
 from vkcompute.errors import CPUFallbackWarning as CPUFallbackWarning
 from vkcompute.errors import DataError as DataError
 from vkcompute.errors import DeviceLost as DeviceLost
+from vkcompute.errors import DtypeError as DtypeError
 from vkcompute.errors import HostCopyWarning as HostCopyWarning
 from vkcompute.errors import KernelError as KernelError
 from vkcompute.errors import MissingFeature as MissingFeature

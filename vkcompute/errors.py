@@ -257,6 +257,10 @@ class MissingFeature(VkComputeError, ValueError):
     """The device lacks a feature, extension or capability that was requested or that a kernel needs."""
 
 
+class DtypeError(VkComputeError, TypeError):
+    """A function does not compute with the dtype of its arguments, on any device; the message says what to convert."""
+
+
 class ClosedError(VkComputeError, ValueError):
     """An object was used after `close()`, or in a forked child process."""
 

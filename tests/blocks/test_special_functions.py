@@ -42,7 +42,8 @@ def of_three(x_ptr, y_ptr, z_ptr, out_ptr, F: tl.constexpr, N: tl.constexpr):
     [
         ("erfinv", "erfinv", -0.9999, 0.9999), ("erfcinv", "erfcinv", 1e-6, 1.9999), ("normcdf", "ndtr", -3, 5),
         ("j0", "j0", -30, 30), ("j1", "j1", -30, 30), ("y0", "y0", 0.01, 30), ("y1", "y1", 0.2, 30),
-        ("cyl_bessel_i0", "i0", -20, 20), ("cyl_bessel_i1", "i1", -20, 20),
+        ("cyl_bessel_i0", "i0", -20, 20), ("cyl_bessel_i1", "i1", -20, 20), ("erfcx", "erfcx", -3, 9),
+        ("normcdfinv", "ndtri", 1e-5, 0.9999),
     ],
 )  # fmt: skip
 def test_functions_of_statistics(name: str, of_scipy: str, low: float, high: float) -> None:

@@ -192,6 +192,68 @@ def test_functions_of_complex_numbers(name: str, monkeypatch: pytest.MonkeyPatch
     check(lambda x, y: torch.view_as_real(function(torch.complex(x, y))), _a(3, 4), _a(4, 3).view(3, 4))
 
 
+def test_gradients_of_dropout_of_integers_are_floats() -> None:
+    x, mask = torch.arange(6).view(2, 3), torch.tensor([[True, False, True], [False, True, True]])
+    backward = torch.ops.aten.native_dropout_backward.default
+    torch.testing.assert_close(backward(x.to("vk"), mask.to("vk"), 2.0).cpu(), backward(x, mask, 2.0))
+
+
+def test_special_functions() -> None:
+    x = torch.tensor([-30, -7.5, -1, -0.3, 0, 0.01, 0.2, 0.7, 0.999, 1, 1.9, 2.1, 7.9, 8.1, 25, math.nan])
+    names = "i0 i0e i1 i1e erfcx log_ndtr ndtri airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 "
+    names += "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+    for name in (names + "scaled_modified_bessel_k1 spherical_bessel_j0").split():
+        function = getattr(torch.special, name)
+        torch.testing.assert_close(function(x.to("vk")).cpu(), function(x), rtol=4e-5, atol=2e-6, equal_nan=True)
+    check(lambda x: torch.special.i0e(x) + torch.special.i1(x), _a(3, 4))
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_connectionist_temporal_classification(is_flat: bool, zero_infinity: bool) -> None:
+    inputs, lengths = [9, 8, 2, 0, 1], [4, 0, 3, 0, 1]  # the third sample has fewer steps than labels
+    targets = torch.tensor([[1, 1, 2, 1], [0, 0, 0, 0], [2, 3, 1, -1], [5, 5, 5, 5], [3, 0, 0, 0]])
+    if is_flat:
+        targets = torch.cat([row[:n] for row, n in zip(targets, lengths, strict=True)])
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        given = targets.to(x.device), torch.tensor(inputs), torch.tensor(lengths)
+        losses = F.ctc_loss(x.log_softmax(2), *given, blank=0, reduction="none", zero_infinity=zero_infinity)
+        return losses if zero_infinity else losses[:2]
+
+    x = _a(9, 5, 4)
+    torch.testing.assert_close(loss(x.to("vk")).cpu(), loss(x))
+    if zero_infinity:
+        check(loss, x)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pooling(n: int) -> None:
+    function = F.fractional_max_pool2d if n == 2 else F.fractional_max_pool3d
+    samples, x = torch.rand(2, 3, n), _a(2, 3, *[9, 7, 8][:n])
+
+    def pooled(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        given = samples[: len(x)].to(x.device)
+        return function(x, 2, output_size=[4, 5, 3][:n], _random_samples=given, return_indices=True)
+
+    torch.testing.assert_close(pooled(x.to("vk"))[1].cpu(), pooled(x)[1])
+    check(lambda x: pooled(x)[0], x)
+    check(lambda x: pooled(x)[0][0], x[:1])
+
+
+def test_the_host_computes_refused_dtypes_and_hides_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vkcompute.torch.registration import _guarded
+
+    def faulty(self: Any) -> Any:
+        return len(self.item())
+
+    monkeypatch.setenv("VKCOMPUTE_TORCH_FALLBACK", "silent")
+    z = torch.ones(2, 3, dtype=torch.complex64, device="vk")
+    torch.testing.assert_close(z.logcumsumexp(1).cpu(), z.cpu().logcumsumexp(1))
+    with pytest.raises(TypeError, match="has no len"):
+        _guarded("abs", faulty)(z[0, 0])
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("padding", [0, 2])
 @pytest.mark.parametrize("dilation", [1, 2])

@@ -214,7 +214,7 @@ def test_a_newer_pytorch_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setenv("VKCOMPUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(self_check, "NEWEST", (2, 0))
-    with pytest.warns(UserWarning, match=r"has passed a self-check"):
+    with pytest.warns(UserWarning, match=r"has passed a self-check"), torch.no_grad():  # as in the first operator
         self_check.require()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

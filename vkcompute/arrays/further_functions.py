@@ -32,7 +32,7 @@ _NAMES = {
     logic: "allclose array_equal array_equiv isclose iscomplex iscomplexobj isfortran isneginf isposinf isreal "
     "isrealobj isscalar iterable nan_to_num ndim real_if_close shape size",
     nans: "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    number_parts: "angle divmod fix float_power frexp i0 ldexp modf",
+    number_parts: "angle divmod fix float_power frexp ldexp modf",
     placement: "apply_along_axis apply_over_axes choose compress copyto diag diag_indices diag_indices_from diagflat "
     "extract fill_diagonal flatnonzero indices ix_ mask_indices piecewise place put put_along_axis putmask "
     "ravel_multi_index select tri tril_indices tril_indices_from triu_indices triu_indices_from unravel_index",

@@ -13,6 +13,7 @@ from vkcompute.arrays.expressions.promotion import floating, require_dtype
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, working
+from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS, activations, public
 from vkcompute.runtime.memory.array import Array
 
@@ -39,7 +40,7 @@ def of_elements(build: Callable[..., Any], input: Array) -> Array:
     """Returns the lazy result; float16 is computed in float32, and integers become the default float."""
     dtype = require_dtype(input.runtime, floating(input.dtype), "an activation")
     if dtype.kind != "f":
-        raise TypeError(f"activations take real numbers; got {dtype}; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"activations take real numbers; got {dtype}; pass x.real, x.imag or abs(x)")
     result: Array = build(converted(input, working(dtype)))
     return converted(result, dtype)
 

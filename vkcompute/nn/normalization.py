@@ -24,6 +24,7 @@ from vkcompute.arrays.functions.reductions import sum as _sum
 from vkcompute.arrays.functions.variance import moments
 from vkcompute.blocks.launching.program import JITFunction
 from vkcompute.dtypes import as_dtype, finfo
+from vkcompute.errors import DtypeError
 from vkcompute.nn import rows
 from vkcompute.nn.linear import wide
 from vkcompute.nn.programs import lines as programs
@@ -198,7 +199,7 @@ def _prepared(name: str, x: Array, axis: int, dtype: npt.DTypeLike | None) -> tu
     """
     kind = require_dtype(x.runtime, floating(x.dtype) if dtype is None else as_dtype(dtype), name)
     if kind.kind != "f" or x.dtype.kind == "c":
-        raise TypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={kind}")
+        raise DtypeError(f"{name} takes real numbers, and computes with floats; got {x.dtype} and dtype={kind}")
     shape = x.shape or (1,)
     if isinstance(axis, tuple):
         raise TypeError(f"{name}: dim is an int; got {axis!r}")

@@ -11,6 +11,7 @@ import numpy as np
 from vkcompute.arrays.expressions.ufunc import apply, assign
 from vkcompute.arrays.functions.operands import accept_host_data
 from vkcompute.arrays.functions.products import converted, taken
+from vkcompute.errors import DtypeError
 from vkcompute.nn.convolution import Pair, pair
 from vkcompute.nn.linear import wide
 from vkcompute.runtime.graphs.graph import temporary
@@ -34,7 +35,7 @@ def max_pool2d(
     """
     taken("max_pool2d", input)
     if input.dtype.kind == "c":
-        raise TypeError(f"max_pool2d takes real numbers and bools; got {input.dtype}; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"max_pool2d takes real numbers and bools; got {input.dtype}; pass x.real, x.imag or abs(x)")
     result = input
     lowest: Any = {"f": -math.inf, "b": False}.get(input.dtype.kind)
     lowest = np.iinfo(input.dtype).min if lowest is None else lowest

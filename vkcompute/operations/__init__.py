@@ -6,7 +6,16 @@ an example. Rows are in the file of their topic, beside the definitions that nee
 
 from __future__ import annotations
 
-from vkcompute.operations import activations, arithmetic, bits, comparisons, division, floats, loops  # noqa: F401
+from vkcompute.operations import (  # noqa: F401
+    activations,
+    arithmetic,
+    bits,
+    comparisons,
+    division,
+    floats,
+    loops,
+    special_functions,
+)
 from vkcompute.operations.emitter import Element, Emitter, Pair
 from vkcompute.operations.function import ELEMENTARY, FUNCTIONS, ElementFunction, public, row_of
 

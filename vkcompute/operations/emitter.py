@@ -248,6 +248,10 @@ class Emitter:
         """Converts elements."""
         return Element(self, self.builder.cast(x.value, kind))
 
+    def epsilon(self, x: Element) -> float:
+        """Returns the distance from 1 to the next float of a type of at least 32 bits."""
+        return 2.0**-52 if x.kind.bits == 64 else 2.0**-23
+
     def spread(self, x: Element) -> Element:
         """Returns a scalar in the shape of other operands."""
         return x

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from vkcompute.ir.operations import OPERATIONS
+from vkcompute.ir.types import SCALARS
 from vkcompute.operations.emitter import is_operand
 from vkcompute.operations.function import FUNCTIONS, ElementFunction
 
@@ -20,6 +22,9 @@ class _OfNumPy:
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return np.where(condition, x, y)[()]
+
+    def epsilon(self, x: Any) -> float:
+        return float(np.finfo(x.dtype).eps)
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(np, name, None)
@@ -33,6 +38,10 @@ def _computed(row: ElementFunction, *operands: Any) -> Any:
     given = [operand if isinstance(operand, np.floating) else np.float64(operand) for operand in operands]
     definition: Any = row.computes["f"]
     with np.errstate(all="ignore"):
+        if isinstance(definition, str):
+            kind = given[0].dtype
+            evaluate: Any = OPERATIONS[definition].evaluate
+            return kind.type(evaluate(tuple(given), SCALARS[kind.name]))
         return definition(_NUMPY, *given)
 
 

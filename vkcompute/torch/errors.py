@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from vkcompute.errors import DtypeError
+
 _said: set[str] = set()
 
 
@@ -11,7 +13,7 @@ class FallbackWarning(UserWarning):
     """An operator of PyTorch has no kernel on the device, and is computed on the host: its tensors are copied twice."""
 
 
-class NotComputedError(TypeError):
+class NotComputedError(DtypeError):
     """Arrays store elements of a dtype, but do not compute with them: the host does."""
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch.utils import backend_registration
 
-from vkcompute.errors import MissingFeature, OutOfDeviceMemory
+from vkcompute.errors import DtypeError, MissingFeature, OutOfDeviceMemory
 from vkcompute.torch import patches
 from vkcompute.torch.device_guard import DeviceGuard
 from vkcompute.torch.device_module import DeviceModule
-from vkcompute.torch.errors import NotComputedError, NotStoredError
 from vkcompute.torch.kernels import DEVICE_NAME, KERNELS, Kernel, exists, operator
 from vkcompute.torch.self_check import require, version
 
@@ -23,7 +22,7 @@ _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
-    "gradients", "sampled_volumes", "orthogonal_polynomials",
+    "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []
@@ -90,21 +89,10 @@ def _guarded(name: str, function: Kernel) -> Kernel:
             return function(*args, **named)
         except OutOfDeviceMemory as error:
             raise torch.OutOfMemoryError(str(error)) from error
-        except NotStoredError:
-            raise
-        except (MissingFeature, TypeError) as error:
-            if isinstance(error, (MissingFeature, NotComputedError)) or _has_complex((args, tuple(named.values()))):
-                return _loaded[0](operator(name), *args, **named)
-            raise
+        except (MissingFeature, DtypeError):
+            return _loaded[0](operator(name), *args, **named)
 
     return run
-
-
-def _has_complex(value: Any) -> bool:
-    """True if a value is a complex tensor, or has one in its lists."""
-    if isinstance(value, torch.Tensor):
-        return bool(value.is_complex())
-    return isinstance(value, (list, tuple)) and any(map(_has_complex, value))
 
 
 def unregister() -> None:

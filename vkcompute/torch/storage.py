@@ -172,9 +172,12 @@ def empty(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
 
 
 def wrap(array: Array, dtype: Any = None) -> Any:
-    """Returns a tensor with the elements of an array."""
+    """Returns a tensor with the elements of an array, converted to a dtype of PyTorch if one is given."""
+    if dtype is None:
+        dtype = TORCH[array.dtype]
+    elif array.dtype is not array_dtype(dtype):
+        array = convert(array, array_dtype(dtype))
     array = _exclusive(array)
-    dtype = TORCH[array.dtype] if dtype is None else dtype
     return tensor_of(Memory(array.nbytes, array), dtype, array.shape, contiguous_strides(array.shape))
 
 

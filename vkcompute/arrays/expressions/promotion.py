@@ -17,7 +17,7 @@ from vkcompute import dtypes
 from vkcompute.dtypes import SmallFloat, as_dtype, computes_float64, is_dtype, lookup, promote, small_float
 from vkcompute.dtypes import default_float as default_float
 from vkcompute.dtypes import float_rule as float_rule
-from vkcompute.errors import MissingFeature
+from vkcompute.errors import DtypeError, MissingFeature
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 
@@ -152,11 +152,12 @@ def require_dtype(context: Context, dtype: npt.DTypeLike, what: str) -> DType:
     """Returns a dtype with which the device computes.
 
     Raises:
+        DtypeError: no device computes with them.
         MissingFeature: it has no such numbers; `what` needs them.
     """
     row = lookup(dtype)
     if isinstance(row.numpy, SmallFloat) and not row.numpy.computes and what != "astype":
-        raise TypeError(f"{what} does not compute with {row.name}, which is for storage; convert with .astype()")
+        raise DtypeError(f"{what} does not compute with {row.name}, which is for storage; convert with .astype()")
     missing = [feature for feature in row.features if feature not in context.device.features]
     if missing:
         raise MissingFeature(

@@ -26,6 +26,7 @@ from vkcompute.arrays.expressions.promotion import (
     require_dtype,
 )
 from vkcompute.dtypes import as_dtype, can_cast, computes_float64, is_dtype, lookup
+from vkcompute.errors import DtypeError
 from vkcompute.operations import FUNCTIONS
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, copy_elements
@@ -115,7 +116,7 @@ def _types(name: str, context: Context, kinds: tuple[Any, ...]) -> Types:
     types = RULES[FUNCTIONS[name].types](name, context, kinds)
     dtypes = [kind for kind in kinds if is_dtype(kind)]
     if not FUNCTIONS[types.operation].takes("c") and (complex in kinds or any(dtype.kind == "c" for dtype in dtypes)):
-        raise TypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"{name} takes real numbers; got complex ones; pass x.real, x.imag or abs(x)")
     for dtype in (types.operands, types.result, *dtypes):
         if dtype is not None:
             require_dtype(context, dtype, name)

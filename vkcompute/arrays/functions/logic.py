@@ -12,6 +12,7 @@ from vkcompute.arrays.expressions.ufunc import apply, assign, astype, joined, pa
 from vkcompute.arrays.functions import reductions
 from vkcompute.arrays.functions.creation import asarray
 from vkcompute.dtypes import finfo
+from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
 
 
@@ -85,7 +86,7 @@ def array_equiv(a1: Array, a2: Array) -> bool:
 def _real(name: str, x: Array) -> Array:
     """Returns an array; raises TypeError if it is complex, as no complex number is infinite in one direction."""
     if x.dtype.kind == "c":
-        raise TypeError(f"{name} takes real numbers; got {x.dtype}; pass x.real or x.imag")
+        raise DtypeError(f"{name} takes real numbers; got {x.dtype}; pass x.real or x.imag")
     return x
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from vkcompute.arrays.expressions.promotion import Operand, complex_of, floating, kind_of, wide_float
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, where
 from vkcompute.dtypes import computes_float64, finfo, is_dtype
+from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
-from vkcompute.runtime.runtime import runtime_of
 
 
 def _both(results: tuple[Array, Array], out: Any) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ _LAYOUTS: dict[str, tuple[Any, int, int]] = {"float32": (np.int32, 23, 126), "fl
 def frexp(x: Array, out: Any = None) -> tuple[Array, Array]:
     """Returns the mantissa, from 0.5 up to 1, and the exponent of 2 of each element."""
     if x.dtype.kind == "c":
-        raise TypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"frexp takes real numbers; got {x.dtype}; pass x.real, x.imag or abs(x)")
     dtype = floating(x.dtype)
     wide = astype(x, wide_float(dtype))
     integers, n_bits, bias = _LAYOUTS[wide.dtype.name]
@@ -117,26 +117,3 @@ def float_power(x1: Operand, x2: Operand, out: Array | None = None) -> Array:
         "power", *[astype(operand, wide) if type(operand) is Array else wide.type(operand) for operand in (x1, x2)]
     )
     return power if out is None else assign(out, power)
-
-
-def i0(x: Array) -> Array:
-    """Returns the modified Bessel function of the first kind, of order 0; computed on the host, in float64.
-
-    Beyond 700 it is the asymptotic series, of Abramowitz and Stegun, 9.7.1: there exp(x) overflows before i0(x) does.
-
-    Raises:
-        TypeError: the elements are complex.
-    """
-    if x.dtype.kind == "c":
-        raise TypeError(f"i0 takes real numbers; got {x.dtype}; take the absolute values")
-    size = np.abs(x.numpy().astype(np.float64))
-    large = np.clip(size, 700, 1000)  # all results beyond are infinite
-    series = np.ones_like(large)
-    for k in (11, 9, 7, 5, 3, 1):
-        series = 1 + k * k / (4 * (k + 1) * large) * series
-    with np.errstate(over="ignore"):
-        half = np.exp(large / 2)
-        far = half * (series / np.sqrt(2 * np.pi * large)) * half
-        values = np.where(size > 700, far, np.i0(np.minimum(size, 700))).astype(floating(x.dtype))
-    result: Array = runtime_of(x).array(values)
-    return result

@@ -19,6 +19,7 @@ from vkcompute.arrays.functions.manipulation import concat, reshape
 from vkcompute.arrays.functions.nans import numbers_along
 from vkcompute.arrays.functions.products import diagonal, matmul
 from vkcompute.dtypes import as_dtype, computes_float64
+from vkcompute.errors import DtypeError
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.runtime import runtime_of
 
@@ -179,7 +180,7 @@ def _quantiles(
         limits = "0 to 100" if "percentile" in name else "0 to 1"
         raise ValueError(f"{name} takes q from {limits}; got {q!r}")
     if x.dtype.kind == "c":
-        raise TypeError(f"{name} takes real numbers, which have an order; got {x.dtype}; pass x.real, x.imag or abs(x)")
+        raise DtypeError(f"{name} takes real numbers, as they have an order; got {x.dtype}; pass x.real or abs(x)")
     if weights is not None and method != "inverted_cdf":
         raise ValueError(f"{name} takes weights with the method 'inverted_cdf'; got {method!r}")
     axes = _axes(name, x.ndim, axis)

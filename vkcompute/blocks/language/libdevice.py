@@ -26,8 +26,8 @@ __all__ = [
     "popc", "round", "rsqrt", "signbit", "sin", "sinpi", "sqrt", "sqrt_rn",
 ]  # fmt: skip
 _SPECIAL = [
-    "byte_perm", "cyl_bessel_i0", "cyl_bessel_i1", "erfcinv", "erfinv", "fast_powf", "fast_tanhf", "j0", "j1", "ldexp",
-    "mul24", "mulhi", "nextafter", "normcdf", "rcbrt", "remainder", "rsqrt_rn", "sad", "y0", "y1",
+    "byte_perm", "erfcinv", "erfinv", "fast_powf", "fast_tanhf", "ldexp", "mul24", "mulhi", "nextafter", "normcdf",
+    "rcbrt", "remainder", "rsqrt_rn", "sad",
 ]  # fmt: skip
 globals().update({name: getattr(special_functions, name) for name in _SPECIAL})
 _OF_ROWS = [name for row in FUNCTIONS.values() for name in row.blocks if name not in __all__]

@@ -1,8 +1,6 @@
 """Functions of libdevice that are programs of the language themselves.
 
-Inverse error functions: M. Giles, Approximating the erfinv function (GPU Computing Gems, 2010), table 5. Bessel
-functions: M. Abramowitz, I. Stegun, Handbook of Mathematical Functions (1964), sections 9.4 and 9.8, whose errors are
-below 2e-7.
+Inverse error functions: M. Giles, Approximating the erfinv function (GPU Computing Gems, 2010), table 5.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from vkcompute.blocks.compiler.block_compiler import BlockCompiler
 from vkcompute.blocks.compiler.functions import BlockFunction, block_function
 from vkcompute.blocks.compiler.types import DTYPES
 from vkcompute.blocks.language.elementwise import abs, fma, maximum, minimum, real_function, umulhi, where
-from vkcompute.blocks.language.math import cos, exp, log, rsqrt, sin, sqrt
+from vkcompute.blocks.language.math import log, sqrt
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT32
 from vkcompute.operations import FUNCTIONS
@@ -59,79 +57,6 @@ def _erfcinv(x: Any) -> Any:
     return _quantile(1.0 - x, x * (2.0 - x))
 
 
-def _phase(size: Any, coefficients: Any, angles: Any) -> Any:
-    """Returns the amplitude and the angle of a Bessel function of an argument from 3 on."""
-    z = 3.0 / size
-    return _polynomial(z, coefficients) * rsqrt(size), size + _polynomial(z, angles)
-
-
-_J0 = 0.00021, -0.0039444, 0.0444479, -0.3163866, 1.2656208, -2.2499997, 1.0
-_F0 = 0.00014476, -0.00072805, 0.00137237, -0.0000952, -0.0055274, -0.00000077, 0.79788456
-_T0 = 0.00013558, -0.00029333, -0.00054125, 0.00262573, -0.00003954, -0.04166397, -0.78539816
-_J1 = 0.00001109, -0.00031761, 0.00443319, -0.03954289, 0.21093573, -0.56249985, 0.5
-_F1 = -0.00020033, 0.00113653, -0.00249511, 0.00017105, 0.01659667, 0.00000156, 0.79788456
-_T1 = -0.00029166, 0.00079824, 0.00074348, -0.00637879, 0.0000565, 0.12499612, -2.35619449
-_Y0 = -0.00024846, 0.00427916, -0.04261214, 0.25300117, -0.74350384, 0.60559366, 0.36746691
-_I0 = 0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0
-_E0 = (
-    0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565, 0.00225319, 0.01328592, 0.39894228,
-)  # fmt: skip
-
-
-def _j0(x: Any) -> Any:
-    """The Bessel function of the first kind of order 0."""
-    size = abs(x)
-    amplitude, angle = _phase(where(size < 3.0, 3.0, size), _F0, _T0)
-    return where(size < 3.0, _polynomial(x * x / 9.0, _J0), amplitude * cos(angle))
-
-
-def _j1(x: Any) -> Any:
-    """The Bessel function of the first kind of order 1."""
-    size = abs(x)
-    amplitude, angle = _phase(where(size < 3.0, 3.0, size), _F1, _T1)
-    far = where(x < 0.0, -amplitude, amplitude) * cos(angle)
-    return where(size < 3.0, x * _polynomial(x * x / 9.0, _J1), far)
-
-
-def _y0(x: Any) -> Any:
-    """The Bessel function of the second kind of order 0; NaN for negative numbers."""
-    amplitude, angle = _phase(where(x < 3.0, 3.0, x), _F0, _T0)
-    near = 0.63661977 * log(x * 0.5) * _j0(x) + _polynomial(x * x / 9.0, _Y0)
-    return where(x < 3.0, near, amplitude * sin(angle))
-
-
-def _cyl_bessel_i0(x: Any) -> Any:
-    """The modified Bessel function of the first kind of order 0."""
-    size = abs(x)
-    far = where(size < 3.75, 3.75, size)
-    scaled = exp(far * 0.5)  # its square may be infinite where the result is not
-    beyond = _polynomial(3.75 / far, _E0) * rsqrt(far) * scaled * scaled
-    return where(size < 3.75, _polynomial(x * x / 14.0625, _I0), beyond)
-
-
-_Y1 = 0.0027873, -0.0400976, 0.3123951, -1.3164827, 2.1682709, 0.2212091, -0.6366198
-_I1 = 0.00032411, 0.00301532, 0.02658733, 0.15084934, 0.51498869, 0.87890594, 0.5
-_E1 = (
-    -0.00420059, 0.01787654, -0.02895312, 0.02282967, -0.01031555, 0.00163801, -0.00362018, -0.03988024, 0.39894228,
-)  # fmt: skip
-
-
-def _y1(x: Any) -> Any:
-    """The Bessel function of the second kind of order 1; NaN for negative numbers."""
-    amplitude, angle = _phase(where(x < 3.0, 3.0, x), _F1, _T1)
-    near = 0.63661977 * log(x * 0.5) * _j1(x) + _polynomial(x * x / 9.0, _Y1) / x
-    return where(x < 3.0, near, amplitude * sin(angle))
-
-
-def _cyl_bessel_i1(x: Any) -> Any:
-    """The modified Bessel function of the first kind of order 1."""
-    size = abs(x)
-    far = where(size < 3.75, 3.75, size)
-    scaled = exp(far * 0.5)
-    beyond = _polynomial(3.75 / far, _E1) * rsqrt(far) * scaled * scaled
-    return where(size < 3.75, x * _polynomial(x * x / 14.0625, _I1), where(x < 0.0, -beyond, beyond))
-
-
 def _normcdf(x: Any) -> Any:
     """The distribution function of normal numbers."""
     return 0.5 * erfc(x * -0.70710678)
@@ -164,8 +89,6 @@ def _function(definition: Callable[[Any], Any]) -> BlockFunction:
 
 
 erfinv, erfcinv, normcdf, rcbrt, rsqrt_rn = map(_function, (_erfinv, _erfcinv, _normcdf, _rcbrt, _rsqrt_rn))
-j0, j1, y0, y1 = map(_function, (_j0, _j1, _y0, _y1))
-cyl_bessel_i0, cyl_bessel_i1 = map(_function, (_cyl_bessel_i0, _cyl_bessel_i1))
 
 
 def _ldexp(x: Any, n: Any) -> Any:

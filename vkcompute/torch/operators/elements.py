@@ -14,7 +14,12 @@ from vkcompute.torch.operands import elementwise
 
 _FLOATS = (
     "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh cos cosh erf erfc exp exp2 expm1 "
-    "lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh"
+    "i0 lgamma log log10 log1p log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh special_airy_ai=airy_ai "
+    "special_bessel_j0=j0 special_bessel_j1=j1 special_bessel_y0=y0 special_bessel_y1=y1 special_erfcx=erfcx "
+    "special_i0e=i0e special_i1=i1 special_i1e=i1e special_log_ndtr=log_ndtr special_modified_bessel_i0=i0 "
+    "special_modified_bessel_i1=i1 special_modified_bessel_k0=k0 special_modified_bessel_k1=k1 special_ndtri=ndtri "
+    "special_scaled_modified_bessel_k0=k0e special_scaled_modified_bessel_k1=k1e "
+    "special_spherical_bessel_j0=spherical_j0"
 )
 """Operators whose elements are computed as floats: "name.out", and the row if its name differs."""
 _SAME = (

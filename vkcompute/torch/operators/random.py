@@ -148,9 +148,10 @@ def dropout(input: Any, p: float, train: bool | None) -> Any:
 
 @kernel("native_dropout_backward")
 def dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
-    """Returns the gradient of dropout."""
-    kept = where(operand(mask), operand(grad_output, computed(grad_output.dtype)), 0)
-    return wrap(apply("multiply", kept, float(scale)), grad_output.dtype)
+    """Returns the gradient of dropout; of integers, in the default dtype, as on the CPU."""
+    dtype = torch.result_type(grad_output, float(scale))
+    kept = where(operand(mask), operand(grad_output, computed(dtype)), 0)
+    return wrap(apply("multiply", kept, float(scale)), dtype)
 
 
 @kernel("multinomial")
