@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba import config, types
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.cuda.arrays import (
+    DeviceNDArray,
+    DeviceRecord,
+    as_device_array,
+    forgive,
+    from_record_like,
+    is_cuda_array,
+    to_device,
+)
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -25,7 +33,7 @@ from vkcompute.compat.numba.errors import (
     NumbaTypeError,
     TypingError,
 )
-from vkcompute.compat.numba.language import RAISED, NumbaKernels
+from vkcompute.compat.numba.language import RAISED, RECORD, NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
@@ -179,16 +187,20 @@ class Dispatcher:
         kinds = self._chosen(args)
         wanted = kinds or (None,) * self._n
         self._warn(args, grid)
-        forms = tuple(map(_form, args)) if any(isinstance(arg, tuple) for arg in args) else ()
+        forms = tuple(map(_form, args))
+        forms = forms if any(forms) else ()
         given = [_argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)]
         try:
             future = self._launcher(forms, int(sharedmem))(LaunchConfig(grid, block), tuple(given), {})
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
+            for array in given:
+                if isinstance(array, Array):
+                    forgive(array)
             raise self._translated(error, block) from None
         for device, host in back:
-            device.array.read(host)
+            device.copy_to_host(host)
 
     def _warn(self, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
         """Warns of arrays of the host and of small grids, as Numba does, unless its options say otherwise."""
@@ -318,8 +330,11 @@ CUDADispatcher = Dispatcher
 
 def _kind(given: Type) -> Any:
     """Returns the part of the compiler's signature for a type; None for types that a launch decides."""
-    if isinstance(given, types.Array) and isinstance(given.dtype, types.Number):
-        return given.dtype.dtype.char, given.ndim
+    if isinstance(given, types.Record):
+        return given.dtype, -1
+    if isinstance(given, types.Array) and isinstance(given.dtype, (types.Number, types.Record)):
+        dtype = given.dtype.dtype
+        return dtype if isinstance(given.dtype, types.Record) else dtype.char, given.ndim
     return given.dtype.type if isinstance(given, types.Number) else None
 
 
@@ -338,7 +353,9 @@ def _sizes(name: str, given: Any) -> tuple[int, int, int]:
 
 
 def _form(arg: Any) -> Any:
-    """Returns (class, forms of the parts) of a tuple; None for another argument."""
+    """Returns (class, forms of the parts) of a tuple, RECORD for a record; None for another argument."""
+    if isinstance(arg, (np.void, DeviceRecord)):
+        return RECORD
     if not isinstance(arg, tuple):
         return None
     return (type(arg) if hasattr(arg, "_fields") else tuple), tuple(map(_form, arg))
@@ -361,6 +378,11 @@ def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]
         return _viewed(value.array, kind)
     if isinstance(value, Array):
         return _viewed(value, kind)
+    if isinstance(value, np.void):
+        record = from_record_like(value)
+        record.copy_to_device(value)
+        back.append((record, value))
+        return record.array
     if isinstance(value, np.ndarray):
         device = to_device(value, copy=transfer is None or transfer.to_device)
         if (transfer is None or transfer.to_host) and value.flags.writeable:

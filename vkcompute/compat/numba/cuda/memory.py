@@ -8,6 +8,7 @@ import numpy as np
 
 from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.compat.numba.types import Record
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.private import _local
@@ -16,7 +17,7 @@ from vkcompute.jit.library.workgroup import _shared
 
 def _dtype(dtype: Any) -> Any:
     """Returns NumPy's dtype of a type of Numba or of Python."""
-    if isinstance(dtype, NumberType):
+    if isinstance(dtype, (NumberType, Record)):
         return dtype.dtype
     return np.dtype(dtype) if dtype in (int, float, bool, complex) else dtype
 
