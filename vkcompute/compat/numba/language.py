@@ -19,6 +19,8 @@ from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.unrolling import for_or_unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
+from vkcompute.errors import KernelError
+from vkcompute.frontend.control_flow import nothing
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import NUMBERS_AND_TEXT, attribute, constant, name
 from vkcompute.frontend.language import Handler, Iterations
@@ -129,6 +131,7 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "flatten": lambda c, x: parts.reshaped(c, x, (-1,)),
     "reshape": lambda c, x, *shape: parts.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
     "transpose": parts.transposed,
+    "copy": lambda c, x: parts.copied(c, x),
     "view": lambda c, x, dtype: array_views.retyped(c, x, element_type(as_numpy(dtype))),
 }
 """Methods of arrays in kernels -> what builds a call."""
@@ -137,6 +140,10 @@ ARRAY_METHODS: dict[str, Callable[..., Any]] = {
 def as_numpy(dtype: Any) -> Any:
     """Returns NumPy's dtype of a type of Numba or of Python."""
     return dtype.dtype if isinstance(dtype, (NumberType, RecordType)) else np.dtype(dtype)
+
+
+class CooperativeError(KernelError):
+    """The error of a kernel that asks for its grid, and is not compiled for that."""
 
 
 class Readable:
@@ -205,6 +212,8 @@ class NumbaKernels(Compiler):
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
+        checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
+        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid of one block.
         result: the type of the number that a kernel gives to `note_result`.
         element_offsets: those of elements of arrays and of array_views.
     """
@@ -212,6 +221,7 @@ class NumbaKernels(Compiler):
     most_recursions = 4
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
+    checks_divisors = is_cooperative = has_one_block = False
     result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
@@ -225,7 +235,7 @@ class NumbaKernels(Compiler):
         host: Operators | None = None,
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
-        self.compare = self._compare
+        self.compare, self.binary = self._compare, self._binary
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -249,8 +259,31 @@ class NumbaKernels(Compiler):
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
+    def _binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        self._check_divisor(sign, other)
+        return self.arithmetic.binary(sign, one, other)
+
+    def _check_divisor(self, sign: str, divisor: Any) -> None:
+        """Ends the thread where a divisor is 0, if these are checked."""
+        if self.checks_divisors and sign in ("/", "//", "%") and isinstance(divisor, Number):
+            self._end_if(self.arithmetic.compare("==", divisor, 0), "ZeroDivisionError", "division by zero")
+
+    def _end_if(self, condition: Any, name: str, message: str) -> None:
+        """Ends the thread with an exception of Python where a condition holds."""
+        e = self.evaluator
+
+        def fail() -> None:
+            self.report(f"{name}{RAISED}{message}", [], fails=True)
+            e.flow.end()
+
+        e.flow.if_(condition, fail, nothing, e.here(e.node))
+
     def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
+        if sign in ("is", "is not") and isinstance(one, Number | bool) and isinstance(other, Number | bool):
+            same = self.kind(one).type is self.kind(other).type
+            return self.arithmetic.compare("==" if sign == "is" else "!=", one, other) if same else sign == "is not"
         if isinstance(one, (type, np.dtype)) and isinstance(other, (type, np.dtype, Type)):
             kinds: list[Any] = [one, other]
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
@@ -275,7 +308,17 @@ class NumbaKernels(Compiler):
             return array_views.part(self, base, indices)
         if isinstance(base, tuple) and isinstance(index, np.integer):
             index = int(index)
+        if isinstance(base, tuple) and isinstance(index, Number) and self.kind(index).type.kind == "i":
+            index = self._from_the_end(index, len(base))
         return super().item(base, index)
+
+    def _from_the_end(self, index: Number, n: int) -> Any:
+        """Returns the index of one of `n` items of a tuple; a negative one counts from the end."""
+        index = self.where(self.compare("<", index, 0), self.binary("+", index, n), index)
+        if self.offsets.check_bounds:
+            outside = self.binary("|", self.compare("<", index, 0), self.compare(">=", index, n))
+            self._end_if(outside, "IndexError", "tuple index out of range")
+        return index
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or the elements of a view."""

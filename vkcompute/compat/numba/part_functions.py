@@ -10,12 +10,28 @@ from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Constant
 from vkcompute.jit.frontend.array_views import View, both, made, row_major, size, whole
 from vkcompute.jit.frontend.values import PARTS, ArrayValue, Kind, Number
+from vkcompute.jit.library.private import local
 
 
 def transposed(c: Any, array: ArrayValue) -> View:
     """Returns the view with the axes in reverse order."""
     base = whole(c, array)
     return made(base, base.first, base.extents[::-1], base.steps[::-1])
+
+
+def copied(c: Any, array: ArrayValue) -> ArrayValue:
+    """Returns a private array with the elements of another, whose shape is known at compile time.
+
+    Raises:
+        UnsupportedError: the shape depends on the launch.
+    """
+    lengths = tuple([c.arrays.extent(array, axis) for axis in range(array.ndim)])
+    if not all(isinstance(length, int) for length in lengths):
+        raise UnsupportedError(f"copy() takes an array of a shape known at compile time; {array.name} has another one")
+    target = c.call_intrinsic(local, [lengths, array.element.numpy])
+    c.assign(target, (slice(None),) * array.ndim, array)
+    made_array: ArrayValue = target
+    return made_array
 
 
 def component(c: Any, array: ArrayValue, at: int) -> View:

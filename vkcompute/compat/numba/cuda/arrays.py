@@ -148,7 +148,7 @@ class DeviceNDArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            raise ValueError("a device array becomes a NumPy array by copying; call copy_to_host()")
+            raise ValueError("`copy=False` is not supported: a device array becomes a NumPy array by copying")
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
@@ -452,9 +452,16 @@ errmsg_contiguous_buffer = (
 )
 
 
+def array_core(ary: Any) -> Any:
+    """Returns an array without what is repeated: the first element along axes with a step of 0."""
+    if not ary.strides or not ary.size:
+        return ary
+    return ary[tuple([slice(None) if step else 0 for step in ary.strides])]
+
+
 def sentry_contiguous(ary: Any) -> None:
     """Raises ValueError for an array with gaps."""
-    if not is_contiguous(ary):
+    if not is_contiguous(array_core(ary)):
         raise ValueError(errmsg_contiguous_buffer)
 
 
@@ -474,6 +481,7 @@ def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: boo
     if is_cuda_array(obj):
         return as_device_array(obj), False
     if not isinstance(obj, np.void):
+        sentry_contiguous(np.asarray(obj))
         return to_device(obj, stream, copy), True
     record = from_record_like(obj, stream)
     if copy:
