@@ -186,6 +186,8 @@ def _store_starred(e: Evaluator, targets: list[ast.expr], value: Any) -> None:
 def assignable(e: Evaluator, target: ast.Subscript | ast.Attribute) -> Any:
     """Evaluates the value whose element or field is assigned."""
     base = e.value(target.value)
+    if isinstance(base, tuple) and isinstance(target, ast.Attribute):
+        raise UnsupportedError("a kernel assigns to variables and to elements of arrays; vectors are immutable")
     e.language.demand_assignable(base, partial(ast.unparse, target.value))
     return base
 
