@@ -44,6 +44,7 @@ if not any("numba_tests" in argument for argument in sys.orig_argv):
     numba_tests.install(Path({1!r}))
 """
 _NO_PTX = "which has no PTX"
+_INSIDE = "_type_annotation"
 _CODE = "inspects PTX, LLVM's code or debugging information of NVIDIA's compiler"
 _LINKS = "links code in C or PTX"
 _INTERNAL = "tests the inside of Numba's compiler"
@@ -52,7 +53,7 @@ _EXTENSION = "extends Numba's compiler by its own interface"
 LEFT_OUT = {
     **dict.fromkeys(
         "analysis byteflow copy_propagate ir ir_utils make_function_to_jit_function tracing typeconv typeinfer "
-        "compiler serialize caching".split(),
+        "compiler serialize caching gufunc_scheduling".split(),
         _INTERNAL,
     ),
     **dict.fromkeys(
@@ -70,7 +71,8 @@ LEFT_OUT = {
     ),
     **dict.fromkeys("extending extending_types overload device_array_capture".split(), _EXTENSION),
     **dict.fromkeys(
-        "bfloat16 bfloat16_bindings fp8_bindings cupy_bfloat16_interop numba_interop cpu_gpu_compat libdevice".split(),
+        "events bfloat16 bfloat16_bindings fp8_bindings cupy_bfloat16_interop numba_interop cpu_gpu_compat "
+        "libdevice".split(),
         "needs NVIDIA's libraries, CuPy or Numba",
     ),
 }
@@ -81,6 +83,7 @@ _TESTS_LEFT_OUT = (
     ("_ptx", _CODE), ("inspect_", _CODE), ("dump_", _CODE), ("declare", _LINKS), ("link", _LINKS),
     ("cuda_header", _LINKS), ("cpu_dispatcher", "calls functions of Numba for CPUs"), ("cupy", "needs CuPy"),
     ("lineinfo", _CODE), ("TestCFGraph", _INTERNAL),
+    ("kernel_with_", "needs NVIDIA's cuda.core"), ("external_cooperative", _LINKS),
     ("compile_", _INTERNAL), ("pickl", _INTERNAL), ("_linker", _LINKS),
 )  # fmt: skip
 """Part of a test's name -> why it is left out."""
@@ -323,8 +326,8 @@ def _outcomes(module: str, command: list[str], env: dict[str, str]) -> dict[str,
     results: dict[str, tuple[str, str]] = {}
     for test, outcome, reason in rows:
         left_out = next((why for part, why in _TESTS_LEFT_OUT if part in test), None)
-        if _NO_PTX in reason or left_out:
-            outcome, reason = "left out", left_out or _CODE
+        if _NO_PTX in reason or _INSIDE in reason or left_out:
+            outcome, reason = "left out", left_out or (_INTERNAL if _INSIDE in reason else _CODE)
         if results.get(test, ("", ""))[0] != "failed":
             results[test] = outcome, reason
     if not rows or "took too long" in error or "Fatal" in error:

@@ -10,6 +10,7 @@ is asked for. bfloat16 and floats of 8 bits are float32 in kernels (ir/small_flo
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -446,6 +447,37 @@ def lookup(dtype: npt.DTypeLike, *, in_kernels: bool = False) -> DType:
         known = ", ".join(row.name for row in (TABLE if in_kernels else TABLE + COMPLEX))
         raise TypeError(f"an array's dtype must be one of {known}; got {resolved.str!r} ({resolved.name}){remedy}")
     return row
+
+
+def is_record(dtype: Any) -> bool:
+    """True for a dtype of records without Python objects in them, all of which arrays may hold."""
+    return isinstance(dtype, np.dtype) and dtype.names is not None and not dtype.hasobject and dtype.itemsize > 0
+
+
+def stored(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Returns the dtype of an array's memory: one of `lookup`, or one of records.
+
+    Raises:
+        TypeError: arrays do not support the type.
+    """
+    if small_float(dtype) is None and not isinstance(dtype, int) and is_record(resolved := np.dtype(dtype)):
+        return resolved
+    return lookup(dtype).numpy
+
+
+def step_bytes(dtype: Any) -> int:
+    """Returns the bytes that offsets of elements count in kernels: of records, a word or a part of one."""
+    return math.gcd(dtype.itemsize, 4) if is_record(dtype) else int(dtype.itemsize)
+
+
+def letter(dtype: Any) -> str:
+    """Returns a text that is the same for equal dtypes only."""
+    return repr(dtype) if dtype.char == "V" else str(dtype.char)
+
+
+def is_in_kernels(dtype: Any) -> bool:
+    """True for a dtype of arrays that kernels take: one of numbers, or of records."""
+    return is_known(dtype) or is_record(dtype)
 
 
 def is_known(dtype: np.dtype[np.generic]) -> bool:

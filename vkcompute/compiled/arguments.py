@@ -51,12 +51,17 @@ def group_of(args: Sequence[Any]) -> Any:
     return None
 
 
-def kind_of_array(array: Any) -> tuple[str, int]:
-    """Returns the part of a signature for a device array or a host array: the character of its dtype, and ndim."""
+def kind_of_array(array: Any) -> tuple[Any, int]:
+    """Returns the part of a signature for a device array or a host array: the character of its dtype, and ndim.
+
+    Records have the dtype itself.
+    """
     if array.size > MOST_ELEMENTS:
         rule = f"an array of a kernel in Python has at most {MOST_ELEMENTS} elements"
         raise ValueError(f"{rule}, the limit of int32; got {array.size}; pass parts of it")
-    return array.dtype.char, len(array.shape)
+    if not dtypes.is_in_kernels(array.dtype):
+        raise TypeError(f"kernels have no elements of {array.dtype}; pass the records, or a view as another type")
+    return array.dtype if dtypes.is_record(array.dtype) else array.dtype.char, len(array.shape)
 
 
 def refuse_complex(array: Any) -> None:

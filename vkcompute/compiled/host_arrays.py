@@ -25,7 +25,19 @@ _ARRAYS = np.ndarray, np.memmap
 
 def is_host_array(arg: Any) -> bool:
     """True for a NumPy array with axes, of a dtype that device arrays have."""
-    return type(arg) in _ARRAYS and arg.ndim > 0 and dtypes.is_known(arg.dtype)
+    return type(arg) in _ARRAYS and arg.ndim > 0 and dtypes.is_in_kernels(arg.dtype)
+
+
+def is_record_scalar(arg: Any) -> bool:
+    """True for a record of NumPy, which a launch copies to the device."""
+    return isinstance(arg, np.void) and dtypes.is_record(arg.dtype)
+
+
+def record_on(runtime: Runtime, record: np.void) -> Array:
+    """Copies a record of NumPy to an array without axes, for one launch."""
+    array = temporary(runtime, (), record.dtype)
+    array.write(np.asarray(record))
+    return array
 
 
 class _Bytes:

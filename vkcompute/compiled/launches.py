@@ -29,6 +29,7 @@ from vkcompute.compiled.specialization import (
     Specialization,
 )
 from vkcompute.compiled.spilling_kernel import AnyKernel, SpillingKernel
+from vkcompute.dtypes import step_bytes
 from vkcompute.errors import MissingFeature
 from vkcompute.runtime.launching.arguments import first_index
 from vkcompute.runtime.launching.kernel import Launch
@@ -262,4 +263,4 @@ def pushed(arg: Any, what: int) -> Any:
     if what in (SPAN, LOWEST):
         _, low, high = arg.span
         return (high - low if what == SPAN else low - arg.offset) // arg.dtype.itemsize
-    return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // arg.dtype.itemsize & 0xFFFFFFFF
+    return arg.shape[what] if what < STRIDE else arg.strides[what - STRIDE] // step_bytes(arg.dtype) & 0xFFFFFFFF

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.core.buffer import Buffer
+from vkcompute.dtypes import is_record
 from vkcompute.ir import ArrayBindings, Pack, Split
 from vkcompute.runtime.graphs.aliasing import is_input
 from vkcompute.runtime.graphs.graph import recording_graph, temporary
@@ -150,7 +151,7 @@ class SpillingKernel:
         low -= binding_slack(array) if at in self.strided else 0
         dtype = scalar_of(array.dtype)
         itemsize, step = dtype.itemsize, dtype.itemsize << shift
-        sizes = [min(step, high - start) // itemsize for start in range(low, low + n * step, step)]
+        sizes = [-(-min(step, high - start) // itemsize) for start in range(low, low + n * step, step)]
         return [
             Array(array.runtime, buffer, low + k * step, (max(size, 0),), (itemsize,), dtype)
             for k, size in enumerate(sizes)
@@ -211,8 +212,10 @@ def is_spilled(program: Program) -> bool:
 
 
 def scalar_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype that kernels load: that of the parts of complex numbers."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    """Returns the dtype that kernels load: that of the parts of complex numbers, and words of records."""
+    if dtype.kind == "c":
+        return np.dtype(f"f{dtype.itemsize // 2}")
+    return np.dtype(np.uint32) if is_record(dtype) else dtype
 
 
 def splits_of(runtime: Runtime, args: Sequence[Any]) -> tuple[Split, ...]:

@@ -50,7 +50,7 @@ class Captured:
             raise UnsupportedError(f"{name.rpartition('.')[0]} has no attribute {key}{near}") from None
         except ValueError:
             raise UnsupportedError(f"{name} has no value when the kernel is compiled") from None
-        if type(value) is np.ndarray and dtypes.is_known(value.dtype) and self.takes_tables:
+        if type(value) is np.ndarray and self.takes_tables and dtypes.is_in_kernels(value.dtype):
             kept = self._globals.get((id(owner), item, key))
             if kept is None:
                 table = Table(value, lookup)

@@ -151,6 +151,9 @@ def _store_at(value: Any, e: Evaluator, target: ast.expr) -> None:
         case ast.Subscript():
             base = assignable(e, target)
             language.assign(base, e.value(target.slice), value)
+        case ast.Attribute():
+            base = assignable(e, target)
+            language.assign(base, target.attr, value)
         case ast.Tuple() | ast.List() if language.items(value) is not value:
             _store_at(language.items(value), e, target)
         case ast.Tuple() | ast.List() if isinstance(value, tuple) and _one_each(target.elts, value):
@@ -180,9 +183,11 @@ def _store_starred(e: Evaluator, targets: list[ast.expr], value: Any) -> None:
         store_to(e, target.value if isinstance(target, ast.Starred) else target, part)
 
 
-def assignable(e: Evaluator, target: ast.Subscript) -> Any:
-    """Evaluates the value whose element is assigned."""
+def assignable(e: Evaluator, target: ast.Subscript | ast.Attribute) -> Any:
+    """Evaluates the value whose element or field is assigned."""
     base = e.value(target.value)
+    if isinstance(base, tuple) and isinstance(target, ast.Attribute):
+        raise UnsupportedError("a kernel assigns to variables and to elements of arrays; vectors are immutable")
     e.language.demand_assignable(base, partial(ast.unparse, target.value))
     return base
 

@@ -43,9 +43,10 @@ def _annotated(e: Evaluator, node: ast.AnnAssign) -> None:
 
 def _augmented(e: Evaluator, node: ast.AugAssign) -> None:
     sign, target, language = SIGNS[type(node.op)], node.target, e.language
-    if isinstance(target, ast.Subscript):
+    if isinstance(target, (ast.Subscript, ast.Attribute)):
         base = assignable(e, target)
-        language.update(base, e.value(target.slice), lambda old: language.binary(sign, old, e.value(node.value)))
+        index = target.attr if isinstance(target, ast.Attribute) else e.value(target.slice)
+        language.update(base, index, lambda old: language.binary(sign, old, e.value(node.value)))
     else:
         store_to(e, target, language.accumulated(sign, e.value(target), e.value(node.value)))
 

@@ -20,7 +20,8 @@ from vkcompute.ir.invocation_ids import IdAxes, id_axes
 from vkcompute.ir.iterations import certain_excess, most_iterations
 from vkcompute.ir.loop_cuts import with_cut_detection
 from vkcompute.ir.loop_returns import move_returns_out
-from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split
+from vkcompute.ir.memory import ArrayBindings, Memory, Pack, Split, view_of
+from vkcompute.ir.memory_views import merge_views
 from vkcompute.ir.operations import OPERATIONS, Operation
 from vkcompute.ir.pipeline import legalize, lower, optimize
 from vkcompute.ir.predication import predicate
@@ -59,6 +60,6 @@ __all__ = [
     "Scalar", "Split", "Target", "TileMisfit", "Value", "bind_arrays", "certain_excess", "divide_workgroups",
     "emulate_float_atomics", "expand_small_atomics", "expand_warps", "expand_workgroup_sums", "float_atomics",
     "id_axes", "in_words", "is_divisible", "legalize", "load_texels", "local_size_misfit", "lower",
-    "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate", "saturate_conversions",
-    "text", "tile_misfits", "verify", "with_cut_detection", "wrap_grid",
+    "merge_views", "most_iterations", "move_returns_out", "optimize", "order_volatile", "predicate",
+    "saturate_conversions", "text", "tile_misfits", "verify", "view_of", "with_cut_detection", "wrap_grid",
 ]  # fmt: skip

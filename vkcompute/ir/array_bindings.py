@@ -76,7 +76,11 @@ def _free(function: Function, arrays: Sequence[Memory], accesses: Sequence[Op]) 
     atomic = {op.memory for op in accesses if op.code in ("atomic", "compare_exchange")}
     written = {op.memory for op in accesses if op.operation.writes}
     fixed = {op.memory for op in accesses if op.code == "length"}
-    fixed |= {memory for memory in function.buffers if memory.texels or memory.for_host or memory not in arrays}
+    fixed |= {
+        memory
+        for memory in function.buffers
+        if memory.texels or memory.for_host or memory.parts > 1 or memory not in arrays
+    }
     free = [memory for memory in reversed(function.buffers) if memory not in fixed]
     free.sort(key=lambda memory: (memory in atomic, memory in written))
     return {memory: memory.type if memory in atomic else _word(memory) for memory in free}

@@ -46,7 +46,7 @@ def emulate_float_atomics(function: Function, *, every: bool = True) -> Function
     if not words:
         return function
     replace_memories(function, words)
-    return expand(function, lambda op: op.memory in words, lambda b, op: _on_words(b, op, words[op.memory]))
+    return expand(function, lambda op: op.memory in words, lambda b, op: on_words(b, op, words[op.memory]))
 
 
 def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
@@ -55,8 +55,8 @@ def _uses(function: Function) -> Iterator[tuple[str, Memory]]:
             yield op.attribute
 
 
-def _on_words(b: Builder, op: Op, words: Memory) -> Value | None:
-    """The operation on memory that holds the bits of the floats."""
+def on_words(b: Builder, op: Op, words: Memory) -> Value | None:
+    """The operation on memory that holds the bits of the floats, as unsigned integers."""
     if op.code == "length":
         return b.length(words)
     index, element = op.args[0], SCALARS[f"float{words.element.bits}"]

@@ -24,6 +24,7 @@ class Memory:
         for_host: True for a buffer that the host reads when the launch has completed; it keeps a binding of its own.
         volatile: True if the lanes of a warp access it in lockstep (ir/volatile_memory.py).
         parts: numbers of 8 or 16 bits in each element, a uint32 (ir/words.py); 1 if elements are numbers themselves.
+        of: the memory whose bytes these are, as elements of another type (ir/memory_views.py); None for one of its own.
 
     Raises:
         TypeError: a vector of bools, or no texel has this type.
@@ -39,6 +40,7 @@ class Memory:
     for_host: bool = False
     parts: int = 1
     volatile: bool = False
+    of: Memory | None = None
 
     def __post_init__(self) -> None:
         if self.element.kind == "b" and self.lanes > 1:
@@ -55,6 +57,15 @@ class Memory:
     def nbytes(self) -> int:
         """The bytes of workgroup or private memory."""
         return self.element.bits // 8 * self.lanes * (self.length or 0)
+
+
+def view_of(memory: Memory, element: Scalar) -> Memory:
+    """Returns the memory with the same bytes as elements of another type; itself for its own type."""
+    base = memory.of or memory
+    if base.element is element and base.lanes == 1:
+        return base
+    length = None if base.length is None else base.nbytes * 8 // element.bits
+    return Memory(base.name, element, length, private=base.private, volatile=base.volatile, of=base)
 
 
 Split = tuple[int, int, int]

@@ -292,6 +292,9 @@ def kernel(
     selects the device's own for float16 and float32: up to four times as fast, with errors up to 2**-11 in sin and
     cos, and larger ones for large arguments.
 
+    **Records** are elements of arrays with fields: `a[i].x += 1`, `a[i] = b[j]`, `a.x`. `x.view(vc.int32)` is the same
+    memory as another type.
+
     **Vectors** have 2 to 4 elements of float16, float32, float64, int32 or uint32: `v = vc.float32x3(x, y, 0)`.
     Operators and functions apply to each element, and numbers are repeated. Parts are `v.x`, `v.zy` (of xyzw or rgba),
     `v[0]`, `v[i]`, `v[1:3]`. Further: `a @ b`, sum, min, max, any, all, and dot, cross, length and normalize in

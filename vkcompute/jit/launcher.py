@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compiled.arguments import bound, group_of, kind_of_array, kind_of_number, remedy
-from vkcompute.compiled.host_arrays import is_host_array
+from vkcompute.compiled.host_arrays import is_host_array, is_record_scalar, record_on
 from vkcompute.compiled.launches import (
     Compiled,
     Loaded,
@@ -145,6 +145,7 @@ class Launcher:
         runtime = runtime_among(args)
         hosts = hosts_among(self._name, runtime, args)
         given, args, signature = args, *self._typed(args if hosts is None else hosts.args)
+        args = tuple([record_on(runtime, arg) if is_record_scalar(arg) else arg for arg in args])
         loaded, grid, signature = self._for_values(signature, config, args, runtime)
         pushes = [pushed(args[at], what) for at, what in loaded.specialization.pushes]
         tables = [table_on(runtime, table) for table in loaded.specialization.tables]
@@ -253,6 +254,8 @@ def kind_of(arg: Any, name: str = "", caller: str = "a kernel") -> Any:
     if kind is Array:
         array_kind = kind_of_array(arg)
         return (*array_kind, True) if needs_strides(arg) else array_kind
+    if is_record_scalar(arg):
+        return arg.dtype, -1
     number = kind_of_number(arg)
     if number is not None:
         return number

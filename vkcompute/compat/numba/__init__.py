@@ -10,9 +10,10 @@ from vkcompute.compat.numba import types as numpy_support  # noqa: F401  # Numba
 from vkcompute.compat.numba.cuda.vectorizers import guvectorize, vectorize
 from vkcompute.compat.numba.replacement import install_as_numba
 from vkcompute.compat.numba.types import *  # noqa: F403
+from vkcompute.compat.numba.types import from_dtype, typeof
 
 __all__ = [
-    "config", "cuda", "errors", "guvectorize", "install_as_numba", "types", "vectorize",
+    "config", "cuda", "errors", "from_dtype", "guvectorize", "install_as_numba", "typeof", "types", "vectorize",
     *types.__all__,
 ]  # fmt: skip
 

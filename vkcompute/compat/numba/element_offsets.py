@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from vkcompute.compat.numba import views
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, Constant, Value
 from vkcompute.ir.function import Op
+from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
@@ -28,20 +28,18 @@ class NumbaOffsets:
     """
 
     def __init__(self, c: Compiler) -> None:
-        self._c, self.guarded = c, c.offsets.guarded
+        self._c, self.guarded, self.condition = c, c.offsets.guarded, c.offsets.condition
         self.natural: set[Value] = set()
 
     def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1."""
-        if isinstance(array, views.View):
-            return views.size(self._c, array) if axis < 0 else array.extents[axis]
         return self._c.offsets.extent(array, axis)
 
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in memory."""
         indices = along(index)
-        if isinstance(array, views.View):
-            return views.offset(self._c, array, indices)
+        if isinstance(array, View):
+            return self._c.offsets.offset_in_view(array, indices, self.from_start)
         if isinstance(array, ArrayValue) and len(indices) == array.ndim:
             indices = tuple([self._counted(array, axis, at) for axis, at in enumerate(indices)])
         return self._c.offsets.offset(array, indices)

@@ -5,34 +5,40 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import EnumMeta
-from types import FunctionType
+from functools import partial
+from types import EllipsisType, FunctionType
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from vkcompute import ir
-from vkcompute.compat.numba import views
+from vkcompute.compat.numba import part_functions as parts
 from vkcompute.compat.numba.element_offsets import NumbaOffsets
 from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.compat.numba.types import Record as RecordType
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.unrolling import for_or_unrolled, literal_unroll, unrolled
 from vkcompute.compiled.report import escaped
+from vkcompute.errors import KernelError
+from vkcompute.frontend.control_flow import nothing
 from vkcompute.frontend.evaluator import Evaluator
-from vkcompute.frontend.expressions import attribute, name
+from vkcompute.frontend.expressions import NUMBERS_AND_TEXT, attribute, constant, name
 from vkcompute.frontend.language import Handler, Iterations
 from vkcompute.frontend.source import is_internal
 from vkcompute.frontend.statements import STATEMENTS
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import FLOAT64, INT64, Value
+from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.element_offsets import along
 from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.ranges import Range
+from vkcompute.jit.frontend.record_types import element_type
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, fits
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, Record, fits
 
 NAMES: dict[Any, Callable[..., Any]] = {literal_unroll: unrolled}
 """Functions of kernels -> what builds a call, given the compiler and the arguments by Python's rules."""
@@ -110,23 +116,34 @@ def _fail(e: Evaluator, exception: ast.expr | None) -> None:
 ARRAY_ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "shape": lambda c, x: tuple([c.as_int64(c.arrays.extent(x, axis)) for axis in range(x.ndim)]),
     "size": lambda c, x: c.as_int64(c.arrays.extent(x, -1)),
-    "T": views.transposed,
-    "real": lambda c, x: views.component(c, x, 0),
-    "imag": lambda c, x: views.component(c, x, 1),
+    "T": parts.transposed,
+    "real": lambda c, x: parts.component(c, x, 0),
+    "imag": lambda c, x: parts.component(c, x, 1),
     "strides": lambda c, x: tuple(
-        [c.binary("*", Number(step, Kind(INT64)), x.element.bits // 8) for step in c.steps_of(x)]
+        [c.binary("*", Number(step, Kind(INT64)), x.unit or x.element.bits // 8) for step in c.steps_of(x)]
     ),
     "itemsize": lambda c, x: x.element.bits // 8,
     "nbytes": lambda c, x: c.binary("*", c.as_int64(c.arrays.extent(x, -1)), x.element.bits // 8),
 }
 """Attributes of arrays in kernels -> what builds them."""
 ARRAY_METHODS: dict[str, Callable[..., Any]] = {
-    "ravel": lambda c, x: views.reshaped(c, x, (-1,)),
-    "flatten": lambda c, x: views.reshaped(c, x, (-1,)),
-    "reshape": lambda c, x, *shape: views.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
-    "transpose": views.transposed,
+    "ravel": lambda c, x: parts.reshaped(c, x, (-1,)),
+    "flatten": lambda c, x: parts.reshaped(c, x, (-1,)),
+    "reshape": lambda c, x, *shape: parts.reshaped(c, x, shape[0] if isinstance(shape[0], tuple) else shape),
+    "transpose": parts.transposed,
+    "copy": lambda c, x: parts.copied(c, x),
+    "view": lambda c, x, dtype: array_views.retyped(c, x, element_type(as_numpy(dtype))),
 }
 """Methods of arrays in kernels -> what builds a call."""
+
+
+def as_numpy(dtype: Any) -> Any:
+    """Returns NumPy's dtype of a type of Numba or of Python."""
+    return dtype.dtype if isinstance(dtype, (NumberType, RecordType)) else np.dtype(dtype)
+
+
+class CooperativeError(KernelError):
+    """The error of a kernel that asks for its grid, and is not compiled for that."""
 
 
 class Readable:
@@ -139,17 +156,22 @@ class Readable:
         return f"<{self.name} of kernels>"
 
 
+RECORD = "record"
+"""The form of an argument that is a record, passed as an array without axes."""
+
+
 def leaves(name: str, form: Any) -> list[str]:
-    """Returns a name for each part of an argument: its form is None, or (class, forms) of a tuple."""
-    if form is None:
+    """Returns a name for each part of an argument: its form is None, RECORD, or (class, forms) of a tuple."""
+    if not isinstance(form, tuple):
         return [name]
     return [leaf for at, inner in enumerate(form[1]) for leaf in leaves(f"{name}.{at}", inner)]
 
 
 def grouped(form: Any, values: Iterator[Any]) -> Any:
     """Returns an argument of this form, made of the next values."""
-    if form is None:
-        return next(values)
+    if not isinstance(form, tuple):
+        value = next(values)
+        return Record(value) if form == RECORD else value
     kind, forms = form
     parts = [grouped(inner, values) for inner in forms]
     return tuple(parts) if kind is tuple else kind(*parts)
@@ -174,7 +196,12 @@ _STATEMENTS: Mapping[type[ast.AST], Handler] = {
     ast.Assert: _assert,
     ast.For: for_or_unrolled,
 }
-_EXPRESSIONS: Mapping[type[ast.AST], Handler] = {**KERNEL_EXPRESSIONS, ast.Name: _name, ast.Attribute: _attribute}
+_EXPRESSIONS: Mapping[type[ast.AST], Handler] = {
+    **KERNEL_EXPRESSIONS,
+    ast.Constant: partial(constant, kinds=(*NUMBERS_AND_TEXT, complex, EllipsisType)),
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+}
 
 
 class NumbaKernels(Compiler):
@@ -185,13 +212,16 @@ class NumbaKernels(Compiler):
         kernels: the language of kernels, in which the library's own functions are written.
         dynamic: shared arrays whose size the launch gives, by their dtype.
         dynamic_bytes: of shared arrays whose size the launch gives.
+        checks_divisors: True if a division by 0 ends the thread with ZeroDivisionError.
+        is_cooperative, has_one_block: True for a kernel that asks for its grid, and for a grid of one block.
         result: the type of the number that a kernel gives to `note_result`.
-        element_offsets: those of elements of arrays and of views.
+        element_offsets: those of elements of arrays and of array_views.
     """
 
     most_recursions = 4
     structure: tuple[Any, ...] = ()
     dynamic_bytes = 0
+    checks_divisors = is_cooperative = has_one_block = False
     result: np.dtype[Any] | None = None
 
     statements = _STATEMENTS
@@ -205,7 +235,7 @@ class NumbaKernels(Compiler):
         host: Operators | None = None,
     ) -> None:
         super().__init__(function, rules, evaluator, host, self._arrays)
-        self.compare = self._compare
+        self.compare, self.binary = self._compare, self._binary
         self.dynamic: dict[Any, ArrayValue] = {}
         self.kernels = Compiler(function, KernelTypes(FLOAT64), self.evaluator)
 
@@ -229,8 +259,31 @@ class NumbaKernels(Compiler):
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
+    def _binary(self, sign: str, one: Any, other: Any) -> Any:
+        """Returns `one sign other`."""
+        self._check_divisor(sign, other)
+        return self.arithmetic.binary(sign, one, other)
+
+    def _check_divisor(self, sign: str, divisor: Any) -> None:
+        """Ends the thread where a divisor is 0, if these are checked."""
+        if self.checks_divisors and sign in ("/", "//", "%") and isinstance(divisor, Number):
+            self._end_if(self.arithmetic.compare("==", divisor, 0), "ZeroDivisionError", "division by zero")
+
+    def _end_if(self, condition: Any, name: str, message: str) -> None:
+        """Ends the thread with an exception of Python where a condition holds."""
+        e = self.evaluator
+
+        def fail() -> None:
+            self.report(f"{name}{RAISED}{message}", [], fails=True)
+            e.flow.end()
+
+        e.flow.if_(condition, fail, nothing, e.here(e.node))
+
     def _compare(self, sign: str, one: Any, other: Any) -> Any:
         """Returns `one sign other`, a bool."""
+        if sign in ("is", "is not") and isinstance(one, Number | bool) and isinstance(other, Number | bool):
+            same = self.kind(one).type is self.kind(other).type
+            return self.arithmetic.compare("==" if sign == "is" else "!=", one, other) if same else sign == "is not"
         if isinstance(one, (type, np.dtype)) and isinstance(other, (type, np.dtype, Type)):
             kinds: list[Any] = [one, other]
             first, second = [np.dtype(getattr(kind, "dtype", kind)) for kind in kinds]
@@ -251,29 +304,39 @@ class NumbaKernels(Compiler):
         if isinstance(base, EnumMeta) and isinstance(index, str):
             return base[index]
         indices = along(index)
-        if isinstance(base, ArrayValue) and views.is_part(base, indices):
-            return views.part(self, base, indices)
+        if isinstance(base, ArrayValue) and array_views.is_part(base, indices) and not isinstance(index, str):
+            return array_views.part(self, base, indices)
         if isinstance(base, tuple) and isinstance(index, np.integer):
             index = int(index)
+        if isinstance(base, tuple) and isinstance(index, Number) and self.kind(index).type.kind == "i":
+            index = self._from_the_end(index, len(base))
         return super().item(base, index)
+
+    def _from_the_end(self, index: Number, n: int) -> Any:
+        """Returns the index of one of `n` items of a tuple; a negative one counts from the end."""
+        index = self.where(self.compare("<", index, 0), self.binary("+", index, n), index)
+        if self.offsets.check_bounds:
+            outside = self.binary("|", self.compare("<", index, 0), self.compare(">=", index, n))
+            self._end_if(outside, "IndexError", "tuple index out of range")
+        return index
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
         """Stores an element, or the elements of a view."""
         indices = along(index)
-        if not isinstance(base, ArrayValue) or not views.is_part(base, indices):
+        if not isinstance(base, ArrayValue) or not array_views.is_part(base, indices):
             super().assign(base, index, value)
             return
-        target = views.part(self, base, indices)
+        target = array_views.part(self, base, indices)
         if not isinstance(value, ArrayValue):
-            self.call(views.fill if target.ndim == 1 else views.fill_rows, target, value)
+            self.call(parts.fill if target.ndim == 1 else parts.fill_rows, target, value)
         elif value.ndim < target.ndim:
-            self.call(views.copy_to_rows, target, value)
+            self.call(parts.copy_to_rows, target, value)
         else:
-            self.call(views.copy if target.ndim == 1 else views.copy_rows, target, value)
+            self.call(parts.copy if target.ndim == 1 else parts.copy_rows, target, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
         """Assigns an element what `change` makes of it."""
-        if isinstance(base, ArrayValue) and views.is_part(base, along(index)):
+        if isinstance(base, ArrayValue) and array_views.is_part(base, along(index)):
             raise UnsupportedError("an operator assigns to one element; write a for loop")
         super().update(base, index, change)
 
@@ -294,7 +357,7 @@ class NumbaKernels(Compiler):
 
     def steps_of(self, array: ArrayValue) -> list[Value]:
         """Returns the distances between neighbours along the axes, in elements, as int64."""
-        return [self.builder.cast(step, INT64) for step in views.whole(self, array).steps]
+        return [self.builder.cast(step, INT64) for step in array_views.whole(self, array).steps]
 
     def as_int64(self, value: Any) -> Any:
         """Returns a length as Numba has it."""
@@ -346,7 +409,7 @@ class NumbaKernels(Compiler):
         if len(args) != function.nin + 1 or not isinstance(out, ArrayValue):
             rule = f"np.{function.__name__} of arrays takes an array for the result as its last argument in kernels"
             raise UnsupportedError(rule)
-        definition = views.APPLIED[len(operands), out.ndim > 1]
+        definition = parts.APPLIED[len(operands), out.ndim > 1]
         self.call(definition, function, *operands, out)
         return out
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba.errors import NumbaTypeError
+from vkcompute.dtypes import is_record
 
 numpy_version = tuple([int(part) for part in np.__version__.split(".")[:2]])
 """NumPy's major and minor version; Numba's name in `np.numpy_support`."""
@@ -117,6 +118,18 @@ class Complex(Number):
         self.underlying_float = underlying_float
 
 
+class Record(Type):
+    """Records, which have fields.
+
+    Attributes:
+        dtype: NumPy's.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype: np.dtype[Any] = np.dtype((np.void, np.dtype(dtype)))
+        super().__init__(f"Record({self.dtype})")
+
+
 class Array(Type):
     """Arrays of a type, with a number of axes and a layout: "C", "F" or "A" for any."""
 
@@ -204,14 +217,16 @@ def from_dtype(dtype: Any) -> Type:
         NumbaTypeError: there is none.
     """
     wanted = np.dtype(dtype).newbyteorder("=")
+    if is_record(wanted):
+        return Record(wanted)
     if wanted not in NUMBERS:
         raise NumbaTypeError(f"kernels take no elements of {dtype}; they have {', '.join(map(str, NUMBERS))}")
     return NUMBERS[wanted]
 
 
 def as_dtype(kind: Type) -> np.dtype[Any]:
-    """Returns NumPy's dtype of a type of numbers."""
-    if not isinstance(kind, Number):
+    """Returns NumPy's dtype of a type of numbers or records."""
+    if not isinstance(kind, (Number, Record)):
         raise NumbaTypeError(f"NumPy has no dtype for {kind}")
     return kind.dtype
 

@@ -21,14 +21,16 @@ from vkcompute.compiled.specialization import (
     Specialization,
     iterations_of,
 )
-from vkcompute.dtypes import as_dtype
+from vkcompute.dtypes import as_dtype, is_record
 from vkcompute.frontend.source import Definition
 from vkcompute.ir import BOOL, FLOAT32, FLOAT64, INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.barriers import with_uniform_barriers
 from vkcompute.jit.compilation.local_sizes import demand_fit, tile_misfits
+from vkcompute.jit.frontend import records
 from vkcompute.jit.frontend.compiler import Compiler
+from vkcompute.jit.frontend.record_types import RecordType, element_type
 from vkcompute.jit.frontend.type_rules import KernelTypes, TypeRules
-from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Complex, Kind, Number
+from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Complex, Kind, Number, Record
 from vkcompute.jit.frontend.values_needed import Fixed
 from vkcompute.jit.library import catalog  # noqa: F401
 from vkcompute.jit.library.math_lowering import lower_math, without_contraction
@@ -37,6 +39,7 @@ _Compiler = TypeVar("_Compiler", bound=Compiler)
 
 Signature = tuple[Any, ...]
 """Per argument: (character of the dtype, ndim) for an array, with True if it may be any view; or the type of a number.
+Records have the dtype itself, and an ndim of -1 for a record that is no array.
 
 That is int, float, bool or numpy's; for a Python int beyond int32, the name of the dtype that holds it. For None, it is
 NoneType, and for an int that is known at compile time `Fixed`.
@@ -78,11 +81,13 @@ def build(
     names = compiler.parameters(parameters)
     values = [argument(compiler, names[n], n, kind) for n, kind in enumerate(signature)]
     for value in values:
+        value = value.array if isinstance(value, Record) else value
         if isinstance(value, ArrayValue) and value.strided:
             compiler.offsets.parameter(value, OFFSET)  # behind the numbers, as `Specialization.pushes` has them
-    args = compiler.arguments(parameters, values)
+    args = compiler.arguments(parameters, [records.opened(compiler, value) for value in values])
     compiler.run(definition.function, definition.source, args)
     compiler.reports.put_last()
+    ir.merge_views(compiler.function)
     first = compiler.arrays.first_assigned
     if options.local_size is None and first is not None:
         default = _default_local_size(signature[first][1], compiler.id_axes.in_group)
@@ -138,8 +143,16 @@ def optimized(
 
 def real_of(signature: Signature) -> Scalar:
     """Returns the type of Python floats in a kernel with these arguments."""
-    wide = any(kind in (np.float64, np.complex128) or (type(kind) is tuple and kind[0] in "dD") for kind in signature)
+    wide = any(kind in (np.float64, np.complex128) or (type(kind) is tuple and _is_wide(kind[0])) for kind in signature)
     return FLOAT64 if wide else FLOAT32
+
+
+def _is_wide(dtype: Any) -> bool:
+    """True for elements of 64-bit floats, and for records with such fields."""
+    if not is_record(dtype):
+        return isinstance(dtype, str) and dtype in "dD"
+    parts = [field[0].base for field in dtype.fields.values()]
+    return any(_is_wide(part if is_record(part) else part.char) for part in parts)
 
 
 def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
@@ -150,7 +163,9 @@ def argument(compiler: Compiler, name: str, position: int, given: Any) -> Any:
         return given.value
     function = compiler.function
     if type(given) is tuple:
-        element = ELEMENTS[as_dtype(given[0]).name]
+        element = element_type(as_dtype(given[0]))
+        if isinstance(element, RecordType):
+            return records.argument(compiler, name, position, element, given[1], strided=len(given) > 2)
         memory = function.buffer(name, PARTS.get(element, element))
         return ArrayValue(name, position, element, given[1], memory, strided=len(given) > 2)
     if given is float:

@@ -42,10 +42,9 @@ from vkcompute.jit.frontend.ranges import Range
 from vkcompute.jit.frontend.tuples import Operators
 from vkcompute.jit.frontend.type_rules import TypeRules
 from vkcompute.jit.frontend.values import (
-    ELEMENTS,
-    PARTS,
     ArrayValue,
     Number,
+    Record,
     Row,
     Vector,
     describe,
@@ -80,6 +79,7 @@ class Compiler(Context):
         numbers: convert numbers; their methods are also the compiler's.
         arithmetic: has the operators, which are also the compiler's.
         offsets: those of elements in the memory of a device.
+        element_offsets: those of the language, by which views are indexed.
         item_types: those of lists.
         arrays: loads and stores elements.
         private_arrays: private arrays and lists.
@@ -108,6 +108,7 @@ class Compiler(Context):
         self._hold_operators(Arithmetic(self.numbers, self.evaluator.flow, self.call, self.loaded))
         report = partial(self.report, fails=True)
         self.offsets, self.item_types = DeviceOffsets(function, self.numbers, report), ItemTypes(rules)
+        self.element_offsets: Any = self.offsets
         self.arrays = (arrays or _of_device)(self)
         self.private_arrays = PrivateArrays(self, self.numbers, self.arrays, self.item_types)
         self.reports: Reports | None = None
@@ -176,11 +177,11 @@ class Compiler(Context):
         return self.private_arrays.items(value)
 
     def assign(self, base: Any, index: Any, value: Any) -> None:
-        """Stores an element, or a vector or tuple to a row of the same length."""
+        """Stores an element or a field, or a vector or tuple to a row of the same length."""
         self.arrays.assign(base, index, value)
 
     def update(self, base: Any, index: Any, change: Callable[[Any], Any]) -> None:
-        """Assigns an element or a row what `change` makes of it."""
+        """Assigns an element, a field or a row what `change` makes of it."""
         self.arrays.update(base, index, change)
 
     def loaded(self, row: Row, n: int) -> Vector:
@@ -201,6 +202,8 @@ class Compiler(Context):
             if name == "size":
                 return self.arrays.extent(base, -1)
             return base.ndim if name == "ndim" else base.element.numpy
+        if (known := self.arrays.attribute(base, name)) is not None:
+            return known
         if isinstance(base, Vector):
             return swizzled(base, name)
         if is_complex(base) or (name in NUMBER_ATTRIBUTES and isinstance(base, (Number, int, float, np.generic))):
@@ -209,10 +212,10 @@ class Compiler(Context):
             return getattr(base, name)
         if is_named(type(base)):
             return field_of(base, name)
-        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Row, tuple, *PLAIN)):
+        if isinstance(base, Enum) or not isinstance(base, (Number, ArrayValue, Record, Row, tuple, *PLAIN)):
             return self.evaluator.captured_value(base, name, f"{type(base).__name__}.{name}")
         has = (
-            "an array has shape, size, ndim, dtype"
+            "an array has shape, size, ndim, dtype, view"
             if isinstance(base, ArrayValue)
             else "call functions, as vc.int32(x)"
         )
@@ -236,10 +239,7 @@ class Compiler(Context):
     def table(self, table: Table, name: str) -> ArrayValue:
         """Returns a constant table, with a buffer of its own."""
         if table not in self.tables:
-            element = ELEMENTS[table.array.dtype.name]
-            memory = self.function.buffer(name, PARTS.get(element, element))
-            shape = table.array.shape
-            self.tables[table] = ArrayValue(name, -1, element, len(shape), memory, shape, constant=True)
+            self.tables[table] = self.arrays.table(name, table.array)
         return self.tables[table]
 
     def report(self, text: str, values: Sequence[Any], *, fails: bool = False, error: str = "") -> None:

@@ -13,6 +13,8 @@ from vkcompute.compiled.specialization import OFFSET, STRIDE
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import INT32, INT64, SCALARS, UINT32, Constant, Scalar, Value
 from vkcompute.ir.types import element_of
+from vkcompute.jit.frontend import array_views
+from vkcompute.jit.frontend.array_views import View
 from vkcompute.jit.frontend.number_conversion import NumberConversion
 from vkcompute.jit.frontend.values import ArrayValue, Complex, Kind, Number, describe
 
@@ -57,6 +59,8 @@ class DeviceOffsets:
 
     def extent(self, array: ArrayValue, axis: int) -> Any:
         """Returns the length of an axis, or the size for axis -1: int32; for a shared array a Python int."""
+        if isinstance(array, View):
+            return array_views.size(self._builder, array) if axis < 0 else array.extents[axis]
         if array.shape is not None:
             return math.prod(array.shape) if axis < 0 else array.shape[axis]
         if array.ndim == 0:
@@ -77,6 +81,8 @@ class DeviceOffsets:
     def offset(self, array: Any, index: Any) -> Value:
         """Returns the offset of an element in a row-major array; negative constants count from the end."""
         indices = along(index)
+        if isinstance(array, View):
+            return self.offset_in_view(array, indices, self.from_start)
         if not isinstance(array, ArrayValue):
             remedy = "; make it a tuple" if isinstance(array, list) else ""
             raise UnsupportedError(f"only arrays, vectors and tuples are indexed; got {describe(array)}{remedy}")
@@ -95,6 +101,38 @@ class DeviceOffsets:
             return offset
         lengths = [self.extent(array, axis) for axis in range(array.ndim)]
         return self.checked(offset, self.inside(array.name, [self._numbers.index(at) for at in positions], lengths))
+
+    def offset_in_view(self, view: View, indices: Sequence[Any], from_start: Callable[[Any, Any], Value]) -> Value:
+        """Returns the place of an element of a view in memory.
+
+        Args:
+            from_start: returns an index that counts from the start, given the length of the axis.
+        """
+        if len(indices) != view.ndim:
+            raise UnsupportedError(f"{view.name} takes {view.ndim} indices, one per axis; got {len(indices)}")
+        b, at, inside = self._builder, view.first, view.inside
+        starts = [from_start(*pair) for pair in zip(indices, view.extents, strict=True)]
+        for start, step in zip(starts, view.steps, strict=True):
+            at = b.compute("add", at, b.compute("mul", start, step))
+        if view.memory.private:
+            at = array_views.limited(b, view, at)
+        if self.check_bounds and starts:
+            inside = array_views.both(b, inside, self.inside(view.name, starts, view.extents))
+        return self.checked(at, inside)
+
+    def from_start(self, index: Any, length: Any) -> Value:
+        """Returns an index along an axis of this length, as int32; a negative constant counts from the end."""
+        b = self._builder
+        at = b.cast(self._numbers.index(index), INT32)
+        if not isinstance(index, (int, np.integer)):
+            return at
+        if isinstance(length, int) and not -length <= index < length:
+            raise UnsupportedError(f"this axis has {length} elements; got index {index}; take one of them")
+        return at if index >= 0 else b.compute("add", self._numbers.cast(length, INT32), at)
+
+    def condition(self, offset: Value) -> Value | None:
+        """Returns the condition under which the element at a checked offset exists; None for one that always does."""
+        return self._in_bounds.get(offset)
 
     def _from_start(self, array: ArrayValue, axis: int, index: Any) -> Any:
         """Returns an index that counts from the start."""

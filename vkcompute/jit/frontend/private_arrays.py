@@ -7,11 +7,12 @@ from typing import Any
 
 from vkcompute.compiled.specialization import LOOP
 from vkcompute.frontend.unsupported import UnsupportedError
-from vkcompute.ir import INT32, Memory, Scalar, Value
+from vkcompute.ir import INT32, UINT32, Memory, Scalar, Value
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.element_access import ElementAccess
 from vkcompute.jit.frontend.item_types import ItemTypes
 from vkcompute.jit.frontend.number_conversion import NumberConversion
+from vkcompute.jit.frontend.record_types import RecordType
 from vkcompute.jit.frontend.type_rules import kind_of
 from vkcompute.jit.frontend.values import PARTS, ArrayValue, Complex, Kind, Row, describe, is_static, whole_of
 
@@ -19,6 +20,13 @@ MOST_ITEMS = 4096
 """Of a list whose items are stored or loaded one by one."""
 _MOST_BYTES = 2**31 - 1
 """Of a private array: far above any device's limit; indices are int32."""
+
+
+def memory_of(element: Scalar, n: int) -> tuple[Scalar, int]:
+    """Returns the type and the number of the numbers in memory that hold `n` elements."""
+    if isinstance(element, RecordType):
+        return UINT32, -(-n * element.bits // 32)
+    return (PARTS[element], 2 * n) if element in PARTS else (element, n)
 
 
 class PrivateArrays:
@@ -47,8 +55,7 @@ class PrivateArrays:
             )
         array = self._made.get(origin)
         if array is None or (array.element, array.shape, array.item) != (element, shape, item):
-            part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
-            memory = Memory(name, part, n_parts * math.prod(shape), private=True)
+            memory = Memory(name, *memory_of(element, math.prod(shape)), private=True)
             made = ArrayValue(name, -1, element, len(shape), memory, shape, item=item, origin=origin)
             array = self._made[origin] = made
         return array
@@ -66,7 +73,7 @@ class PrivateArrays:
 
     def write_items(self, array: ArrayValue, items: list[Any]) -> None:
         """Stores items to all elements of a private array; they are repeated."""
-        is_complex = array.element in PARTS
+        is_complex = array.element in PARTS or isinstance(array.element, RecordType)
         if len(items) == 1 and not (is_complex and not (is_static(items[0]) and items[0] == 0)):
             value = self._builder.const(0, array.memory.element) if is_complex else self._item(array, items[0])
             with self._builder.at(self._program.error(LOOP)):  # of a large array

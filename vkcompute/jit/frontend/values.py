@@ -67,6 +67,7 @@ class ArrayValue:
         item: the type of a list's items, which may be weak; None for other arrays.
         origin: of a private array, the syntax nodes of its expression and of the calls that led there.
         lengths: why the lengths of an argument are unknown; None if they are not.
+        unit: the bytes that an offset counts, where these are fewer than an element has; 0 for whole elements.
     """
 
     name: str
@@ -80,6 +81,18 @@ class ArrayValue:
     item: Kind | None = None
     origin: tuple[Any, ...] = ()
     lengths: str | None = None
+    unit: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A record in memory: its fields are loaded and stored where they are.
+
+    Attributes:
+        array: the array without axes whose element it is.
+    """
+
+    array: ArrayValue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,6 +247,8 @@ def describe(value: Any) -> str:
             return f"the {_class_of(value)} {value.name} ({value.element}, {value.ndim}-D)"
         case Row():
             return f"a row of {describe(value.array)}"
+        case Record():
+            return f"a record of {value.array.name}"
         case Complex():
             part = _plain_kind(value[0])
             return "a Python complex number" if part.weak else whole_of(Complex((part, part))).name

@@ -9,9 +9,11 @@ from typing import Any
 from vkcompute.frontend.evaluator import Evaluator
 from vkcompute.frontend.expressions import binary
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend import records
 from vkcompute.jit.frontend.compiler import KERNEL_EXPRESSIONS, Compiler
 from vkcompute.jit.frontend.intrinsics import intrinsic
 from vkcompute.jit.frontend.private_arrays import MOST_ITEMS
+from vkcompute.jit.frontend.record_types import RecordType
 from vkcompute.jit.frontend.values import ArrayValue, describe
 from vkcompute.jit.library.ids import outside
 from vkcompute.jit.library.workgroup import assigned_name, layout
@@ -25,7 +27,7 @@ def _local(c: Compiler, shape: Any, dtype: Any) -> ArrayValue:
     element, lengths = layout(shape, dtype, "private")
     array = c.private_arrays.array(assigned_name(c, "local"), element, lengths, _origin(c.evaluator))
     c.private_arrays.write_items(array, [0])
-    return array
+    return records.in_memory(c, array) if isinstance(element, RecordType) else array
 
 
 def _origin(e: Evaluator) -> tuple[Any, ...]:

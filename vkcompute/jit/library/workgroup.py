@@ -12,10 +12,13 @@ from vkcompute.frontend.syntax import values_in
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.ir import BOOL, INT32, UINT32, Constant, Scalar, Value
 from vkcompute.ir.function import Op, Push
+from vkcompute.jit.frontend import records
 from vkcompute.jit.frontend.compiler import Compiler
 from vkcompute.jit.frontend.context import Context
 from vkcompute.jit.frontend.intrinsics import intrinsic
-from vkcompute.jit.frontend.values import ELEMENTS, PARTS, ArrayValue, Kind, Number, describe
+from vkcompute.jit.frontend.private_arrays import memory_of
+from vkcompute.jit.frontend.record_types import RecordType, element_type
+from vkcompute.jit.frontend.values import ArrayValue, Kind, Number, describe
 from vkcompute.jit.frontend.values_needed import ValuesNeededError
 from vkcompute.jit.library.ids import outside
 
@@ -42,10 +45,10 @@ def _shared(c: Compiler, shape: Any, dtype: Any, volatile: Any = False) -> Array
     key = c.evaluator.node, element, lengths
     if (len(c.evaluator.frames) > 1 or not c.at_top) and key in c.shared_arrays:
         return c.shared_arrays[key]
-    part, n_parts = (PARTS[element], 2) if element in PARTS else (element, 1)
-    length = n_parts * math.prod(lengths)
-    memory = c.function.shared(assigned_name(c, "shared"), part, length, volatile=volatile)
-    c.shared_arrays[key] = ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
+    kind, length = memory_of(element, math.prod(lengths))
+    memory = c.function.shared(assigned_name(c, "shared"), kind, length, volatile=volatile)
+    array = ArrayValue(memory.name, -1, element, len(lengths), memory, lengths)
+    c.shared_arrays[key] = records.in_memory(c, array) if isinstance(element, RecordType) else array
     return c.shared_arrays[key]
 
 
@@ -99,7 +102,7 @@ def layout(shape: Any, dtype: Any, what: str) -> tuple[Scalar, tuple[int, ...]]:
 def _element(dtype: Any, what: str) -> Scalar:
     if dtype is not int and dtype is not float:  # their width is ambiguous
         try:
-            return ELEMENTS[as_dtype(dtype).name]
+            return element_type(as_dtype(dtype))
         except (TypeError, KeyError):
             pass
     raise UnsupportedError(f"the dtype of a {what} array is one of numpy's, as vc.float32; got {describe(dtype)}")

@@ -284,6 +284,8 @@ def _kind(arg: Any, name: str) -> Any:
     if isinstance(arg, np.ndarray) and dtypes.is_known(arg.dtype):
         return kind_of_array(arg)
     kind = NoneType if arg is None else kind_of_number(arg)
+    if kind is None and dtypes.is_record(getattr(arg, "dtype", None)):
+        raise TypeError(f"records are not simulated; got {arg.dtype} for {name}; launch the kernel on a device")
     if kind is None:
         got = f"{type(arg).__name__} for {name}{remedy(arg, name)}"
         if isinstance(arg, np.ndarray):

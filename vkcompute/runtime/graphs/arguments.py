@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkcompute.dtypes import letter
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context, several
 from vkcompute.runtime.scheduling.access_history import Range
@@ -39,7 +40,7 @@ class Arguments(NamedTuple):
         for number, value in enumerate(args):
             if type(value) is Array:
                 arrays.append(value)
-                key.append((value._shape, value._dtype.char, None if value._contiguous else value.strides))
+                key.append((value._shape, letter(value._dtype), None if value._contiguous else value.strides))
             else:
                 key.append(_key(value, arrays, (name, f"argument {number}")))
         for word in named:
@@ -108,7 +109,7 @@ def _key(value: Any, arrays: list[Array], where: tuple[str, str]) -> Any:
     kind = type(value)
     if kind is Array:
         arrays.append(value)
-        return value._shape, value._dtype.char, None if value._contiguous else value.strides
+        return value._shape, letter(value._dtype), None if value._contiguous else value.strides
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
         return kind, tuple([_key(item, arrays, where) for item in value])
     if kind is dict:

@@ -111,7 +111,7 @@ def _align(array: Array) -> int:
 
 
 def _view_align(array: Array) -> int:
-    return max(_align(array), array.dtype.itemsize)  # both are powers of two
+    return max(_align(array), dtypes.step_bytes(array.dtype))  # both are powers of two
 
 
 def _too_large(where: str, nbytes: int, device: Device, largest: int) -> ValueError:
@@ -126,7 +126,7 @@ def needs_strides(array: Array) -> bool:
     """
     if array.contiguous and not (array.buffer.offset + array.offset) % _align(array):
         return False
-    itemsize = array.dtype.itemsize
+    itemsize = dtypes.step_bytes(array.dtype)
     if array.offset % itemsize or any(step % itemsize for step in array.strides):
         raise ValueError(
             f"kernels take elements at multiples of their size, {itemsize} bytes; the offset is {array.offset}, the "
@@ -136,9 +136,9 @@ def needs_strides(array: Array) -> bool:
 
 
 def first_index(array: Array) -> int:
-    """The index of a view's first element in the range that is bound, in elements."""
+    """The index of a view's first element in the range that is bound, in `dtypes.step_bytes`."""
     low: int = array.span[1]
-    return (array.offset - low + binding_slack(array)) // array.dtype.itemsize
+    return (array.offset - low + binding_slack(array)) // dtypes.step_bytes(array.dtype)
 
 
 def binding_slack(array: Array) -> int:

@@ -250,6 +250,8 @@ class Array(StridedView, Mathematics):
     # -- views --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Array:
+        if isinstance(index, str):
+            return self._field(index)
         if not layout.is_basic(index):
             return self._selected(index)
         shape, strides, offset = layout.view(self.shape, self.strides, index)
@@ -385,6 +387,19 @@ class Array(StridedView, Mathematics):
         view._base = self._base or weakref.ref(self)
         return view
 
+    def _field(self, name: str) -> Array:
+        """Returns the view of a field of records; a field that is an array adds its axes."""
+        if not dtypes.is_record(self.dtype) or name not in (names := self.dtype.names or ()):
+            has = f"its fields are {', '.join(names)}" if dtypes.is_record(self.dtype) else "it has no fields"
+            raise KeyError(f"no field {name!r} in an array of {self.dtype}; {has}")
+        dtype, offset = self.dtype.fields[name][:2]  # type: ignore[index]
+        kind = dtype.base
+        inner = layout.contiguous_strides(dtype.shape, kind.itemsize)
+        shape = self.shape + dtype.shape
+        if 0 in shape:
+            return empty(self.runtime, shape, kind)
+        return self.viewed(offset, shape, self.strides + inner, kind)
+
     @property
     def base(self) -> Array | None:
         """The array whose memory this is a view of; None for an array with memory of its own.
@@ -423,7 +438,7 @@ class Array(StridedView, Mathematics):
         Raises:
             ValueError: the last axis is not contiguous, or its bytes are not a multiple of the new item size.
         """
-        new = self.dtype if dtype is None else dtypes.lookup(dtype).numpy
+        new = self.dtype if dtype is None else dtypes.stored(dtype)
         shape, strides = self.shape, self.strides
         if new.itemsize != self.dtype.itemsize:
             if shape and shape[-1] > 1 and strides[-1] != self.dtype.itemsize:
@@ -607,7 +622,7 @@ def restored(host: HostArray) -> Array:
 
     The memory of `host` belongs to the array from now on.
     """
-    dtype = dtypes.lookup(host.dtype).numpy
+    dtype = dtypes.stored(host.dtype)
     return Array.lazy(None, host.shape, dtype, Restored(host.astype(dtypes.on_host(dtype), copy=False)))
 
 
@@ -644,6 +659,8 @@ def join_arrays(sources: Sequence[Array], target: Array, axis: int) -> None:
 def _suits_kernel(array: Array, *strides: layout.Shape) -> bool:
     """True if a kernel copies elements of an array's shape, between memory with these strides, faster than regions."""
     physical, itemsize = array.runtime.device.physical, array.dtype.itemsize
+    if dtypes.is_record(array.dtype):
+        return False
     n_runs = max(layout.n_runs(array.shape, steps, itemsize) for steps in strides)
     if n_runs <= tuning_of(physical).few_runs:
         return False
@@ -679,15 +696,15 @@ def allocate(
 ) -> Array:
     """Makes an array on the buffer that `buffer_of(nbytes)` returns; raises as `Runtime.empty`."""
     lengths = layout.lengths_of_array(shape)
-    row = dtypes.lookup(dtype)
-    strides = layout.contiguous_strides(lengths, row.numpy.itemsize)
-    nbytes = row.numpy.itemsize
+    kind = dtypes.stored(dtype)
+    strides = layout.contiguous_strides(lengths, kind.itemsize)
+    nbytes = kind.itemsize
     for length in lengths:
         nbytes *= length
     buffer = buffer_of(nbytes)
     if context.scheduler.tracers and (tracer := context.scheduler.tracer()) is not None:
         tracer.allocated(buffer)
-    return Array(context, buffer, 0, lengths, strides, row.numpy)
+    return Array(context, buffer, 0, lengths, strides, kind)
 
 
 def alias(array: Array) -> Array:

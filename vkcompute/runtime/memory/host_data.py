@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.dtypes import SmallFloat, SmallFloatNumber, can_cast, host_cast, small_float
+from vkcompute.dtypes import SmallFloat, SmallFloatNumber, can_cast, host_cast, is_record, small_float
 from vkcompute.errors import HostCopyWarning, warn_caller
 from vkcompute.runtime.memory import dlpack
 from vkcompute.runtime.memory.downloads import settle
@@ -28,6 +28,8 @@ def converted(data: npt.ArrayLike, dtype: np.dtype[Any]) -> HostArray:
     source = np.asarray(imported(data))
     if source.dtype == dtype:
         return source
+    if is_record(dtype):
+        return source.astype(dtype)
     if isinstance(data, SmallFloatNumber):
         source = np.asarray(data.dtype.array(float(data)))
     of_python = not hasattr(data, "dtype") and source.dtype.kind in "iu" and dtype.kind in "iub"

@@ -15,6 +15,7 @@ from vkcompute import deferred_calls
 from vkcompute.array_namespace import namespace
 from vkcompute.core import vk
 from vkcompute.core.buffer import Buffer
+from vkcompute.dtypes import letter
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
@@ -132,7 +133,7 @@ class StridedView:
         if self._contiguous:
             self._place(buffer)
         else:
-            self.launch_key = (buffer.place + offset, shape, dtype.char, strides)
+            self.launch_key = (buffer.place + offset, shape, letter(dtype), strides)
             self.span = self.range
 
     @classmethod
@@ -165,7 +166,7 @@ class StridedView:
         # "." marks the end of the buffer, where padding follows. Elsewhere the next bytes belong to other views.
         stop = self._offset + self._nbytes
         end = "." if stop == buffer.used_bytes else ""
-        self.launch_key = (buffer.place + self._offset, self._shape, self._dtype.char + end)
+        self.launch_key = (buffer.place + self._offset, self._shape, letter(self._dtype) + end)
         self.span = (buffer, self._offset, stop)
 
     def __getattr__(self, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vkcompute.compat.numba import config, types
+from vkcompute.compat.numba.cuda import arrays as devicearray
 from vkcompute.compat.numba.cuda.arrays import (
     DeviceNDArray,
     as_cuda_array,
@@ -13,6 +14,7 @@ from vkcompute.compat.numba.cuda.arrays import (
     to_device,
 )  # fmt: skip
 from vkcompute.compat.numba.cuda.atomics import atomic
+from vkcompute.compat.numba.cuda.cooperative import cg
 from vkcompute.compat.numba.cuda.devices import (
     close,
     cuda_error,
@@ -87,7 +89,8 @@ from vkcompute.compat.numba.types import *  # noqa: F403
 __all__ = [
     "config",
     "DeviceNDArray", "Event", "In", "InOut", "Out", "Reduce", "Stream", "activemask", "all_sync", "any_sync",
-    "as_cuda_array", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "cbrt", "close", "clz", "const",
+    "as_cuda_array", "atomic", "ballot_sync", "blockDim", "blockIdx", "brev", "cbrt", "cg", "close", "clz",
+    "const", "devicearray",
     "cuda_error", "current_context", "default_stream", "defer_cleanup", "detect", "device_array",
     "device_array_like", "eq_sync", "event", "event_elapsed_time", "external_stream", "ffs", "fma", "fp16",
     "from_cuda_array_interface", "get_current_device", "gpus", "grid", "gridDim", "gridsize", "guvectorize",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import weakref
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 
 from vkcompute.compat.numba.types import Array as ArrayType
 from vkcompute.compat.numba.types import from_dtype, layout_of
+from vkcompute.dtypes import is_record
 from vkcompute.runtime.memory import layout
 from vkcompute.runtime.memory.array import Array, empty
 from vkcompute.runtime.runtime import current_runtime
@@ -90,6 +92,16 @@ class DeviceNDArray:
         return self.flags["F_CONTIGUOUS"]
 
     @property
+    def gpu_data(self) -> Any:
+        """The memory."""
+        return self.array.buffer
+
+    @property
+    def device_ctypes_pointer(self) -> ctypes.c_void_p:
+        """The address, which no pointer of the host has."""
+        return ctypes.c_void_p(address_of(self.array))
+
+    @property
     def _numba_type_(self) -> ArrayType:
         return ArrayType(from_dtype(self.dtype), self.ndim, layout_of(self))
 
@@ -136,7 +148,7 @@ class DeviceNDArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
-            raise ValueError("a device array becomes a NumPy array by copying; call copy_to_host()")
+            raise ValueError("`copy=False` is not supported: a device array becomes a NumPy array by copying")
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype, copy=False)
 
@@ -236,26 +248,30 @@ class DeviceNDArray:
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
         """Returns an element as a NumPy scalar, or a view."""
+        if isinstance(item, str):
+            return _field(self.array, item, self.stream)
         part = self._part(item)
         if part.shape or _has_slices(item):
             return self._viewed(part)
+        if is_record(self.dtype):
+            return DeviceRecord(self.dtype, stream, part)
         return part.numpy()[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.setitem(key, value)
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
-        """Assigns an element or a part."""
-        part = self._part(key)
+        """Assigns an element, a field or a part."""
+        part = self.array[key] if isinstance(key, str) else self._part(key)
         if is_cuda_array(value):
             source: Any = as_device_array(value).array
             shape = source.shape
         else:
-            source = np.asarray(value, dtype=self.dtype)
+            source = np.asarray(value, dtype=part.dtype)
             shape = source.shape
         _demand_fit(shape, part.shape)
         if isinstance(source, Array):
-            source = source if source.dtype == self.dtype else source.astype(self.dtype)
+            source = source if source.dtype == part.dtype else source.astype(part.dtype)
             part.copy_from(source if source.shape == part.shape else source.broadcast_to(part.shape))
         else:
             part.write(source)
@@ -283,6 +299,49 @@ class DeviceNDArray:
 
 
 DeviceArray = DeviceNDArray
+
+
+class DeviceRecord(DeviceNDArray):
+    """A record on the device; its fields are read and written one by one."""
+
+    def __init__(self, dtype: Any, stream: Any = 0, gpu_data: Any = None) -> None:
+        super().__init__(empty(current_runtime(), (), np.dtype(dtype)) if gpu_data is None else gpu_data, stream)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return from_dtype(self.dtype)
+
+    def copy_to_host(self, ary: Any = None, stream: Any = 0) -> Any:
+        """Copies the record to one of the host, by default a new one, and returns it."""
+        host = super().copy_to_host()[()]
+        if ary is None:
+            return host
+        for name in self.dtype.names or ():
+            ary[name] = host[name]
+        return ary
+
+    def _part(self, item: Any) -> Array:
+        """Returns the view of a field, by its position."""
+        return self.array[(self.dtype.names or ())[item]] if isinstance(item, int) else super()._part(item)
+
+
+def _field(array: Array, name: str, stream: Any) -> Any:
+    """Returns a field of records: an array, a record, or a number."""
+    part = array[name]
+    if part.shape:
+        return DeviceNDArray(part, stream)
+    return DeviceRecord(part.dtype, stream, part) if is_record(part.dtype) else part.numpy()[()]
+
+
+def from_record_like(rec: Any, stream: Any = 0, gpu_data: Any = None) -> DeviceRecord:
+    """Makes a record of the device with the fields of another."""
+    return DeviceRecord(rec.dtype, stream, gpu_data)
+
+
+def forgive(array: Array) -> None:
+    """Makes what a failed launch has written valid: Numba's arrays are used again after an exception."""
+    _, start, stop = array.span
+    array.runtime.scheduler.overwritten(array.buffer, start, stop)
 
 
 def _has_slices(item: Any) -> bool:
@@ -393,9 +452,16 @@ errmsg_contiguous_buffer = (
 )
 
 
+def array_core(ary: Any) -> Any:
+    """Returns an array without what is repeated: the first element along axes with a step of 0."""
+    if not ary.strides or not ary.size:
+        return ary
+    return ary[tuple([slice(None) if step else 0 for step in ary.strides])]
+
+
 def sentry_contiguous(ary: Any) -> None:
     """Raises ValueError for an array with gaps."""
-    if not is_contiguous(ary):
+    if not is_contiguous(array_core(ary)):
         raise ValueError(errmsg_contiguous_buffer)
 
 
@@ -412,7 +478,15 @@ def verify_cuda_ndarray_interface(obj: Any) -> None:
 
 def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False) -> tuple[Any, bool]:
     """Returns an array of the device, and whether it was made for this."""
-    return (as_device_array(obj), False) if is_cuda_array(obj) else (to_device(obj, stream, copy), True)
+    if is_cuda_array(obj):
+        return as_device_array(obj), False
+    if not isinstance(obj, np.void):
+        sentry_contiguous(np.asarray(obj))
+        return to_device(obj, stream, copy), True
+    record = from_record_like(obj, stream)
+    if copy:
+        record.copy_to_device(obj)
+    return record, True
 
 
 # -- factories --------------------------------------------------------------------------------------------------------

@@ -7,8 +7,11 @@ from typing import Any
 
 from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
 from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.ir import SCALARS
+from vkcompute.jit.frontend import array_views
 from vkcompute.jit.frontend.values import ArrayValue, Kind, Number
 from vkcompute.jit.library import atomic as library
+from vkcompute.jit.library.bit_operations import bitcast
 
 
 def _changed(function: Any, c: NumbaKernels, array: Any, index: Any, *values: Any) -> Any:
@@ -33,30 +36,61 @@ def _repeated(step: Any, c: NumbaKernels, array: Any, index: Any, value: Any) ->
     return c.call(step, array, index, c.converted(value, kind), c.converted(0, kind), c.converted(1, kind))
 
 
-def _unless_nan(function: Any, c: NumbaKernels, array: Any, index: Any, value: Any) -> Any:
-    """Changes an element unless the value is NaN."""
-    if array.element.kind != "f":
+def _by(change: Any, function: Any, c: NumbaKernels, array: Any, index: Any, value: Any) -> Any:
+    """Changes an element by a function in the language of kernels where it is a float."""
+    if not isinstance(array, ArrayValue) or array.element.kind != "f":
         return _changed(function, c, array, index, value)
-    return c.call(larger if function is library.max else smaller, array, index, c.converted(value, array.element))
+    return c.call(change, array, index, c.converted(value, array.element))
 
 
 def larger(array: Any, index: Any, value: Any) -> Any:
-    """Replaces an element by a larger value, and NaN by any other."""
+    """Replaces an element by a larger value; a NaN stays."""
     old = array[index]
-    if old != old:
-        old = library.exchange(array, index, value)
-    elif value == value:
+    if value == value:
         old = library.max(array, index, value)
     return old
 
 
 def smaller(array: Any, index: Any, value: Any) -> Any:
-    """Replaces an element by a smaller value, and NaN by any other."""
+    """Replaces an element by a smaller value; a NaN stays."""
     old = array[index]
-    if old != old:
-        old = library.exchange(array, index, value)
-    elif value == value:
+    if value == value:
         old = library.min(array, index, value)
+    return old
+
+
+def _unless_nan(change: Any, c: NumbaKernels, array: Any, index: Any, value: Any) -> Any:
+    """Changes an element by a function that ignores NaN, where it is a float."""
+    if not isinstance(array, ArrayValue) or array.element.kind != "f":
+        return _changed(library.max if change is larger_or_number else library.min, c, array, index, value)
+    kind = array.element
+    if kind.bits < 32:
+        raise UnsupportedError(f"nanmax and nanmin take float32 and float64; got {c.describe(array)}")
+    words = array_views.retyped(c, array, SCALARS[f"int{kind.bits}"])
+    return c.call(change, array, words, index, c.converted(value, kind), kind.numpy.type)
+
+
+def larger_or_number(array: Any, words: Any, index: Any, value: Any, kind: Any) -> Any:
+    """Replaces an element by a larger value, and NaN by any other; `words` are its bits."""
+    before = words[index]
+    old = bitcast(before, kind)
+    if value == value:
+        if old != old:
+            library.compare_exchange(words, index, before, bitcast(value, words.dtype))
+        seen = library.max(array, index, value)
+        old = old if old != old else seen
+    return old
+
+
+def smaller_or_number(array: Any, words: Any, index: Any, value: Any, kind: Any) -> Any:
+    """Replaces an element by a smaller value, and NaN by any other; `words` are its bits."""
+    before = words[index]
+    old = bitcast(before, kind)
+    if value == value:
+        if old != old:
+            library.compare_exchange(words, index, before, bitcast(value, words.dtype))
+        seen = library.min(array, index, value)
+        old = old if old != old else seen
     return old
 
 
@@ -136,25 +170,25 @@ class atomic:  # noqa: N801
         outside("cuda.atomic.exch")
 
     @staticmethod
-    @in_kernels(partial(_changed, library.max))
+    @in_kernels(partial(_by, larger, library.max))
     def max(ary: Any, idx: Any, val: Any) -> Any:
-        """`ary[idx] = max(ary[idx], val)`."""
+        """`ary[idx] = max(ary[idx], val)`; a NaN changes nothing, and stays."""
         outside("cuda.atomic.max")
 
     @staticmethod
-    @in_kernels(partial(_changed, library.min))
+    @in_kernels(partial(_by, smaller, library.min))
     def min(ary: Any, idx: Any, val: Any) -> Any:
-        """`ary[idx] = min(ary[idx], val)`."""
+        """`ary[idx] = min(ary[idx], val)`; a NaN changes nothing, and stays."""
         outside("cuda.atomic.min")
 
     @staticmethod
-    @in_kernels(partial(_unless_nan, library.max))
+    @in_kernels(partial(_unless_nan, larger_or_number))
     def nanmax(ary: Any, idx: Any, val: Any) -> Any:
         """`max` that ignores NaN."""
         outside("cuda.atomic.nanmax")
 
     @staticmethod
-    @in_kernels(partial(_unless_nan, library.min))
+    @in_kernels(partial(_unless_nan, smaller_or_number))
     def nanmin(ary: Any, idx: Any, val: Any) -> Any:
         """`min` that ignores NaN."""
         outside("cuda.atomic.nanmin")

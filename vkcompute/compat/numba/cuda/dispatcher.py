@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 
 from vkcompute.compat.numba import config, types
-from vkcompute.compat.numba.cuda.arrays import DeviceNDArray, as_device_array, is_cuda_array, to_device
+from vkcompute.compat.numba.cuda.arrays import (
+    DeviceNDArray,
+    DeviceRecord,
+    as_device_array,
+    forgive,
+    from_record_like,
+    is_cuda_array,
+    to_device,
+)
 from vkcompute.compat.numba.errors import (
     KernelRuntimeError,
     NumbaInvalidConfigWarning,
@@ -25,7 +33,7 @@ from vkcompute.compat.numba.errors import (
     NumbaTypeError,
     TypingError,
 )
-from vkcompute.compat.numba.language import RAISED, NumbaKernels
+from vkcompute.compat.numba.language import RAISED, RECORD, CooperativeError, NumbaKernels
 from vkcompute.compat.numba.types import Signature, Type
 from vkcompute.compat.numba.typing_rules import numba_types
 from vkcompute.compiled.specialization import CompileOptions
@@ -47,6 +55,12 @@ _OPTIONS = {*_RECORDED, *_PASSIVE}
 
 
 NO_PTX = "kernels are SPIR-V here, which has no PTX, LLVM code or SASS to inspect"
+
+
+class _OfOneBlock(NumbaKernels):
+    """Numba's language for a kernel that is only checked: the launch gives its grid."""
+
+    is_cooperative = has_one_block = True
 
 
 class Transfer:
@@ -107,6 +121,7 @@ class Dispatcher:
     Attributes:
         py_func: the function.
         definition: the same with its source; the compiler inlines it where a kernel calls it.
+        cooperative: True for a kernel that is known to ask for its grid.
         device_signatures: of a device function, those with which it is called; none for any types.
         targetoptions: the options as they were given.
     """
@@ -124,17 +139,25 @@ class Dispatcher:
         self._n = len(self.definition.parameters)
         self._launchers: dict[Any, Launcher] = {}
         self._keys: set[Any] = set()
+        self.cooperative = "this_grid" in function.__code__.co_names
         self.specializations: dict[tuple[Type, ...], Dispatcher] = {}
         self._seen: dict[tuple[Type, ...], None] = {signature.args: None for signature in signatures}
 
-    def _launcher(self, structure: tuple[Any, ...], dynamic_bytes: int) -> Launcher:
-        """Returns the launcher for tuples among the arguments, and for bytes of shared memory."""
-        key = structure, dynamic_bytes
+    def _launcher(self, structure: tuple[Any, ...], dynamic_bytes: int, n_blocks: int) -> Launcher:
+        """Returns the launcher for tuples among the arguments, bytes of shared memory and the blocks of a grid."""
+        has_one_block = self.cooperative and n_blocks == 1
+        key = structure, dynamic_bytes, self.cooperative, has_one_block
         if key not in self._launchers:
             options = CompileOptions(
                 fast_math=bool(self.targetoptions.get("fastmath")), check_bounds=bool(self.targetoptions.get("debug"))
             )
-            chosen = {"structure": structure, "dynamic_bytes": dynamic_bytes}
+            chosen = {
+                "structure": structure,
+                "dynamic_bytes": dynamic_bytes,
+                "is_cooperative": self.cooperative,
+                "has_one_block": has_one_block,
+                "checks_divisors": options.check_bounds and not options.fast_math,
+            }
             language: Any = type("NumbaKernels", (NumbaKernels,), chosen)
             names = language.parameters(self.definition.parameters)
             parameters = inspect.Signature([inspect.Parameter(name.replace(".", "_"), _BY_POSITION) for name in names])
@@ -179,16 +202,35 @@ class Dispatcher:
         kinds = self._chosen(args)
         wanted = kinds or (None,) * self._n
         self._warn(args, grid)
-        forms = tuple(map(_form, args)) if any(isinstance(arg, tuple) for arg in args) else ()
+        forms = tuple(map(_form, args))
+        forms = forms if any(forms) else ()
         given = [_argument(part, kind, back) for arg, kind in zip(args, wanted, strict=True) for part in _parts(arg)]
         try:
-            future = self._launcher(forms, int(sharedmem))(LaunchConfig(grid, block), tuple(given), {})
+            future = self._launched(forms, int(sharedmem), LaunchConfig(grid, block), tuple(given))
             if self.targetoptions.get("debug"):
                 future.result()
         except KernelError as error:
+            for array in given:
+                if isinstance(array, Array):
+                    forgive(array)
             raise self._translated(error, block) from None
         for device, host in back:
-            device.array.read(host)
+            device.copy_to_host(host)
+
+    def _launched(self, forms: tuple[Any, ...], sharedmem: int, config: LaunchConfig, given: tuple[Any, ...]) -> Any:
+        """Launches the kernel; again as a cooperative one, if it turns out to be one."""
+        n_blocks = math.prod(config.groups or ())
+        try:
+            return self._launcher(forms, sharedmem, n_blocks)(config, given, {})
+        except CooperativeError:
+            if self.cooperative:
+                raise
+            self.cooperative = True
+        return self._launched(forms, sharedmem, config, given)
+
+    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
+        """Returns the most blocks of a grid whose threads wait for each other: 1."""
+        return 1
 
     def _warn(self, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
         """Warns of arrays of the host and of small grids, as Numba does, unless its options say otherwise."""
@@ -224,6 +266,8 @@ class Dispatcher:
         """Returns Numba's exception for an error of the compiler, or of the device."""
         text = str(error)
         if (raised := _RAISED.search(text)) is None:
+            if "calls itself" in text:
+                text = f"cannot type infer runaway recursion: {text}"
             return KernelRuntimeError(text) if ", in invocation" in text else TypingError(text)
         file, line, name, message, place = raised.groups()
         ids = [int(part) for part in place.split(",")]
@@ -259,7 +303,7 @@ class Dispatcher:
     def _built(self, kinds: Sequence[Any]) -> NumbaKernels:
         """Returns the compiler that has built the kernel for arguments of these types."""
         try:
-            return build(NumbaKernels, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
+            return build(_OfOneBlock, self.definition, tuple(kinds), CompileOptions((64, 1, 1)), numba_types)
         except ValuesNeededError:
             raise
         except KernelError as error:
@@ -318,8 +362,11 @@ CUDADispatcher = Dispatcher
 
 def _kind(given: Type) -> Any:
     """Returns the part of the compiler's signature for a type; None for types that a launch decides."""
-    if isinstance(given, types.Array) and isinstance(given.dtype, types.Number):
-        return given.dtype.dtype.char, given.ndim
+    if isinstance(given, types.Record):
+        return given.dtype, -1
+    if isinstance(given, types.Array) and isinstance(given.dtype, (types.Number, types.Record)):
+        dtype = given.dtype.dtype
+        return dtype if isinstance(given.dtype, types.Record) else dtype.char, given.ndim
     return given.dtype.type if isinstance(given, types.Number) else None
 
 
@@ -327,10 +374,10 @@ def _sizes(name: str, given: Any) -> tuple[int, int, int]:
     """Returns the sizes of a grid or a block along x, y and z."""
     sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(sizes) <= 3:
-        raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {given!r}")
+        raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {[*sizes]!r}")
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-            raise TypeError(f"{name} must be a sequence of integers, got {given!r}")
+            raise TypeError(f"{name} must be a sequence of integers, got {[*sizes]!r}")
     if any(size < 1 for size in sizes):
         raise ValueError(f"{name} has no {'block' if name == 'griddim' else 'thread'}: {given!r}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
@@ -338,7 +385,9 @@ def _sizes(name: str, given: Any) -> tuple[int, int, int]:
 
 
 def _form(arg: Any) -> Any:
-    """Returns (class, forms of the parts) of a tuple; None for another argument."""
+    """Returns (class, forms of the parts) of a tuple, RECORD for a record; None for another argument."""
+    if isinstance(arg, (np.void, DeviceRecord)):
+        return RECORD
     if not isinstance(arg, tuple):
         return None
     return (type(arg) if hasattr(arg, "_fields") else tuple), tuple(map(_form, arg))
@@ -361,6 +410,11 @@ def _argument(arg: Any, kind: Type | None, back: list[tuple[DeviceNDArray, Any]]
         return _viewed(value.array, kind)
     if isinstance(value, Array):
         return _viewed(value, kind)
+    if isinstance(value, np.void):
+        record = from_record_like(value)
+        record.copy_to_device(value)
+        back.append((record, value))
+        return record.array
     if isinstance(value, np.ndarray):
         device = to_device(value, copy=transfer is None or transfer.to_device)
         if (transfer is None or transfer.to_host) and value.flags.writeable:

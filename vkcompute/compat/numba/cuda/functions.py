@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import vkcompute.jit.library.bit_operations as bits
-from vkcompute.compat.numba import views
+from vkcompute.compat.numba import part_functions
 from vkcompute.compat.numba.language import ARRAY_METHODS, NAMES, NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.reductions import REDUCTIONS, reduced
 from vkcompute.ir import INT32, INT64
@@ -181,7 +181,7 @@ def _ordered(name: str, c: NumbaKernels, x: Any, y: Any) -> Any:
 for _name in (*complex_values.ORDERED, "less", "less_equal", "greater", "greater_equal"):
     NAMES[getattr(np, _name)] = partial(_ordered, _name)
 NAMES[isinstance] = _is_instance
-NAMES[views.part_of] = _part_of
+NAMES[part_functions.part_of] = _part_of
 NAMES["popc"] = popc
 NAMES[int] = _int
 NAMES[len] = lambda c, x: c.as_int64(c.call_intrinsic(len, [x]))

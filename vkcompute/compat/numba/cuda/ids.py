@@ -39,7 +39,9 @@ laneid = Readable("laneid", lambda c, _: c.call_intrinsic(warp.local_id, []))
 
 def _axes(c: NumbaKernels, ndim: Any, name: str) -> int:
     if not isinstance(ndim, int) or not 1 <= ndim <= 3:
-        raise UnsupportedError(f"{name} takes 1, 2 or 3, known at compile time; got {c.describe(ndim)}")
+        raise UnsupportedError(
+            f"RequireLiteralValue: {name} takes 1, 2 or 3, known at compile time; got {c.describe(ndim)}"
+        )
     return ndim
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from vkcompute.compat.numba.language import NumbaKernels, in_kernels, outside
 from vkcompute.compat.numba.types import Number as NumberType
+from vkcompute.compat.numba.types import Record
 from vkcompute.frontend.unsupported import UnsupportedError
 from vkcompute.jit.frontend.values import ArrayValue
 from vkcompute.jit.library.private import _local
@@ -16,25 +17,47 @@ from vkcompute.jit.library.workgroup import _shared
 
 def _dtype(dtype: Any) -> Any:
     """Returns NumPy's dtype of a type of Numba or of Python."""
-    if isinstance(dtype, NumberType):
+    if isinstance(dtype, (NumberType, Record)):
         return dtype.dtype
     return np.dtype(dtype) if dtype in (int, float, bool, complex) else dtype
 
 
 def _made_shared(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
     _check_alignment(alignment)
-    kind = _dtype(dtype)
+    kind = _named_dtype(dtype)
     if shape == 0 and isinstance(shape, int):  # the launch gives the size; arrays of one type are the same
         size = c.dynamic_bytes // np.dtype(kind).itemsize
         if kind not in c.dynamic:
             c.dynamic[kind] = _shared(c, max(size, 1), kind)
         return c.dynamic[kind]
-    return _shared(c, shape, kind)
+    return _allocated(_shared, "shared", c, shape, kind)
 
 
 def _made_local(c: NumbaKernels, shape: Any, dtype: Any, alignment: Any = None) -> ArrayValue:
     _check_alignment(alignment)
-    return _local(c, shape, _dtype(dtype))
+    return _allocated(_local, "local", c, shape, _named_dtype(dtype))
+
+
+def _named_dtype(dtype: Any) -> Any:
+    """Returns the dtype of an array to make.
+
+    Raises:
+        UnsupportedError: NumPy knows no such name.
+    """
+    try:
+        return _dtype(np.dtype(dtype) if isinstance(dtype, str) else dtype)
+    except TypeError:
+        raise UnsupportedError(f"Invalid NumPy dtype specified: {dtype!r}") from None
+
+
+def _allocated(make: Any, where: str, c: NumbaKernels, shape: Any, kind: Any) -> ArrayValue:
+    """Makes an array; an error begins as Numba's does."""
+    try:
+        array: ArrayValue = make(c, shape, kind)
+    except UnsupportedError as error:
+        rule = f"No implementation of function Function(<function {where}.array>) for these arguments"
+        raise UnsupportedError(f"{rule}: {error}") from None
+    return array
 
 
 def _check_alignment(alignment: Any) -> None:

@@ -198,10 +198,16 @@ class CUDAGUFunc:
         """Applies the function to all parts; the result is on the host unless an argument is on the device."""
         n = len(self._inputs)
         given, outs = list(args[:n]), list(args[n:])
+        if out is not None and outs:
+            raise ValueError("cannot specify argument 'out' as both positional and keyword")
         if out is not None:
             outs = list(out) if isinstance(out, tuple) else [out]
         if len(given) != n or len(outs) not in (0, len(self._outputs)):
-            raise TypeError(f"{self.__name__} takes {n} arguments and {len(self._outputs)} results; got {len(args)}")
+            got, most = len(args), n + len(self._outputs)
+            raise TypeError(
+                f"gufunc accepts {n} positional arguments (inputs), or {most} positional arguments (and results). "
+                f"Got {got} positional argument{'s' * (got != 1)}."
+            )
         operands = [as_device_array(arg) if is_cuda_array(arg) else np.asarray(arg) for arg in given]
         signature = self._chosen(operands)
         loops, sizes = self._sizes(operands)
@@ -309,9 +315,16 @@ def guvectorize(
     ftylist: Any, signature: str = "", target: str = "cuda", writable_args: Sequence[Any] = (), **options: Any
 ) -> Callable[[Any], CUDAGUFunc]:
     """Makes a function of arrays of a function of their parts, whose axes `signature` names, as "(m,n),(n)->(m)"."""
+    unknown = [name for name in options if name not in ("nopython", "cache", "identity", "fastmath")]
+    if unknown:
+        raise TypeError(f"The following target options are not supported: {', '.join(map(repr, unknown))}")
+    if not options.get("nopython", True):
+        raise TypeError("nopython flag must be True")
     given = [ftylist] if isinstance(ftylist, (str, Signature)) else ftylist
     signatures = [types.signature_of(one) for one in given]
     for one in signatures:
         if one.return_type != types.none:
-            raise TypeError("guvectorized functions cannot return values: signature has a return type")
+            raise TypeError(
+                f"guvectorized functions cannot return values: signature {one} specifies {one.return_type} return type"
+            )
     return lambda function: CUDAGUFunc(function, signatures, signature, writable_args)

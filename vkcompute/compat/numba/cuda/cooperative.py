@@ -1,0 +1,36 @@
+"""Cooperative groups: `cuda.cg.this_grid()`, which waits for all threads of a grid of one block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkcompute.compat.numba.language import CooperativeError, NumbaKernels, Readable, in_kernels, outside
+from vkcompute.frontend.unsupported import UnsupportedError
+from vkcompute.jit.frontend.intrinsics import Intrinsic
+from vkcompute.jit.library import workgroup
+
+
+def _synchronized(c: NumbaKernels) -> None:
+    if not c.has_one_block:
+        rule = "cuda.cg.this_grid().sync() waits for the threads of one block, as blocks need not run at the same time"
+        raise UnsupportedError(f"{rule}; launch the kernel once per step, or on one block")
+    c.call_intrinsic(workgroup.barrier, [])
+
+
+_GRID = Readable("cuda.cg.this_grid()", lambda c, _: Intrinsic(_synchronized, 0, 0), "sync")
+
+
+def _this_grid(c: NumbaKernels) -> Readable:
+    if not c.is_cooperative:
+        raise CooperativeError(str(c.error("this kernel is launched cooperatively")))
+    return _GRID
+
+
+class cg:  # noqa: N801
+    """Groups of threads."""
+
+    @staticmethod
+    @in_kernels(_this_grid)
+    def this_grid() -> Any:
+        """The grid; its `sync()` waits for all threads of a grid of one block."""
+        outside("cuda.cg.this_grid")
