@@ -14,9 +14,13 @@ class Done:
     err: str
 
     def error(self) -> str:
-        """The error message: the single line on stderr after `vkcompute: error: `. The exit status must be 2."""
+        """The error message: the single line on stderr after `vkcompute: error: `. The exit status must be 2.
+
+        On a loaded machine, a line before it may say what takes long.
+        """
         assert self.status == 2, self
-        assert self.err.startswith("vkcompute: error: "), self
         assert self.err.endswith("\n"), self
-        assert self.err.count("\n") == 1, self
-        return self.err.removeprefix("vkcompute: error: ").rstrip("\n")
+        waits = "waiting for the list of devices, for at most "
+        [line] = [line for line in self.err.splitlines() if not line.startswith(waits)]
+        assert line.startswith("vkcompute: error: "), self
+        return line.removeprefix("vkcompute: error: ")

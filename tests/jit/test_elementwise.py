@@ -115,6 +115,13 @@ def test_arguments_are_named_in_order_of_appearance_or_as_told(gpu: vc.Runtime) 
     assert np.array_equal(vc.elementwise("y - x")(x=x, y=y).numpy(), y.numpy() - x.numpy())
 
 
+def test_arguments_may_be_numbered_as_bessel_functions(gpu: vc.Runtime) -> None:
+    x, y = gpu.array([1.0, 2.0]), gpu.array([3.0, 5.0])
+    assert vc.elementwise("x0 * y0 + x1 * y1")(x, y, x, y).numpy().tolist() == [6, 20]
+    with pytest.raises(vc.KernelError, match="y0 is a function, and cannot be the name of an argument"):
+        vc.elementwise("y0(x) + y0")(x, y)
+
+
 def test_functions_types_and_constants_in_expressions(gpu: vc.Runtime) -> None:
     x = np.linspace(-3, 3, 100, dtype=np.float32)
     for expression, expected in [

@@ -272,5 +272,9 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
         device + 1
     with pytest.raises(TypeError, match="records are not simulated"):
         unknown.simulate(filled(PACKED, 2))
-    with pytest.raises(KeyError, match="its fields are x, k"):
+    with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"]
+    with pytest.raises(ValueError, match="its fields are x, k"):
+        device["nothing"] = 1
+    device["x"] = 2
+    assert device["x"].numpy().tolist() == [2, 2, 2]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vkcompute.errors import VkComputeError, is_of_library
+from vkcompute.errors import DtypeError, VkComputeError, is_of_library
 
 _Class = TypeVar("_Class", bound=type)
 _KINDS = TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError
@@ -21,11 +21,12 @@ _public: set[str] = set()
 def name_caller(error: Exception, name: str) -> None:
     """Begins an error's message with the name of the function that was called.
 
-    Errors of the user's functions that it calls, and those of this package's classes, keep their message.
+    Errors of the user's functions that it calls, and those of this package's other classes, keep their message.
     """
     text = str(error)
     is_named = re.match(rf"{re.escape(name)}\b(?!\.\w)", text) is not None
-    if is_named or not isinstance(error, _KINDS) or isinstance(error, VkComputeError) or not is_of_library(error):
+    is_plain = isinstance(error, DtypeError) or not isinstance(error, VkComputeError)
+    if is_named or not isinstance(error, _KINDS) or not is_plain or not is_of_library(error):
         return
     inner = re.match(r"([\w.]+)(?=: | takes | converts | gives | has no )", text)
     is_public = inner is not None and inner[1].partition(".")[0] in _public

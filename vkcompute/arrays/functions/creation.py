@@ -14,7 +14,16 @@ from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import complex_of, default_float, default_int, floating, part_of
 from vkcompute.arrays.expressions.ufunc import apply, where
 from vkcompute.arrays.expressions.ufunc import astype as _astype
-from vkcompute.dtypes import SmallFloatNumber, as_dtype, can_cast, computes_float64, host_cast, promote, small_float
+from vkcompute.dtypes import (
+    SmallFloatNumber,
+    as_dtype,
+    can_cast,
+    computes_float64,
+    host_cast,
+    is_record,
+    promote,
+    small_float,
+)
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.holders import held
@@ -305,7 +314,13 @@ def empty_like(
     shape: Shape | None = None,
     device: Any = None,
 ) -> Array:
-    """Returns an array with arbitrary content, of the shape and dtype of another unless they are given."""
+    """Returns an array with arbitrary content, of the shape and dtype of another unless they are given.
+
+    Raises:
+        TypeError: the dtype has fields, and that of the other has none. Dask asks so whether functions take records.
+    """
+    if is_record(np.dtype(dtype)) and not is_record(prototype.dtype):
+        raise TypeError(f"functions of arrays take no records; got {np.dtype(dtype)}; make them by gpu.zeros")
     wanted, runtime = prototype.dtype if dtype is None else dtype, on(device, prototype)
     return _like(lambda shape: empty(shape, wanted, device=runtime), prototype, shape, order)
 

@@ -24,6 +24,8 @@ _OF_COMPLEX = {complex, np.complex64, np.complex128, np.real, np.imag, np.angle,
     function for function in vars(cmath).values() if callable(function)
 }
 """Functions of complex numbers, which expressions have not: arguments may be named after them, as `real`."""
+_NUMBERED = frozenset(["i0", "i1", "j0", "j1", "k0", "k1", "y0", "y1"])
+"""Functions that are known by what numbered arguments are called as well: without a call they are arguments."""
 
 
 def function_of(given: Any, what: str, arguments: str | None = None, rule: str = "") -> Definition:
@@ -72,12 +74,14 @@ def _arguments(text: str, body: ast.expr, given: str | None, rule: str) -> list[
     """Returns the arguments of an expression, in order of appearance or as `given`."""
     called = {id(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
     names = [node for node in ast.walk(body) if isinstance(node, ast.Name)]
+    numbered = _NUMBERED.difference([node.id for node in names if id(node) in called])
+    others = known().keys() - numbered
     for node in names:
-        if id(node) not in called and node.id in known() and not isinstance(known()[node.id], ModuleType):
+        if id(node) not in called and node.id in others and not isinstance(known()[node.id], ModuleType):
             raise _source(text, body).error(
                 node, f"{node.id} is a function, and cannot be the name of an argument; rename the argument"
             )
-    names = [node for node in names if node.id not in known()]
+    names = [node for node in names if node.id not in others]
     for node in names:
         if id(node) in called:
             hint = in_kernels(node.id) or suggestion(node.id, known()) or "; see vc.kernel"

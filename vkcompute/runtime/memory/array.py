@@ -264,6 +264,9 @@ class Array(StridedView, Mathematics):
         return self.viewed(offset, shape, strides)
 
     def __setitem__(self, index: Any, value: npt.ArrayLike | Array) -> None:
+        if isinstance(index, str):
+            self._field(index)[...] = value
+            return
         self.refuse_shared()  # also for one element, which is several of this array
         if isinstance(value, Array) or not layout.is_basic(index):
             self._assign(index, value)
@@ -389,9 +392,10 @@ class Array(StridedView, Mathematics):
 
     def _field(self, name: str) -> Array:
         """Returns the view of a field of records; a field that is an array adds its axes."""
-        if not dtypes.is_record(self.dtype) or name not in (names := self.dtype.names or ()):
-            has = f"its fields are {', '.join(names)}" if dtypes.is_record(self.dtype) else "it has no fields"
-            raise KeyError(f"no field {name!r} in an array of {self.dtype}; {has}")
+        if not dtypes.is_record(self.dtype):
+            raise IndexError(f"arrays of records have fields; got {name!r} for an array of {self.dtype}")
+        if name not in (names := self.dtype.names or ()):
+            raise ValueError(f"no field {name!r} in an array of {self.dtype}; its fields are {', '.join(names)}")
         dtype, offset = self.dtype.fields[name][:2]  # type: ignore[index]
         kind = dtype.base
         inner = layout.contiguous_strides(dtype.shape, kind.itemsize)
