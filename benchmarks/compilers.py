@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import which
+from textwrap import shorten
 from typing import Any
 
 import amd
@@ -25,6 +26,7 @@ from vkcompute.runtime.launching.imitated_gpu import ImitatedGPU, Outcome, Shade
 RECORD = Path(__file__).resolve().parent / "results" / "compilers.json"
 _TIMEOUT_S = 120
 """For one kernel."""
+_MAX_TEXT = 200
 _METAL = "30000"
 """The version of Metal's language: 3.0."""
 # A driver -> its shim, part of the names of its devices, the variable that the shim reads, and its values.
@@ -80,7 +82,8 @@ def summary(name: str, shaders: Sequence[Shader], outcomes: Sequence[Outcome]) -
 
 def reason(message: str, name: str) -> str:
     """Returns an error without the names of the shader and of the device."""
-    return message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0][:200]
+    line = message.rpartition(f"cannot run {name}: ")[2].removeprefix(f"{name}: ").partition("\n")[0]
+    return shorten(line, _MAX_TEXT, placeholder=" …")
 
 
 def metal(shaders: Sequence[Shader]) -> Row:

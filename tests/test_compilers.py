@@ -43,6 +43,12 @@ def compilation(**figures: Any) -> Compilation:
     return Compilation(KernelStatistics("Arc", "anv", figures={}, descriptions={}, **common), "")
 
 
+def test_a_reason_is_not_cut_in_a_word(compilers: ModuleType) -> None:
+    reason = compilers.reason("cannot run wide: " + "capability " * 30, "wide")
+    assert reason.endswith("capability …")
+    assert len(reason) <= 200
+
+
 def test_spills_and_refusals_are_counted_by_their_reasons(compilers: ModuleType) -> None:
     outcomes = {
         "lean": compilation(spills=0, scratch_nbytes=0),

@@ -4,7 +4,8 @@ A report is a dict:
 
     format        FORMAT
     date          of the start, in UTC
-    state         "running" (also of a killed process), "stopped" (by Ctrl-C) or "finished"
+    state         "running" (also of a killed process), "stopped" (by Ctrl-C), "cut" (by the time, with parts that are
+                  waiting or cut), "no device" or "finished"
     seconds       from the start to the last change
     vkcompute     its version
     machine       system, processor, versions of Python and packages; no name of a user or a host
@@ -17,14 +18,11 @@ An item has a name, an outcome (OUTCOMES), seconds, a `text` for failures, and `
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import getpass
 import json
 import os
 import platform
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from importlib import metadata
@@ -34,6 +32,7 @@ from typing import Any
 from vkcompute import disk
 from vkcompute._version import __version__
 from vkcompute.errors import DataError
+from vkcompute.gpu_report.anonymizer import Anonymizer
 from vkcompute.gpu_report.parts import Part
 
 FORMAT = 1
@@ -41,10 +40,8 @@ OUTCOMES = ("right", "wrong", "missing", "failed", "crashed", "hung")
 """Of items: results are right, or wrong; the device or the machine lacks something; an error was raised; the process
 ended; the item took too long."""
 PART_STATES = ("waiting", "running", "done", "cut", "failed")
-"""Of parts: cut by the time, and failed if processes have ended too often, or none has started."""
+"""Of parts: cut by the time, and failed if a process has ended before it began an item."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
-_PRIVATE = "[hidden]"
-_COMMON = {"root", "user", "localhost"}  # names that tell nothing, and are words of messages
 
 
 class Report:
@@ -55,7 +52,7 @@ class Report:
     """
 
     def __init__(self, path: Path, parts: Sequence[Part]) -> None:
-        self.path, self._started = path, time.monotonic()
+        self.path, self._started, self._anonymous = path, time.monotonic(), Anonymizer()
         self.data: dict[str, Any] = {
             "format": FORMAT,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
@@ -65,7 +62,14 @@ class Report:
             "machine": machine(),
             "device": {},
             "parts": [
-                {"name": part.name, "title": part.title, "state": "waiting", "seconds": 0.0, "items": [], "left": []}
+                {
+                    "name": part.name,
+                    "title": part.title,
+                    "state": "waiting",
+                    "seconds": 0.0,
+                    "items": [],
+                    "left": part.item_names(),
+                }
                 for part in parts
             ],
         }
@@ -81,13 +85,13 @@ class Report:
         return next(part for part in self.data["parts"] if part["name"] == name)
 
     def save(self) -> None:
-        """Writes the file.
+        """Writes the file, without paths and names of this machine.
 
         Raises:
             OSError: the folder cannot be written, or the disk is full.
         """
         self.data["seconds"] = round(self.seconds, 1)
-        disk.write_atomic(self.path, text(self.data).encode())
+        disk.write_atomic(self.path, text(self._anonymous(self.data)).encode())
 
 
 def text(data: dict[str, Any]) -> str:
@@ -149,21 +153,3 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def anonymous(text: str) -> str:
-    """Hides names of the user, the host and folders in a text, such as an error message."""
-    folders = {str(Path(__file__).resolve().parents[2]), os.getcwd(), tempfile.gettempdir(), str(Path.home())}
-    for folder in sorted(folders, key=len, reverse=True):
-        if len(folder) > 1:
-            text = text.replace(folder, "")
-    for name in _own_names():
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _PRIVATE, text)
-    return re.sub(r"(?<![\w.])(/(?:home|Users|root|mnt|media|srv)/|[A-Za-z]:\\)[^\s\"']*", _PRIVATE, text)
-
-
-def _own_names() -> list[str]:
-    names = {platform.node(), platform.node().partition(".")[0], Path.home().name}
-    with contextlib.suppress(OSError, KeyError, ImportError):  # a user without an entry
-        names.add(getpass.getuser())
-    return sorted((name for name in names - _COMMON if len(name) > 2), key=len, reverse=True)
