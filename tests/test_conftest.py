@@ -63,7 +63,9 @@ def run(suite: Path, body: str) -> str:
     (suite / "test_inner.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={suite}", str(suite), "-q", "-rA"]
     env = os.environ | {"PYTHONPATH": str(suite), "VKCOMPUTE_CACHE_DIR": "/home/someone/.cache"}
-    env.pop("VKCOMPUTE_VALIDATION", None)  # what devices compile is watched in the whole library only
+    # What devices compile is watched in the whole library only, and the outer run's selection is not for these tests.
+    for name in ("VKCOMPUTE_VALIDATION", "VKCOMPUTE_TEST_SELECTION", "VKCOMPUTE_TEST_SHARD"):
+        env.pop(name, None)
     return subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=False).stdout
 
 
