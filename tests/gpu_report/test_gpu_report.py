@@ -17,12 +17,13 @@ import pytest
 import vkcompute as vc
 from vkcompute.errors import DataError
 from vkcompute.gpu_report import command, report
+from vkcompute.gpu_report.anonymizer import Anonymizer
 from vkcompute.gpu_report.checks import kernels
 from vkcompute.gpu_report.child import outcome_of
 from vkcompute.gpu_report.items import Session, Unavailable, equal
 from vkcompute.gpu_report.parts import PARTS, Part
 from vkcompute.gpu_report.process import PartRun
-from vkcompute.gpu_report.report import Report, anonymous, read
+from vkcompute.gpu_report.report import Report, read
 
 MODULES = sorted({part.module for part in PARTS})
 
@@ -163,16 +164,62 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-@pytest.mark.pure
-def test_names_of_the_user_and_the_host_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def anonymous(monkeypatch: pytest.MonkeyPatch) -> Anonymizer:
+    """An anonymizer of the user alice on the host q7."""
     monkeypatch.setattr("getpass.getuser", lambda: "alice")
-    monkeypatch.setattr("platform.node", lambda: "tower-7.example.org")
-    told = anonymous("alice@tower-7: /home/alice/x.py, C:\\Users\\alice\\y.py and malice")
-    assert "alice@" not in told
-    assert "tower-7" not in told
-    assert "/home/" not in told
-    assert "Users" not in told
-    assert "malice" in told
+    monkeypatch.setattr("platform.node", lambda: "q7.example.org")
+    return Anonymizer()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("/data/alice/x.json: no", "[hidden]: no"),
+        ("in /Volumes/x, /opt/y and (/export/home/bob)", "in [hidden], [hidden] and ([hidden])"),
+        (r"\\server\bob\x, C:\Users\bob\y and c:/bob", "[hidden], [hidden] and [hidden]"),
+        (repr("\\\\server\\bob"), "'[hidden]'"),
+        ("'/srv/my dir/x' and \"C:\\Program Files\\b's\"", "'[hidden]' and \"[hidden]\""),
+        ("/srv/my dir/x: 8 GB/s", "[hidden]: 8 GB/s"),
+        ("-I/opt/x lib=/opt/y error:/opt/z", "-I[hidden] lib=[hidden] error:[hidden]"),
+        ("a\\n/opt/x ~bob/x, file:///opt/x", "a\\n[hidden] [hidden], file:[hidden]"),
+        ("/usr/a:/usr/b.", "[hidden]."),
+        ("alice@q7: malice of q7.example.org", "[hidden]@[hidden]: malice of [hidden]"),
+        ("1 / 2, 3/4, GB/s, and/or, a) / b, GT1)/PCIe/SSE2, // a comment, ./x, ../x, a/b.py:3", None),
+        ("https://github.com/vkcompute/vkcompute/issues", None),
+        ("element 3 of (2, 3): x[0] / y", None),
+    ],
+)  # fmt: skip
+def test_paths_and_names_are_hidden(anonymous: Anonymizer, text: str, hidden: str | None) -> None:
+    assert anonymous(text) == (text if hidden is None else hidden)
+
+
+@pytest.mark.pure
+def test_every_string_of_a_report_is_anonymous(anonymous: Anonymizer) -> None:
+    own = str(Path(command.__file__))
+    data = {"figures": {"/opt/x": ["alice", {"driver": "/data/bob/x"}], "ms": 1.5}, "text": own, "name": "alice"}
+    figures = {"[hidden]": ["[hidden]", {"driver": "[hidden]"}], "ms": 1.5}
+    package = os.path.join("vkcompute", "gpu_report", "command.py")
+    assert anonymous(data) == {"figures": figures, "text": package, "name": "alice"}
+
+
+@pytest.mark.pure
+def test_folders_with_spaces_that_the_environment_names_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VK_DRIVER_FILES", os.pathsep.join(["/opt/x.json", os.path.abspath("/opt/my own/x y.json")]))
+    assert Anonymizer()(f"no {os.path.abspath('/opt/my own/x y.json')} here") == "no [hidden] here"
+
+
+@pytest.mark.pure
+def test_a_user_without_a_home_gets_a_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def none() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    monkeypatch.setattr("getpass.getuser", none)
+    monkeypatch.setattr("os.getcwd", lambda: os.stat(tmp_path / "deleted"))
+    Report(tmp_path / "report.json", []).save()
+    assert "[hidden]" in Anonymizer()("/opt/x")
 
 
 @pytest.mark.pure

@@ -17,7 +17,6 @@ from vkcompute import child_process
 from vkcompute.child_process import python_command
 from vkcompute.gpu_report.child import main
 from vkcompute.gpu_report.parts import Part
-from vkcompute.gpu_report.report import anonymous
 
 MAX_DEATHS = 6  # of the processes of a part
 _POLL_S, _END_S = 0.2, 5.0
@@ -100,8 +99,6 @@ class PartRun:
         self._add({"name": self._current, "outcome": outcome, "seconds": seconds, "text": text})
 
     def _add(self, item: dict[str, Any]) -> None:
-        if "text" in item:
-            item["text"] = anonymous(item["text"])
         self._entry["items"].append(item)
         if item["name"] in self._entry["left"]:
             self._entry["left"].remove(item["name"])

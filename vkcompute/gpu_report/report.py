@@ -17,14 +17,11 @@ An item has a name, an outcome (OUTCOMES), seconds, a `text` for failures, and `
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import getpass
 import json
 import os
 import platform
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from importlib import metadata
@@ -34,6 +31,7 @@ from typing import Any
 from vkcompute import disk
 from vkcompute._version import __version__
 from vkcompute.errors import DataError
+from vkcompute.gpu_report.anonymizer import Anonymizer
 from vkcompute.gpu_report.parts import Part
 
 FORMAT = 1
@@ -43,8 +41,6 @@ ended; the item took too long."""
 PART_STATES = ("waiting", "running", "done", "cut", "failed")
 """Of parts: cut by the time, and failed if processes have ended too often, or none has started."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
-_PRIVATE = "[hidden]"
-_COMMON = {"root", "user", "localhost"}  # names that tell nothing, and are words of messages
 
 
 class Report:
@@ -55,7 +51,7 @@ class Report:
     """
 
     def __init__(self, path: Path, parts: Sequence[Part]) -> None:
-        self.path, self._started = path, time.monotonic()
+        self.path, self._started, self._anonymous = path, time.monotonic(), Anonymizer()
         self.data: dict[str, Any] = {
             "format": FORMAT,
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
@@ -81,13 +77,13 @@ class Report:
         return next(part for part in self.data["parts"] if part["name"] == name)
 
     def save(self) -> None:
-        """Writes the file.
+        """Writes the file, without paths and names of this machine.
 
         Raises:
             OSError: the folder cannot be written, or the disk is full.
         """
         self.data["seconds"] = round(self.seconds, 1)
-        disk.write_atomic(self.path, text(self.data).encode())
+        disk.write_atomic(self.path, text(self._anonymous(self.data)).encode())
 
 
 def text(data: dict[str, Any]) -> str:
@@ -149,21 +145,3 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def anonymous(text: str) -> str:
-    """Hides names of the user, the host and folders in a text, such as an error message."""
-    folders = {str(Path(__file__).resolve().parents[2]), os.getcwd(), tempfile.gettempdir(), str(Path.home())}
-    for folder in sorted(folders, key=len, reverse=True):
-        if len(folder) > 1:
-            text = text.replace(folder, "")
-    for name in _own_names():
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _PRIVATE, text)
-    return re.sub(r"(?<![\w.])(/(?:home|Users|root|mnt|media|srv)/|[A-Za-z]:\\)[^\s\"']*", _PRIVATE, text)
-
-
-def _own_names() -> list[str]:
-    names = {platform.node(), platform.node().partition(".")[0], Path.home().name}
-    with contextlib.suppress(OSError, KeyError, ImportError):  # a user without an entry
-        names.add(getpass.getuser())
-    return sorted((name for name in names - _COMMON if len(name) > 2), key=len, reverse=True)
