@@ -97,7 +97,9 @@ def run_report(folder: Path, python: str, env: dict[str, str]) -> None:
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode or "right" not in done.stdout:
         raise SetupError(f"the installed wheel makes no report of a GPU:\n{done.stdout}{done.stderr}")
-    say(f"python -m vkcompute.gpu_report works: {done.stdout.splitlines()[-3]}")
+    say(
+        f"python -m vkcompute.gpu_report works: {next(line for line in done.stdout.splitlines() if 'shaders:' in line)}"
+    )
 
 
 def main() -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +83,32 @@ def test_the_time_of_a_part_ends_it(tmp_path: Path, faulty: dict[str, str]) -> N
     assert entry["state"] == "cut"
 
 
+CRASHING = """
+import json, os, sys
+task = json.loads(sys.stdin.readline())
+names = list("abcdefgh")
+send = lambda **message: print(json.dumps(message), flush=True)
+send(items=names)
+for name in names[len(task["skipped"]):]:
+    send(start=name)
+    if name < "h":
+        os._exit(9)
+    send(end={"name": name, "outcome": "right", "seconds": 0})
+send(done=True)
+"""
+
+
+@pytest.mark.pure
+def test_no_number_of_crashes_keeps_later_items_from_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vkcompute.gpu_report.process.python_command", lambda main: [sys.executable, "-Sc", CRASHING])
+    part = Part("crashing", "items that crash", "no_such_module_of_items", 60)
+    made = Report(tmp_path / "report.json", [part])
+    PartRun(part, made.part("crashing"), "²", made.save, os.environ).run(60)
+    entry = read(made.path)["parts"][0]
+    assert [item["outcome"] for item in entry["items"]] == ["crashed"] * 7 + ["right"]
+    assert (entry["state"], entry["left"]) == ("done", [])
+
+
 @pytest.mark.pure
 def test_a_module_that_does_not_import_fails_its_part(tmp_path: Path) -> None:
     part = Part("absent", "no module", "no_such_module_of_items", 60)
@@ -97,27 +125,22 @@ from pathlib import Path
 from vkcompute.gpu_report import command
 from vkcompute.gpu_report.parts import Part
 
-parts = [Part("device", "a device", "fake_device", 60), Part("endless", "no end", "fake_device", 60)]
+parts = [Part("device", "a device", "fake_device", 60), Part("endless", "no end", "endless_items", 60),
+         Part("last", "never begun", "fake_device", 60)]
 command.PARTS = tuple(parts)
 command.BY_NAME = {part.name: part for part in parts}
 sys.exit(command.main(["--out", "report.json"]))
 """
-FAKE_ITEMS = """
+ENDLESS_ITEMS = """
 import os, pathlib, time
-
-def chosen(session):
-    return {"name": "a device", "kind": "discrete", "driver": "a driver", "api_version": "1.3", "is_software": False}
+from fake_device import chosen
 
 def endless(session):
     pathlib.Path("child").write_text(str(os.getpid()))
     time.sleep(60)
 
 def items():
-    return {"chosen": chosen, "other": chosen, "endless": endless} if pathlib.Path("second").exists() else first()
-
-def first():
-    pathlib.Path("second").write_text("")
-    return {"chosen": chosen}
+    return {"chosen": chosen, "other": chosen, "endless": endless}
 """
 
 
@@ -125,7 +148,8 @@ def first():
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(("number", "state"), [(signal.SIGKILL, "running"), (signal.SIGINT, "stopped")])
 def test_a_report_that_is_killed_is_complete(tmp_path: Path, number: int, state: str) -> None:
-    (tmp_path / "fake_device.py").write_text(FAKE_ITEMS)
+    (tmp_path / "fake_device.py").write_text(DEVICE)
+    (tmp_path / "endless_items.py").write_text(ENDLESS_ITEMS)
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
     process = subprocess.Popen([sys.executable, "-c", ENDLESS], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
     mark = tmp_path / "child"
@@ -137,10 +161,10 @@ def test_a_report_that_is_killed_is_complete(tmp_path: Path, number: int, state:
     assert data["state"] == state
     assert data["device"]["name"] == "a device"
     assert [(part["state"], len(part["items"]), part["left"]) for part in data["parts"]] == [
-        ("done", 1, []), ("running", 2, ["endless"])
+        ("done", 1, []), ("running", 2, ["endless"]), ("waiting", 0, ["chosen"])
     ]  # fmt: skip
     assert b"discrete" in output
-    assert b"1/2" in output
+    assert b"1/3" in output
     assert _within(30, lambda: not _is_alive(int(mark.read_text())))
 
 
@@ -356,22 +380,107 @@ def fake_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.pure
-def test_parts_that_their_limits_cut_continue_in_the_end(fake_parts: Any, tmp_path: Path) -> None:
+def test_parts_that_their_limits_cut_continue_in_the_end(
+    fake_parts: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     slow, device = Part("slow", "slow items", "slow_items", 0.4), Part("device", "a device", "fake_device", 60)
     fake_parts(device, slow, Part("last", "the last part", "fake_device", 60))
     path = tmp_path / "report.json"
-    assert command.main(["--out", str(path)]) == 0
+    assert command.main(["--out", str(path), "--only", "slow,slow,last"]) == 0
     data = read(path)
     assert data["state"] == "finished"
-    assert [(part["state"], len(part["items"])) for part in data["parts"]] == [("done", 1), ("done", 3), ("done", 1)]
+    ends = [("done", 1), ("done", 3), ("done", 1)]
+    assert [(part["state"], len(part["items"])) for part in data["parts"]] == ends
+    assert "https://github.com/vkcompute/vkcompute/issues" in capsys.readouterr().out
 
 
 @pytest.mark.pure
-def test_the_status_tells_what_is_wrong(fake_parts: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_time_has_cut_is_named(
+    fake_parts: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [Part(name, name, "slow_items", 60) for name in ("device", "first", "last")]
+    fake_parts(*parts)
+    device = {"name": "a device", "kind": "discrete", "driver": "x", "api_version": "1.3", "is_software": False}
+    chosen = {"name": "chosen", "outcome": "right", "seconds": 0, "figures": device}
+    wrong = {"name": "wrong", "outcome": "wrong", "seconds": 0, "text": "element 3 is 7, " + "not 8 " * 100}
+
+    def run(self: PartRun, limit_s: float, progress: Any) -> None:
+        self._entry["items"] = [chosen if self._part is parts[0] else wrong]
+        self._entry["state"] = "done"
+
+    monkeypatch.setattr(PartRun, "run", run)
+    monkeypatch.setattr(Report, "seconds", property(lambda made: 600 * bool(made.data["parts"][1]["items"])))
+    path = tmp_path / "report.json"
+    assert command.main(["--out", str(path)]) == 1
+    data = read(path)
+    assert data["state"] == "cut"
+    assert data["parts"][2]["left"] == ["one", "two", "three"]
+    out = capsys.readouterr().out
+    assert "wrong: wrong: element 3 is 7, not 8" in out
+    assert "ended after its 8 minutes: 1 part not run" in " ".join(out.split())
+    assert all(len(line) <= 80 or " " not in line.strip() for line in out.splitlines())
+
+
+@pytest.mark.pure
+def test_without_a_device_there_is_nothing_to_send(
+    fake_parts: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fake_parts(Part("device", "a device", "no_device", 60), Part("last", "the last part", "fake_device", 60))
     assert command.main(["--out", str(tmp_path / "none.json")]) == 2
-    assert "there is no driver" in capsys.readouterr().err
-    faulty = Part("faulty", "items with faults", "faulty_items", 0.8)
-    fake_parts(Part("device", "a device", "fake_device", 60), faulty)
-    assert command.main(["--out", str(tmp_path / "faulty.json"), "--minutes", "0.05"]) == 1
-    assert "wrong: wrong: element 3 is 7, not 8" in capsys.readouterr().out
+    assert read(tmp_path / "none.json")["state"] == "no device"
+    written = capsys.readouterr()
+    assert "no device: there is no driver" in written.err
+    assert "issues" not in written.out
+    fake_parts(Part("device", "a device", "slow_items", 60))
+    assert command.main(["--out", str(tmp_path / "cut.json"), "--minutes", "1e-9"]) == 2
+    assert "give more than --minutes 1e-09" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.pure
+def test_a_report_replaces_no_file(fake_parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_parts(Part("device", "a device", "no_device", 60))
+    path = tmp_path / "notes.txt"
+    path.write_text("notes")
+    assert command.main(["--out", str(path)]) == 2
+    assert path.read_text() == "notes"
+    monkeypatch.chdir(tmp_path)
+    names = {str(command._reserved(None)) for _ in range(3)}
+    assert len(names) == 3
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_file_that_cannot_be_written_ends_the_report(
+    fake_parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], deleted: bool
+) -> None:
+    fake_parts(Part("device", "a device", "no_device", 60))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    def run(self: PartRun, limit_s: float, progress: Any) -> None:
+        if deleted:
+            shutil.rmtree(folder)
+        else:
+            monkeypatch.setattr("vkcompute.disk.write_atomic", full)
+        self._save()
+
+    monkeypatch.setattr(PartRun, "run", run)
+    assert command.main(["--out", str(folder / "report.json")]) == 2
+    assert "report.json: No s" in capsys.readouterr().err
+
+
+@pytest.mark.pure
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_reader_of_the_output_may_end(tmp_path: Path) -> None:
+    (tmp_path / "fake_device.py").write_text(DEVICE)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = [sys.executable, "-c", ENDLESS]
+    done = subprocess.run(code, cwd=tmp_path, env=env, stdout=writing, stderr=subprocess.PIPE, timeout=120, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert read(tmp_path / "report.json")["state"] == "stopped"

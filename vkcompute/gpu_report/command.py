@@ -8,48 +8,89 @@ import math
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vkcompute.cli import interruption
+from vkcompute import disk
+from vkcompute.cli import interruption, stderr, terminal
 from vkcompute.gpu_report.parts import BY_NAME, PARTS, Part
 from vkcompute.gpu_report.process import PartRun
 from vkcompute.gpu_report.report import OUTCOMES, Report
 
 MINUTES = 8.0
 _BAR = 24  # characters
-_SENDING = "send it as docs/gpu_reports.md says"
+_MAX_TEXT = 300
+_SENDING = "Send it with an issue: https://github.com/vkcompute/vkcompute/issues"
+_BY_CTRL_C = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Makes a report.
 
     Returns:
-        The exit status: 0, or 1 if a result is wrong or a process crashed, 2 without a device, 130 after Ctrl-C.
+        The exit status: 0 if all that has run is right, 1 if a result is wrong or a process crashed, 2 without a
+        device or a file, 130 after Ctrl-C, 141 if the reader of the output has ended.
     """
     options = _parser().parse_args(argv)
-    if options.list:
-        print("\n".join(f"{part.name:12s} {part.title}" for part in PARTS))
-        return 0
-    path = options.out or Path(f"gpu-report-{datetime.datetime.now():%Y-%m-%d-%H%M%S}.json")
+    try:
+        if options.list:
+            _say(*(f"{part.name:12s} {part.title}" for part in PARTS))
+            return 0
+        return _reported(options)
+    except (OSError, ValueError) as error:
+        return stderr.report(error)
+
+
+def _reported(options: argparse.Namespace) -> int:
+    """Makes a report, and keeps the file complete if that is stopped."""
     parts = [BY_NAME[name] for name in options.only] if options.only else PARTS
     if BY_NAME["device"] not in parts:
         parts = [BY_NAME["device"], *parts]
+    path = _reserved(options.out)
     try:
         report = Report(path, parts)
-    except (OSError, ValueError) as error:
-        print(f"gpu_report: {error}", file=sys.stderr)
-        return 2
-    print(f"writes {path} after each step; Ctrl-C ends the report, and leaves the file complete", flush=True)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     try:
         with interruption.signals_as_exceptions():
-            status = _make(report, parts, options.device, options.minutes * 60)
-    except (KeyboardInterrupt, interruption.Stopped):
-        status, report.data["state"] = 130, "stopped"
+            _say(f"writes {path} after each step; Ctrl-C ends the report, and leaves the file complete")
+            status = _make(report, parts, options.device, options.minutes)
+    except BaseException as error:
+        report.data["state"] = "stopped"
+        report.save()
+        if not isinstance(error, (KeyboardInterrupt, interruption.Stopped)):
+            raise
+        status = _BY_CTRL_C
     report.save()
-    print(f"\n{report.data['state']} after {report.seconds:.0f} s: {path}; {_SENDING}")
+    _say("", *_closing(report, options.minutes))
     return status
+
+
+def _reserved(out: Path | None) -> Path:
+    """Creates the file of a report.
+
+    Raises:
+        ValueError: it exists.
+        OSError: it cannot be created.
+    """
+    if out is not None:
+        disk.require_regular(out)
+        try:
+            out.touch(exist_ok=False)
+        except FileExistsError:
+            raise ValueError(f"--out {out} exists; name another file, or delete it") from None
+        return out
+    stem, number = f"gpu-report-{datetime.datetime.now():%Y-%m-%d-%H%M%S}", 1
+    while True:
+        path = Path(f"{stem}{f'-{number}' * (number > 1)}.json")
+        try:
+            path.touch(exist_ok=False)
+            return path
+        except FileExistsError:  # of another report that began in this second
+            number += 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,25 +120,27 @@ def _names(text: str) -> list[str]:
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
         raise argparse.ArgumentTypeError(f"no part is called {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
-    return names
+    return [*dict.fromkeys(names)]
 
 
-def _make(report: Report, parts: Sequence[Part], device: str | None, limit_s: float) -> int:
+def _make(report: Report, parts: Sequence[Part], device: str | None, minutes: float) -> int:
     """Runs the parts until the time ends. Returns the exit status."""
-    with tempfile.TemporaryDirectory(prefix="vkcompute-report-") as cache:
+    with tempfile.TemporaryDirectory(prefix="vkcompute-report-", ignore_cleanup_errors=True) as cache:
         # Caches of earlier runs would change the times, and the user's own stays as it is.
         env = os.environ | {"VKCOMPUTE_CACHE_DIR": cache, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         for part, most_s in _rounds(report, parts):
-            left_s, entry = limit_s - report.seconds, report.part(part.name)
-            if left_s <= 0:
+            left_s, entry = minutes * 60 - report.seconds, report.part(part.name)
+            if left_s <= 0 and part.name != "device":
                 break
             PartRun(part, entry, device, report.save, env).run(min(left_s, most_s), _Status(part))
             if part.name == "device" and not report.data["device"] and not _described(report, entry):
-                report.data["state"] = "finished"
-                print(f"no device: {entry['items'][-1].get('text', '') if entry['items'] else ''}", file=sys.stderr)
+                report.data["state"] = "cut" if entry["state"] == "cut" else "no device"
+                print(_wrapped(f"no device: {_missing_device(entry, minutes)}"), file=sys.stderr, flush=True)
                 return 2
-            print(_line(report, entry), flush=True)
-    report.data["state"] = "finished"
+            _say(*_lines(report, entry))
+    report.data["state"] = (
+        "cut" if {"waiting", "cut"} & {part["state"] for part in report.data["parts"]} else "finished"
+    )
     outcomes = {item["outcome"] for part in report.data["parts"] for item in part["items"]}
     return 1 if outcomes & {"wrong", "failed", "crashed", "hung"} else 0
 
@@ -118,12 +161,19 @@ def _described(report: Report, entry: dict[str, Any]) -> bool:
         return False
     report.data["device"] = {name: chosen[name] for name in ("name", "kind", "driver", "api_version", "is_software")}
     mark = ", a software driver" if chosen["is_software"] else ""
-    print(f"{chosen['name']} ({chosen['kind']}{mark}), {chosen['driver']}")
+    _say(f"{chosen['name']} ({chosen['kind']}{mark}), {chosen['driver']}")
     return True
 
 
-def _line(report: Report, entry: dict[str, Any]) -> str:
-    """Returns a line for a part that has ended, with a bar of the whole."""
+def _missing_device(entry: dict[str, Any], minutes: float) -> str:
+    """Returns why the first part has not told the device."""
+    if entry["items"]:
+        return str(entry["items"][0].get("text", ""))
+    return f"the time ended before its driver has answered; give more than --minutes {minutes:g}"
+
+
+def _lines(report: Report, entry: dict[str, Any]) -> Iterator[str]:
+    """Yields a line for a part that has ended, with a bar of the whole; and one for each fault."""
     states = [part["state"] for part in report.data["parts"]]
     total, done = len(states), len(states) - states.count("waiting")
     filled = round(_BAR * done / total)
@@ -131,16 +181,41 @@ def _line(report: Report, entry: dict[str, Any]) -> str:
     parts = [f"{count} {name}" for name, count in counts.items() if count]
     parts += [f"{len(entry['left'])} not run"] * bool(entry["left"])
     bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {done:2d}/{total} {_clock(report.seconds)}"
-    lines = [f"{bar}  {entry['name']}: {', '.join(parts) or entry['state']} ({entry['seconds']:.0f} s)"]
+    yield f"{bar}  {entry['name']}: {', '.join(parts) or entry['state']} ({entry['seconds']:.0f} s)"
     for item in entry["items"]:
         if item["outcome"] not in ("right", "missing"):
-            first = item.get("text", "").splitlines() or [""]
-            lines.append(f"    {item['outcome']}: {item['name']}: {first[0][:100]}")
-    return "\n".join(lines)
+            first = (item.get("text", "").splitlines() or [""])[0]
+            yield f"    {item['outcome']}: {item['name']}: {textwrap.shorten(first, _MAX_TEXT, placeholder=' …')}"
+
+
+def _closing(report: Report, minutes: float) -> Iterator[str]:
+    """Yields what has ended the report, what has not run, and what to do with the file."""
+    data, states = report.data, [part["state"] for part in report.data["parts"]]
+    ends = {"cut": f"ended after its {minutes:g} minutes", "no device": "ended without a device"}
+    counts = {"not run": states.count("waiting"), "not complete": sum(state in ("cut", "failed") for state in states)}
+    rest = ", ".join(f"{count} part{'s' * (count > 1)} {what}" for what, count in counts.items() if count)
+    end = ends.get(data["state"], f"{data['state']} after {report.seconds:.0f} s")
+    yield f"{end}{': ' * bool(rest)}{rest}; {report.path}"
+    if data["device"]:
+        yield _SENDING
 
 
 def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _say(*lines: str) -> None:
+    """Prints lines within the terminal's width."""
+    for line in lines:
+        terminal.write(_wrapped(line))
+    stderr.flush()
+
+
+def _wrapped(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(
+        line, terminal.width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 class _Status:
@@ -152,4 +227,5 @@ class _Status:
 
     def __call__(self, name: str) -> None:
         if self._is_shown:
-            print(f"\r\x1b[K{self._head}: {name[:50]}\r", end="", file=sys.stderr, flush=True)
+            line = terminal.truncate(f"{self._head}: {name}", terminal.width() - 1) if name else ""
+            print(f"\r\x1b[K{line}\r", end="", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 
@@ -22,6 +23,13 @@ class Part:
     module: str
     limit_s: float
     item_limit_s: float = 60.0
+
+    def item_names(self) -> list[str]:
+        """Returns the names of its items; none if the module does not import, which the part's process will report."""
+        try:
+            return [*importlib.import_module(self.module, __package__).items()]
+        except Exception:
+            return []
 
 
 # A GPU needs a part of each limit: their sum is above the eight minutes of a report.

@@ -18,7 +18,6 @@ from vkcompute.child_process import python_command
 from vkcompute.gpu_report.child import main
 from vkcompute.gpu_report.parts import Part
 
-MAX_DEATHS = 6  # of the processes of a part
 _POLL_S, _END_S = 0.2, 5.0
 _MAX_TEXT = 1000
 Progress = Callable[[str], None]
@@ -40,7 +39,7 @@ class PartRun:
         self, part: Part, entry: dict[str, Any], device: str | None, save: Callable[[], None], env: Mapping[str, str]
     ) -> None:
         self._part, self._entry, self._save = part, entry, save
-        self._device: int | str | None = int(device) if device and device.isdigit() else device
+        self._device: int | str | None = int(device) if device and device.isdecimal() else device
         self._env = dict(env)
         self._current, self._since = "", 0.0
 
@@ -51,15 +50,19 @@ class PartRun:
         self._save()
         try:
             state = ""
-            for _ in range(MAX_DEATHS):
-                state = state or self._process(start + limit_s, progress)
-            entry["state"] = state or "failed"
+            while not state:
+                state = self._process(start + limit_s, progress)
+            entry["state"] = state
         finally:
+            progress("")
             entry["seconds"] = round(before + time.monotonic() - start, 1)
             self._save()
 
     def _process(self, stop: float, progress: Progress) -> str:
-        """Runs a process. Returns the state of the part, or an empty text if the process died with items left."""
+        """Runs a process. Returns the state of the part, or an empty text if the process died with items left.
+
+        Each process ends an item at least, or else the part: no number of crashes keeps later items from running.
+        """
         self._current, self._since = "", time.monotonic()
         with tempfile.TemporaryFile() as errors, _started(self._env, errors) as child:
             done = [item["name"] for item in self._entry["items"]]
@@ -74,7 +77,7 @@ class PartRun:
                     self._lost("hung", f"longer than {self._part.item_limit_s:g} s")
                     return ""
             text = _death(child, errors)
-        if not (self._current or self._entry["left"]):  # it has not even named its items
+        if not self._current and len(self._entry["items"]) == len(done):  # it has not even begun an item
             self._current = "start of the process"
             self._lost("crashed", text)
             return "failed"

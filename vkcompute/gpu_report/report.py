@@ -4,7 +4,8 @@ A report is a dict:
 
     format        FORMAT
     date          of the start, in UTC
-    state         "running" (also of a killed process), "stopped" (by Ctrl-C) or "finished"
+    state         "running" (also of a killed process), "stopped" (by Ctrl-C), "cut" (by the time, with parts that are
+                  waiting or cut), "no device" or "finished"
     seconds       from the start to the last change
     vkcompute     its version
     machine       system, processor, versions of Python and packages; no name of a user or a host
@@ -39,7 +40,7 @@ OUTCOMES = ("right", "wrong", "missing", "failed", "crashed", "hung")
 """Of items: results are right, or wrong; the device or the machine lacks something; an error was raised; the process
 ended; the item took too long."""
 PART_STATES = ("waiting", "running", "done", "cut", "failed")
-"""Of parts: cut by the time, and failed if processes have ended too often, or none has started."""
+"""Of parts: cut by the time, and failed if a process has ended before it began an item."""
 _PACKAGES = "numpy", "vulkan", "cffi", "torch", "triton"
 
 
@@ -61,7 +62,14 @@ class Report:
             "machine": machine(),
             "device": {},
             "parts": [
-                {"name": part.name, "title": part.title, "state": "waiting", "seconds": 0.0, "items": [], "left": []}
+                {
+                    "name": part.name,
+                    "title": part.title,
+                    "state": "waiting",
+                    "seconds": 0.0,
+                    "items": [],
+                    "left": part.item_names(),
+                }
                 for part in parts
             ],
         }
