@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ from vkcompute.jit.frontend.compiler import Compiler  # noqa: E402
 interpreter: Any = importlib.import_module("interpreter")  # of tests/ir, which mypy does not read
 _CHILD = Path(__file__).with_name("module_run.py")
 _OUT = ROOT / "build" / "reduced"
+_FIRST_S = 120.0
 RIGHT = "right"
 
 
@@ -115,6 +116,10 @@ def _defined(compute: Any) -> Any:
     return checked
 
 
+class SetupError(Exception):
+    """The tool, the driver or its arguments are at fault, and not the kernel."""
+
+
 class Fault:
     """The predicate: true for functions with the same fault as the subject.
 
@@ -127,11 +132,19 @@ class Fault:
     Attributes:
         outcome: the subject's.
         has_oracle: False if the interpreter cannot run the subject.
+
+    Raises:
+        SetupError: a kernel without operations fails, too.
     """
 
     def __init__(self, subject: Subject, limit_s: float, plant: str = "", env: Mapping[str, str] = os.environ) -> None:
         self._subject, self._limit_s, self._plant, self._env = subject, limit_s, plant, dict(env)
         self.has_oracle = self._is_interpreted()
+        empty = clone(subject.function)
+        empty.body.ops = []
+        # The first process may take long: the driver's files are not in memory yet.
+        if (outcome := self.outcome_of(empty, max(limit_s, _FIRST_S))) != RIGHT:
+            raise SetupError(f"a kernel without operations fails, too, see to the driver and to --plant: {outcome}")
         self.outcome = self.outcome_of(clone(subject.function))
 
     def __call__(self, function: ir.Function) -> bool:
@@ -149,25 +162,29 @@ class Fault:
             return False
         return True
 
-    def outcome_of(self, function: ir.Function) -> str:
+    def outcome_of(self, function: ir.Function, limit_s: float | None = None) -> str:
         """Returns RIGHT, "wrong", "hung", or the signal or status that ended the process.
+
+        Args:
+            limit_s: another limit than that of the fault.
 
         Raises:
             Undefined: the results are not defined.
         """
+        limit_s = self._limit_s if limit_s is None else limit_s
         wanted = expected(self._subject, function) if self.has_oracle else {}
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
             self._write(source, function)
             command = [sys.executable, str(_CHILD), str(source), str(target), self._plant]
             try:
-                done = subprocess.run(command, env=self._env, capture_output=True, timeout=self._limit_s, check=False)
+                done = subprocess.run(command, env=self._env, capture_output=True, timeout=limit_s, check=False)
             except subprocess.TimeoutExpired:
                 return "hung"
             if done.returncode < 0:
                 return f"crashed by {signal.Signals(-done.returncode).name}"
             if done.returncode:
-                return f"status {done.returncode}: {done.stderr.decode(errors='replace').strip().splitlines()[-1:]}"
+                return f"status {done.returncode}: {_last_line(done.stderr)}"
             if not self.has_oracle:
                 return RIGHT
             with np.load(target) as results:
@@ -186,6 +203,10 @@ class Fault:
         spirv = np.frombuffer(ir.lower(function).spirv, np.uint8)
         np.savez(path, spirv=spirv, n_arrays=len(arrays), n_pushes=len(pushes),
                  grid=subject.n // function.local_size[0], **arrays, **pushes)  # type: ignore[arg-type]  # fmt: skip
+
+
+def _last_line(errors: bytes) -> str:
+    return (errors.decode(errors="replace").strip().splitlines() or [""])[-1]
 
 
 def subject_of(function: Any, arrays: list[np.ndarray[Any, Any]], numbers: list[int], n: int) -> Subject:
@@ -208,17 +229,48 @@ def integers(number: int) -> Subject:
     return subject_of(module(text).kernel, arrays, arguments, N)
 
 
-def main() -> int:
-    """Reduces a kernel. Returns 1 if nothing is wrong with it."""
+def _subject_named(what: str, number: int) -> Subject:
+    """Returns the kernel that the command line names.
+
+    Raises:
+        SetupError: there is none.
+    """
+    if what == "integers":
+        return integers(number)
+    if not Path(what).is_file():
+        raise SetupError(f"{what} is no file and no kind of random kernels; the kind that can be reduced is integers")
+    subject = runpy.run_path(what).get("subject")
+    if not callable(subject):
+        raise SetupError(f"{what} has no function subject(), which returns a Subject")
+    return Subject(*subject())  # its class is that of another module, if this file is the program
+
+
+def _require_writable(folder: Path) -> None:
+    """Makes the folder of the result, which comes late. Raises SetupError if nothing can be written in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SetupError(f"--out {folder} cannot be written: {error.strerror}; name another folder") from error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Reduces a kernel. Returns 1 if nothing is wrong with it, and 2 if it could not be run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", help="integers, or a file with subject()")
     parser.add_argument("number", type=int, nargs="?", default=0, help="of the random kernel")
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a process counts as hung")
     parser.add_argument("--plant", default="", metavar="MODULE:FUNCTION", help="changes the SPIR-V in the process")
     parser.add_argument("--out", type=Path, default=_OUT, help="folder of the result (default: build/reduced)")
-    options = parser.parse_args()
-    subject = integers(options.number) if options.what == "integers" else runpy.run_path(options.what)["subject"]()
-    fault = Fault(subject, options.limit, options.plant)
+    options = parser.parse_args(argv)
+    try:
+        _require_writable(options.out)
+        subject = _subject_named(options.what, options.number)
+        fault = Fault(subject, options.limit, options.plant)
+    except SetupError as error:
+        print(f"reduce_kernel: {error}", file=sys.stderr)
+        return 2
     before = size_of(subject.function)
     unseen = "" if fault.has_oracle else "; the interpreter cannot run it, so results are not compared"
     print(f"{before} operations: {fault.outcome}{unseen}", flush=True)
@@ -226,7 +278,6 @@ def main() -> int:
         return 1
     result = reduced(subject.function, fault, lambda line: print(line, flush=True))
     text, after = ir.text(result), size_of(result)
-    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "kernel.txt").write_text(f"{text}\n")
     (options.out / "kernel.spv").write_bytes(ir.lower(clone(result)).spirv)
     print(f"{text}\n{after} of {before} operations, {1 - after / before:.1%} less: {options.out}")

@@ -2,8 +2,8 @@
 
 The algorithm is ddmin (Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, 2002), applied to the
 operations of each region, the outermost first. Then branches are replaced by one of their sides, loops by one
-iteration, and operations by their operands or constants, until nothing more can go. Every candidate is valid, by
-`ir.verify`.
+iteration, and operations by their operands or constants. Where nothing more can go, an operation alone with a store
+replaces what is left. Every candidate is valid, by `ir.verify`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vkcompute.ir.branch_folding import fold_branches
 from vkcompute.ir.dead_code import eliminate_dead_code
 from vkcompute.ir.function import Constant, Function, Op, Param, Region, Result, Value, back_edges, exits, walk
 from vkcompute.ir.rewriting import rewrite
-from vkcompute.ir.types import BOOL, Scalar
+from vkcompute.ir.types import BOOL, UINT32, Scalar
 
 Fails = Callable[[Function], bool]
 """True if the fault is still there. The function may be changed by it."""
@@ -46,6 +46,8 @@ def reduced(function: Function, fails: Fails, log: Callable[[str], None] = lambd
         search.remove_ranges()
         search.take_branches()
         search.simplify()
+        if size_of(search.best) == before:
+            search.isolate()
         if size_of(search.best) == before:
             return search.best
 
@@ -90,6 +92,11 @@ class _Search:
             edits: list[Edit] = [_zero, *(partial(_operand, at) for at in operands)]
             any(self._try({op: edit}) for edit in edits)
 
+    def isolate(self) -> None:
+        """Replaces everything by one operation and what it is computed from, outside of branches and loops."""
+        for op in self._from_the_end():
+            self._keep(isolated(self.best, op))
+
     def _from_the_end(self, code: str = "") -> Iterator[Op]:
         """Yields operations of the best candidate, the last first: so those before one keep their positions."""
         for at in reversed(range(size_of(self.best))):
@@ -98,8 +105,10 @@ class _Search:
                 yield ops[at]
 
     def _try(self, edits: Mapping[Op, Edit]) -> bool:
+        return self._keep(edited(self.best, edits))
+
+    def _keep(self, candidate: Function | None) -> bool:
         """Keeps a candidate if it is valid, smaller and still fails."""
-        candidate = edited(self.best, edits)
         if candidate is None or size_of(candidate) >= size_of(self.best):
             return False
         self._n_tries += 1
@@ -136,6 +145,44 @@ def edited(function: Function, edits: Mapping[Op, Edit]) -> Function | None:
     except IrError:
         return None
     return None if any(map(_is_endless, walk(made.body))) else made
+
+
+def isolated(function: Function, op: Op) -> Function | None:
+    """Returns a copy of an operation, of those that it is computed from, and of a store of its result.
+
+    Values that loops carry are those of the first iteration. It is None if no buffer takes the result, or if the copy
+    is not valid.
+    """
+    if not op.has_result or op.regions:
+        return None
+    copies: dict[Value, Value] = {}
+    made = clone(function, copies)
+    memory = next(
+        (memory for memory in reversed(made.buffers) if memory.element is op.type and memory.lanes == 1), None
+    )
+    if memory is None:
+        return None
+    first = {param: value for loop in walk(made.body) for param, value in zip(loop.params, loop.args, strict=False)}
+    ops: dict[Op, None] = {}
+
+    def needed(value: Value) -> Value:
+        while value in first:
+            value = first[value]
+        if isinstance(value, Result):
+            return _constant(made, value, 1)
+        if isinstance(value, Op) and value not in ops:
+            value.args = tuple(map(needed, value.args))
+            ops[value] = None
+        return value
+
+    try:
+        result = needed(copies[op])
+        made.body.ops = [*ops]
+        ir.Builder(made).store(memory, made.constant(0, UINT32), result)
+        ir.verify(made)
+    except IrError:
+        return None
+    return made
 
 
 def _is_endless(op: Op) -> bool:

@@ -140,3 +140,63 @@ def test_faults_are_told_from_each_other(gpu: vc.Runtime, subject: reduce_kernel
     without = clone(subject.function)
     without.body.ops = []
     assert not fault(without)
+
+
+@vc.kernel
+def straight(x: Any, out: Any) -> None:
+    i = vc.global_id(0)
+    a = x[i] * 3 + i
+    b = (a * x[i] + 7) * (a + 5) - a
+    c = (b * a + x[i]) * (b + 9) - (a - i)
+    d = (c - a) * (b + c) - x[i] * c
+    out[i] = (d ^ b) * (c + 3) - d * a
+
+
+def test_a_wrong_result_of_this_device_is_reduced_by_nine_tenths(gpu: vc.Runtime) -> None:
+    plants: dict[str, Any] = {}
+    exec(PLANTS, plants)
+    subject = reduce_kernel.subject_of(
+        straight.__wrapped__, [np.arange(1, 9, dtype=np.int32), np.zeros(8, np.int32)], [], 8
+    )
+
+    def fails(function: ir.Function) -> bool:
+        wanted = reduce_kernel.expected(subject, function)
+        arrays = [gpu.array(array) for array in subject.arrays.values()]
+        spirv = plants["miscompiles"](ir.lower(function).spirv)
+        gpu.kernel(spirv, name="candidate", check_types=False)(*arrays, grid=1).result()
+        return any((array.numpy() != one).any() for array, one in zip(arrays, wanted.values(), strict=True))
+
+    assert fails(clone(subject.function))
+    result = reduced(subject.function, fails)
+    assert "sub" in codes(result)
+    assert size_of(result) <= size_of(subject.function) / 10
+
+
+@pytest.mark.pure
+def test_an_operation_whose_result_only_its_loop_carries_is_left_alone(subject: reduce_kernel.Subject) -> None:
+    """The loop does not end at the operation: a hang needs no result."""
+    result = reduced(subject.function, lambda function: "xor" in codes(function))
+    assert codes(result) == ["xor", "store"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("env", "plant"), [("/nonexistent.json", ""), (None, "no_such_module:function")])
+def test_what_is_wrong_before_the_kernel_is_no_fault(
+    subject: reduce_kernel.Subject, env: str | None, plant: str
+) -> None:
+    drivers = {} if env is None else {"VK_DRIVER_FILES": env, "VK_ICD_FILENAMES": env}
+    with pytest.raises(reduce_kernel.SetupError, match="without operations fails, too"):
+        reduce_kernel.Fault(subject, 120, plant, os.environ | drivers)
+
+
+@pytest.mark.pure
+def test_wrong_arguments_are_named_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("")
+    out = ["--out", str(tmp_path / "out")]
+    assert reduce_kernel.main(["integer", "17", *out]) == 2
+    assert "the kind that can be reduced is integers" in capsys.readouterr().err
+    assert reduce_kernel.main([str(file), *out]) == 2
+    assert "no function subject()" in capsys.readouterr().err
+    assert reduce_kernel.main(["integers", "17", "--out", str(file / "out")]) == 2
+    assert "name another folder" in capsys.readouterr().err
