@@ -122,16 +122,18 @@ def _function(figures: Data, data: Data) -> str:
 
 
 def _share(figures: Data, data: Data) -> str:
-    """Returns the rate, and its share of the measured rate of copies."""
-    if "gb_per_s" not in figures:
-        return _with_unit(figures)
-    copied = items(data, "rates").get("copy")
-    share = f", {figures['gb_per_s'] / copied['gb_per_s']:.0%} of a copy" if copied else ""
+    """Returns the rate, and its share of the measured rate of copies, or of matrices of the same type for products."""
+    rates = {name: rate for name, rate in items(data, "rates").items() if rate.get("clock") == "device"}
+    if "gop_per_s" in figures:
+        name, whole, title = "gop_per_s", rates.get(f"matrices {figures['case'].split()[-1]}"), "the matrices' rate"
+    else:
+        name, whole, title = "gb_per_s", rates.get("copy"), "a copy"
+    share = f", {figures[name] / whole[name]:.0%} of {title}" if whole and name in figures else ""
     return f"{_with_unit(figures)}{share}"
 
 
 def _overlap(figures: Data, data: Data) -> str:
-    bound = f" of at most {figures['bound']}" if "bound" in figures else ""
+    bound = f"; full overlap is estimated as {figures['bound']}" if "bound" in figures else ""
     return f"{figures['gain']}{bound}" if "gain" in figures else ""
 
 

@@ -43,10 +43,13 @@ def _report(name: str, *, software: bool, items: dict[str, list[dict[str, Any]]]
 
 
 def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
-    rates = [{"name": "copy", "outcome": "right", "figures": {"gb_per_s": 400.0}}]
+    rates = [{"name": "copy", "outcome": "right", "figures": {"gb_per_s": 400.0, "clock": "device"}}]
+    rates.append({"name": "matrices float16", "outcome": "right", "figures": {"gop_per_s": 80.0, "clock": "device"}})
+    matmul = {"case": "matmul 64 float16", "ms": 0.5, "device_ms": 0.25, "gop_per_s": 20.0}
     add = {"case": "add 1", "ms": 0.5, "device_ms": 0.25, "gb_per_s": 300.0, "torch_ms": 0.2}
     faulty = [
         {"name": "add", "outcome": "right", "figures": add},
+        {"name": "matmul", "outcome": "right", "figures": matmul},
         {"name": "sort", "outcome": "crashed", "text": "by `x|y`"},
     ]
     gpu = _report("a GPU", software=False, items={"rates": rates, "functions": faulty})
@@ -59,3 +62,4 @@ def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
     assert "| 2 | a CPU (cpu, a **software driver**" in tables
     assert "- 1, functions: sort crashed: `by 'x|y'`" in tables
     assert "| add 1 | 0.25 / 0.5; 300 GB/s, 75% of a copy; PyTorch 0.2 |" in tables
+    assert "| matmul 64 float16 | 0.25 / 0.5; 20 Gop/s, 25% of the matrices' rate |" in tables

@@ -184,7 +184,8 @@ def _vectors() -> Iterator[Case]:
                lambda torch: partial(torch.cumsum, dim=0), nbytes=lambda n: 8 * n)  # fmt: skip
     yield Case("sort", (100_000, 1_000_000, 64 * _MiB), lambda n: (_floats(n),), vnp.sort, np.sort,
                lambda torch: lambda x: torch.sort(x)[0], nbytes=lambda n: 8 * n)  # fmt: skip
-    yield Case("take", sizes, _taken, vnp.take, np.take, lambda torch: torch.take, nbytes=lambda n: 12 * n)
+    yield Case("take", sizes, _taken, vnp.take, np.take, lambda torch: torch.take,
+               nbytes=lambda n: 16 * n)  # fmt: skip  # the indices are int64
 
 
 def _expression(x: Any, y: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Rates of the device, with which other figures are compared: copies, transfers, arithmetic, matrices, launches."""
+"""Rates of the device, with which other figures are compared: copies, transfers, arithmetic, matrices, launches.
+
+Copies, arithmetic and matrices have the device's time, as functions have. Transfers have the host's: it takes part.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 import vkcompute as vc
 from vkcompute.compat import triton
 from vkcompute.compat.triton import language as tl
-from vkcompute.gpu_report.figures.timing import figures_of, rounded, seconds
+from vkcompute.gpu_report.figures.timing import device_seconds, figures_of, rounded, seconds
 from vkcompute.gpu_report.items import Items, Session, Unavailable, equal
 from vkcompute.tile.device import block_target
 
@@ -20,6 +23,8 @@ _ENOUGH_S = 0.03  # a larger size is not tried
 _LOCAL, _CHAINS, _FLOPS = 256, 8, 2
 _GOAL_S = 0.02
 _TILE, _WARPS = 64, 4
+_BY_DEVICE = {"clock": "device"}
+"""Marks rates over the device's time; earlier reports have them over the host's, and are compared with no others."""
 
 
 def items() -> Items:
@@ -36,7 +41,7 @@ def copy(session: Session) -> dict[str, Any]:
         source, target = gpu.full(nbytes // 4, 1.5), gpu.empty(nbytes // 4)
         return lambda: target.copy_from(source)
 
-    return _rate(session, call, 2)
+    return _rate(session, call, 2, device_seconds) | _BY_DEVICE
 
 
 def upload(session: Session) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def upload(session: Session) -> dict[str, Any]:
         host, target = np.ones(nbytes // 4, np.float32), gpu.empty(nbytes // 4)
         return lambda: target.write(host)
 
-    return _rate(session, call, 1)
+    return _rate(session, call, 1, seconds)
 
 
 def download(session: Session) -> dict[str, Any]:
@@ -56,10 +61,15 @@ def download(session: Session) -> dict[str, Any]:
         host, source = np.ones(nbytes // 4, np.float32), gpu.full(nbytes // 4, 1.5)
         return lambda: source.read(host)
 
-    return _rate(session, call, 1)
+    return _rate(session, call, 1, seconds)
 
 
-def _rate(session: Session, make: Callable[[vc.Runtime, int], Callable[[], Any]], passes: int) -> dict[str, Any]:
+def _rate(
+    session: Session,
+    make: Callable[[vc.Runtime, int], Callable[[], Any]],
+    passes: int,
+    clock: Callable[[Callable[[], Any], vc.Runtime], float],
+) -> dict[str, Any]:
     """Measures growing sizes until one takes long enough; returns the best rate."""
     best: dict[str, Any] = {"gb_per_s": 0.0}
     for size in _SIZES_MIB:
@@ -69,7 +79,7 @@ def _rate(session: Session, make: Callable[[vc.Runtime, int], Callable[[], Any]]
         except vc.OutOfDeviceMemory:
             break
         call()
-        took = seconds(call, session.gpu)
+        took = clock(call, session.gpu)
         rate = passes * nbytes / took / 1e9
         if rate > best["gb_per_s"]:
             best = {"gb_per_s": rounded(rate), "size_mib": size}
@@ -135,12 +145,12 @@ def _arithmetic(dtype: str, session: Session) -> dict[str, Any]:
     while True:
         call = partial(_multiply_and_add, x, out, factor, n_steps)
         call()
-        took = seconds(call, gpu)
+        took = device_seconds(call, gpu)
         if took > _GOAL_S or n_steps >= 1 << 14:
             break
         n_steps *= 4
     equal(out, np.full(n, 28, dtype))  # the factor is 0
-    return {"gop_per_s": rounded(n * _CHAINS * _FLOPS * n_steps / took / 1e9)}
+    return {"gop_per_s": rounded(n * _CHAINS * _FLOPS * n_steps / took / 1e9), **_BY_DEVICE}
 
 
 @triton.jit
@@ -169,13 +179,13 @@ def _matrices(dtype: str, session: Session) -> dict[str, Any]:
     while True:
         call = partial(_products[(n_programs,)], a, a, out, n_steps, getattr(tl, sums), n, num_warps=_WARPS)
         call()
-        took = seconds(call, gpu)
+        took = device_seconds(call, gpu)
         if took > _GOAL_S or n_steps >= 1 << 12:
             break
         n_steps *= 4
     equal(out, np.broadcast_to((unit * n_steps).astype(sums), out.shape))
     rate = 2 * n**3 * n_programs * n_steps / took / 1e9
-    return {"gop_per_s": rounded(rate), "cooperative": with_matrices}
+    return {"gop_per_s": rounded(rate), "cooperative": with_matrices, **_BY_DEVICE}
 
 
 def _as(unit: np.ndarray[Any, Any], dtype: str) -> Any:

@@ -58,6 +58,12 @@ def seconds(call: Callable[[], Any], gpu: vc.Runtime) -> float:
     return min(times)
 
 
+def device_seconds(call: Callable[[], Any], gpu: vc.Runtime) -> float:
+    """Returns the shortest time of some calls by the device's clock, or the host's where the device has none."""
+    rep = min(_DEVICE_MS, 10e3 * seconds(call, gpu))
+    return float(do_bench(call, warmup=0, rep=rep, return_mode="min")) / 1e3
+
+
 def rounded(value: float) -> float:
     """Rounds a figure to four digits, which is more than its precision."""
     return float(f"{value:.4g}")
