@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Makes a report.
 
     Returns:
-        The exit status: 0 if all that has run is right, 1 if a result is wrong or a process crashed, 2 without a
-        device or a file, 130 after Ctrl-C, 141 if the reader of the output has ended.
+        The exit status: 0 if all that has run is right, and 1 if a result is wrong or a process crashed. It is 2
+        without a device or a file, 130 after Ctrl-C, and 141 if the reader of the output has ended.
     """
     options = _parser().parse_args(argv)
     try:
