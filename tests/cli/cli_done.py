@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -14,13 +15,14 @@ class Done:
     err: str
 
     def error(self) -> str:
-        """The error message: the single line on stderr after `vkcompute: error: `. The exit status must be 2.
-
-        On a loaded machine, a line before it may say what takes long.
-        """
+        """The error message: the single line on stderr after `vkcompute: error: `. The exit status must be 2."""
         assert self.status == 2, self
         assert self.err.endswith("\n"), self
-        waits = "waiting for the list of devices, for at most "
-        [line] = [line for line in self.err.splitlines() if not line.startswith(waits)]
+        [line] = self.err.splitlines()
         assert line.startswith("vkcompute: error: "), self
         return line.removeprefix("vkcompute: error: ")
+
+
+def without_waits(err: str) -> str:
+    """What a command wrote to stderr, without the lines that say what takes long on a loaded machine."""
+    return re.sub(r"^(vkcompute: warning: )?waiting for .*, for at most .* s\n", "", err, flags=re.MULTILINE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_done import Done
+from cli_done import Done, without_waits
 from hang_limit import hang_limit_s
 
 from vkcompute.cli import main
@@ -26,7 +26,8 @@ def vk(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.M
     def run(*arguments: object) -> Done:
         capsys.readouterr()
         status = main([str(argument) for argument in arguments])
-        return Done(status, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Done(status, out, without_waits(err))
 
     return run
 
@@ -53,7 +54,7 @@ def vk_done(vk_process: Callable[..., subprocess.Popen[str]]) -> Callable[..., D
     def run(*arguments: object, **options: Any) -> Done:
         with vk_process(*arguments, **options) as process:
             out, err = process.communicate(timeout=hang_limit_s())
-        return Done(process.returncode, out or "", err or "")
+        return Done(process.returncode, out or "", without_waits(err or ""))
 
     return run
 

@@ -261,6 +261,10 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
     def computed(a, x):
         x[0] = a[0] + 1
 
+    @vc.kernel
+    def viewed(x):
+        x[0] = x.view(vc.int32)[1]
+
     device = gpu.zeros(3, PACKED)
     with pytest.raises(vc.KernelError, match="a has no field 'nothing'; it has x, k"):
         unknown(device)
@@ -272,6 +276,8 @@ def test_what_records_refuse(gpu: vc.Runtime) -> None:
         device + 1
     with pytest.raises(TypeError, match="records are not simulated"):
         unknown.simulate(filled(PACKED, 2))
+    with pytest.raises(TypeError, match="view is not simulated"):
+        viewed.simulate(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="its fields are x, k"):
         device["nothing"]
     with pytest.raises(ValueError, match="its fields are x, k"):

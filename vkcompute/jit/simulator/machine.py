@@ -440,6 +440,10 @@ class SimulatedArray:
         """Type of the elements."""
         return self.array.element.numpy
 
+    def view(self, dtype: Any) -> Any:
+        """Raises a TypeError: elements in simulated memory have one type."""
+        raise TypeError(f"{self.array.name}.view is not simulated; launch the kernel on a device")
+
     def __len__(self) -> int:
         return self._rules.offsets_in_memory.shape(self.array)[0]
 

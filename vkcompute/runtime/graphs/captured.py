@@ -295,7 +295,7 @@ def _named(function: FunctionType) -> Iterator[_Item]:
         except LookupError:
             continue
     yield from _items((function.__defaults__, function.__kwdefaults__))
-    names = _global_names(function.__code__)
+    names = {name for name in _global_names(function.__code__) if name.isidentifier()}  # not pytest's "@pytest_ar"
     scopes = [function.__globals__]
     for scope in scopes:
         for name in names & scope.keys():
