@@ -235,11 +235,49 @@ def test_memory_is_flat_over_steps() -> None:
     assert torch.vk.memory_allocated() <= before + 2**20
 
 
+def test_forward_derivatives_have_zeros() -> None:
+    x = torch.arange(3.0, device="vk")
+    matrix = torch.func.jacfwd(lambda x: torch.stack([x[0] * x[1], x.new_tensor(1.0)]))(x)
+    assert matrix.tolist() == [[1, 0, 0], [0, 0, 0]]
+
+
 def test_function_transforms() -> None:
     x = torch.arange(6.0, device="vk").view(2, 3)
     assert torch.vmap(lambda row: (row * row).sum())(x).tolist() == [5, 50]
     assert torch.func.grad(lambda t: (t**2).sum())(x[1]).tolist() == [6, 8, 10]
     assert torch.func.jacrev(torch.sin)(x[0]).shape == (3, 3)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("masks", ["", "lengths", "causal", "both"])
+def test_transformers_are_evaluated_on_the_device(is_first: bool, masks: str) -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=is_first, activation="gelu")
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=not is_first).eval()
+    hidden = torch.tensor([[False, False, True], [False, False, False]])
+    x, results = torch.randn(2, 3, 16), []
+    for device in "cpu", "vk":
+        lengths = hidden.to(device) if masks in ("lengths", "both") else None
+        order = (
+            nn.Transformer.generate_square_subsequent_mask(3, device=device) if masks in ("causal", "both") else None
+        )
+        with torch.no_grad():
+            results.append(model.to(device)(x.to(device), order, lengths).cpu()[~hidden])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("averaged", [None, False, True])
+def test_attention_is_evaluated_with_its_weights(averaged: bool | None) -> None:
+    model, x, results = nn.MultiheadAttention(16, 2, batch_first=True).eval(), torch.randn(2, 3, 16), []
+    hidden = torch.tensor([[False, False, True], [False, False, False]])
+    for device in "cpu", "vk":
+        given, mask = x.to(device), hidden.to(device)
+        with torch.no_grad():
+            out = model.to(device)(
+                given, given, given, mask, averaged is not None, average_attn_weights=averaged or False
+            )
+        results.append([None if tensor is None else tensor.cpu() for tensor in out])
+    assert (results[1][1] is None) == (averaged is None)
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_keeps_the_mean_and_its_gradient_is_the_mask() -> None:

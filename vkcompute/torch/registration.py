@@ -22,7 +22,7 @@ _OPERATORS = (
     "copies", "tensors", "elements", "special", "activations", "reductions", "scans", "products", "convolutions",
     "normalization", "scatters", "indexing", "searches", "embedding_bags", "distances", "shapes", "padding", "random",
     "pooling", "adaptive_pooling", "interpolation", "losses", "attention", "recurrent", "optimizers", "decompositions",
-    "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials",
+    "gradients", "ctc", "fractional_pooling", "sampled_volumes", "orthogonal_polynomials", "transformers",
 )  # fmt: skip
 _libraries: list[Any] = []
 _loaded: list[Any] = []

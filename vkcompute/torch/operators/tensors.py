@@ -47,6 +47,14 @@ def empty_strided(
     return _empty(size, stride, torch.get_default_dtype() if dtype is None else dtype)
 
 
+@kernel("_efficientzerotensor")
+def zeros(
+    size: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> Any:
+    """Returns zeros, as forward derivatives have them for what does not depend on the input."""
+    return empty(size, dtype=dtype).zero_()
+
+
 @kernel("as_strided")
 def as_strided(self: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """Returns a view of the storage, whose bounds PyTorch checks."""
