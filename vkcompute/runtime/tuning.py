@@ -25,7 +25,6 @@ class Tuning(NamedTuple):
             compiler needs 40 registers with 8 elements, and 299 cycles per element; with 16, 56 and 412.
         digit_bits: of a digit of a selection.
         counts_on_host: 0 to n - 1 are made by NumPy and uploaded, rather than by a kernel.
-        stores_unselected: an element that a mask does not select stores the last selected one again: no branch.
         transposes_by_blocks: copies of transposed views are a block program.
         reduces_by_workgroups: invocations of a workgroup reduce together. On lavapipe that takes 2 to 20 times as long.
         mixes_blocks: elements are computed in blocks also where some arrays are accessed singly. A store of an element,
@@ -71,7 +70,6 @@ class Tuning(NamedTuple):
     radix_own: int = 8
     digit_bits: int = 4
     counts_on_host: bool = False
-    stores_unselected: bool = False
     transposes_by_blocks: bool = False
     reduces_by_workgroups: bool = True
     mixes_blocks: bool = False
@@ -106,7 +104,6 @@ ON_CPU = Tuning(
     radix_own=0,
     digit_bits=8,
     counts_on_host=True,
-    stores_unselected=True,
     transposes_by_blocks=True,
     reduces_by_workgroups=False,
     mixes_blocks=True,
