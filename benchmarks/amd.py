@@ -30,6 +30,7 @@ import vkcompute as vc  # noqa: E402
 import vkcompute.compat.triton as triton  # noqa: E402
 import vkcompute.compat.triton.language as tl  # noqa: E402
 from vkcompute import tile  # noqa: E402
+from vkcompute.arrays.algorithms import radix_tiles  # noqa: E402
 from vkcompute.arrays.algorithms.programs.matrices import product  # noqa: E402
 from vkcompute.blocks.launching.build import ArrayType, BlockOptions, IntType  # noqa: E402
 from vkcompute.blocks.launching.build import specialize as specialize_block  # noqa: E402
@@ -119,6 +120,7 @@ def shaders(vendor: Vendor = AMD) -> Iterator[Shader]:
     yield from [elementwise(expression, dtypes.split()) for expression, dtypes in ELEMENTWISE]
     yield elementwise("x + y", ["float32", "float32"], ((True, True), (False, True)))
     yield from [_reduction(expression, dtype) for expression, dtype in REDUCTIONS]
+    yield from radix_sorts()
     yield from block_programs(vendor)
     yield matrix_product(vendor)
     yield from functions_of_networks(vendor)
@@ -191,6 +193,20 @@ def _python(kernel: Any, args: Sequence[Any], local: Sequence[int] | None, *, fa
     options = _OPTIONS._replace(local_size=size, fast_math=fast_math)
     spirv = specialize_kernel(definition_of(kernel.__wrapped__), signature, options).spirv
     return Shader(f"Python: {kernel.__name__}{', fast_math' if fast_math else ''}", spirv)
+
+
+def radix_sorts() -> Iterator[Shader]:
+    """Yields the kernels of a pass of a radix sort: of words, of numbers of 64 bits, and of words with their order."""
+    words, order = np.zeros(1, np.uint32), np.zeros(1, np.int32)
+    local = radix_tiles.INVOCATIONS, 1, 1
+    for name, width, has_order in (("words", 1, False), ("64 bits", 2, False), ("words with order", 1, True)):
+        kernels = radix_tiles.kernels(width, has_order, ON_GPU.radix_own)
+        for kernel, args in (
+            (kernels.count, [words, order, *[1] * 5]),
+            (kernels.move, [words, order, order, words, order, *[1] * 6]),
+        ):
+            shader = _python(kernel, args, local, fast_math=False)
+            yield shader._replace(name=f"radix sort: {kernel.__name__}, {name}")
 
 
 def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bool, ...]] | None = None) -> Shader:

@@ -44,6 +44,16 @@ def test_sizes_of_masks(gpu: vc.Runtime, n: int, share: float) -> None:
     x, mask = rng.random(n, np.float32), rng.random(n) < share
     found = masked(gpu.array(x), gpu.array(mask.astype(np.int32)))
     np.testing.assert_array_equal(found.numpy(), x[mask])
+    np.testing.assert_array_equal(flatnonzero(gpu.array(mask)).numpy(), np.flatnonzero(mask))
+
+
+@pytest.mark.parametrize("start", [0, 1, 4])
+def test_masks_of_bytes(gpu: vc.Runtime, start: int) -> None:
+    """Bytes other than 1 are true, too, wherever the mask begins in a word."""
+    x = np.random.default_rng(0).integers(0, 256, 1004, np.uint8) * (np.arange(1004) % 3 > 0)
+    for dtype in ("uint8", "int8"):
+        given = x.astype(dtype)[start:]
+        np.testing.assert_array_equal(flatnonzero(gpu.array(x.astype(dtype))[start:]).numpy(), np.flatnonzero(given))
 
 
 @given(data=st.data(), seed=seeds())

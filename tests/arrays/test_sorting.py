@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import leading, order_statistics, radix
+from vkcompute.arrays.algorithms import leading, merge_sort, order_statistics, radix
 from vkcompute.arrays.algorithms.sorting import argsort, lexsort, sort, topk, unique
 from vkcompute.runtime.tuning import ON_CPU, ON_GPU
 
@@ -45,21 +45,47 @@ def test_sorts(gpu: vc.Runtime, dtype: str, data: Any, shape: tuple[int, ...], s
         np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, expected, axis)))
 
 
-@pytest.mark.parametrize("parts", ["of a GPU", "short", "long"])
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 256, 257, 1023, 1024, 1025, 5000])
-def test_lengths_where_methods_change(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, n: int, parts: str) -> None:
-    monkeypatch.setattr(radix, "tuning_of", lambda device: ON_GPU if parts == "of a GPU" else ON_CPU)
-    monkeypatch.setattr(radix, "_MOST_MERGED", 0)
-    monkeypatch.setattr(radix, "_LONGEST_MERGED", 64)
-    monkeypatch.setattr(radix, "part_length", lambda n, longest: longest if parts == "long" else 32)
+_TUNINGS = {
+    "workgroups": ON_GPU._replace(radix_own=2),
+    "short parts": ON_CPU._replace(radix_part=32),
+    "long parts": ON_CPU,
+}
+
+
+@pytest.fixture(params=_TUNINGS)
+def by_digits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorts all rows beyond 64 elements by digits: by workgroups, which take tiles of 256, or by invocations."""
+    monkeypatch.setattr(radix, "tuning_of", lambda device: _TUNINGS[request.param])
+    monkeypatch.setattr(merge_sort, "MOST_MERGED", 0)
+    monkeypatch.setattr(radix, "LONGEST_MERGED", 64)
+
+
+def check_sorts(gpu: vc.Runtime, x: np.ndarray[Any, Any]) -> None:
+    """Compares sorted rows and their order with NumPy's, in both directions."""
+    for down in (False, True):
+        expected = descending(x, 1) if down else np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(argsort(gpu.array(x), descending=down).numpy(), expected)
+        found = sort(gpu.array(x), descending=down).numpy()
+        np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, expected, 1)))
+
+
+@pytest.mark.parametrize("n", [1, 33, 65, 255, 256, 257, 511, 513, 5000])
+def test_lengths_where_methods_change(gpu: vc.Runtime, by_digits: None, n: int) -> None:
     x = np.random.default_rng(n).integers(-(2**31), 2**31, (3, n)).astype(np.int32)
     x[1] %= 3
-    np.testing.assert_array_equal(argsort(gpu.array(x)).numpy(), np.argsort(x, kind="stable"))
-    for dtype in (np.int32, np.uint32, np.float32):  # values sort without their order
-        for down in (False, True):
-            y = x.view(dtype)
-            expected = np.take_along_axis(y, descending(y, 1) if down else np.argsort(y, kind="stable"), 1)
-            np.testing.assert_array_equal(bits(sort(gpu.array(y), descending=down).numpy()), bits(expected))
+    check_sorts(gpu, x)
+
+
+@pytest.mark.parametrize("dtype", _ALL.split())
+def test_every_dtype_by_digits(gpu: vc.Runtime, by_digits: None, dtype: str) -> None:
+    """Random rows, equal elements, sorted ones, reversed ones, few distinct ones, many NaN."""
+    if not dtypes_of(gpu, dtype):
+        return
+    x = values(np.random.default_rng(0), (6, 600), dtype)
+    x[1], x[2], x[3], x[4] = x[1, 0], np.sort(x[2]), np.sort(x[3])[::-1], x[4, np.arange(600) % 3]
+    if x.dtype.kind == "f":
+        x[5, np.random.default_rng(1).random(600) < 0.7] = np.nan
+    check_sorts(gpu, x)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 64, 65, 200])
@@ -72,8 +98,8 @@ def test_many_short_rows(
 
     Where the grid is too small for all rows, programs sort more of them.
     """
-    monkeypatch.setattr(radix, "MOST_GROUPS", most_groups)
-    monkeypatch.setattr(radix, "_MOST_MERGED", 0)
+    monkeypatch.setattr(merge_sort, "MOST_GROUPS", most_groups)
+    monkeypatch.setattr(merge_sort, "MOST_MERGED", 0)
     x = np.random.default_rng(n).choice([3, -np.inf, 1, 0, -0.0, np.nan], (70, n)).astype(dtype)
     array = gpu.array(x)
     np.testing.assert_array_equal(argsort(array).numpy(), np.argsort(x, kind="stable"))
@@ -92,8 +118,8 @@ def test_blocks_are_merged(gpu: vc.Runtime, n: int) -> None:
 @pytest.mark.parametrize("most_merged", [0, 2**14])
 def test_every_kind_of_float(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, most_merged: int) -> None:
     """Subnormals, both zeros, infinities, NaN of both signs."""
-    monkeypatch.setattr(radix, "_MOST_MERGED", most_merged)
-    monkeypatch.setattr(radix, "_LONGEST_MERGED", most_merged)
+    monkeypatch.setattr(merge_sort, "MOST_MERGED", most_merged)
+    monkeypatch.setattr(radix, "LONGEST_MERGED", most_merged)
     patterns = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000]
     x = np.array(patterns + [each | 0x80000000 for each in patterns], np.uint32).view(np.float32)
     x = np.random.default_rng(0).permutation(np.tile(x, 8))
@@ -152,6 +178,22 @@ def test_elements_at_places(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dt
         assert sorted(elements) == places
         for place, element in elements.items():
             np.testing.assert_array_equal(element.numpy(), ordered[:, place])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+def test_partitions_by_selection(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    """Smaller, equal and greater elements keep their order."""
+    monkeypatch.setattr(order_statistics, "_FEWEST", 1)
+    monkeypatch.setattr(order_statistics, "_SHORTEST_ROW", 1)
+    x = values(np.random.default_rng(0), (4, 300), dtype)
+    x[1], x[2] = x[1, 0], x[2, np.arange(300) % 3]
+    ranks = np.array([np.unique(row, return_inverse=True)[1] for row in x])
+    for k in (0, 7, 150, -1):
+        pivots = np.sort(ranks)[:, k, None]
+        order = np.argsort(np.sign(ranks - pivots), kind="stable")
+        np.testing.assert_array_equal(vnp.argpartition(gpu.array(x.T.copy()), k, 0).numpy(), order.T)
+        found = vnp.partition(gpu.array(x), k).numpy()
+        np.testing.assert_array_equal(bits(found), bits(np.take_along_axis(x, order, 1)))
 
 
 @given(data=st.data(), seed=seeds())

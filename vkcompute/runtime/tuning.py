@@ -21,9 +21,10 @@ class Tuning(NamedTuple):
         few_runs: runs of bytes of a view up to which it is copied by regions. An H200 takes 1.7 us per region; see also
             `Quirks.region_elements`.
         scan_part, segment_part, selection_part, radix_part: the most elements that an invocation takes.
-        digit_bits: of a digit of a radix sort.
+        radix_own: elements of an invocation where workgroups sort tiles; 0 for a radix sort by parts. For navi21, AMD's
+            compiler needs 40 registers with 8 elements, and 299 cycles per element; with 16, 56 and 412.
+        digit_bits: of a digit of a selection.
         counts_on_host: 0 to n - 1 are made by NumPy and uploaded, rather than by a kernel.
-        stores_unselected: an element that a mask does not select stores the last selected one again: no branch.
         transposes_by_blocks: copies of transposed views are a block program.
         reduces_by_workgroups: invocations of a workgroup reduce together. On lavapipe that takes 2 to 20 times as long.
         mixes_blocks: elements are computed in blocks also where some arrays are accessed singly. A store of an element,
@@ -66,9 +67,9 @@ class Tuning(NamedTuple):
     segment_part: int = 32
     selection_part: int = 32
     radix_part: int = 32
+    radix_own: int = 8
     digit_bits: int = 4
     counts_on_host: bool = False
-    stores_unselected: bool = False
     transposes_by_blocks: bool = False
     reduces_by_workgroups: bool = True
     mixes_blocks: bool = False
@@ -99,10 +100,10 @@ ON_CPU = Tuning(
     scan_part=256,
     segment_part=256,
     selection_part=1024,
-    radix_part=1024,
+    radix_part=2064,
+    radix_own=0,
     digit_bits=8,
     counts_on_host=True,
-    stores_unselected=True,
     transposes_by_blocks=True,
     reduces_by_workgroups=False,
     mixes_blocks=True,

@@ -18,7 +18,8 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, launch, part_length
-from vkcompute.arrays.algorithms.radix import Word, key_of, sort_rows
+from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.sort_keys import Word, key_of
 from vkcompute.jit.kernel import PythonKernel, kernel
 from vkcompute.jit.library.ids import global_id
 from vkcompute.jit.library.private import local

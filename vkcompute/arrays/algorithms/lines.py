@@ -150,7 +150,7 @@ def part_length(n: int, longest: int) -> int:
     return min(longest, max(_SHORTEST_PART, n // _CPU_PARTS))
 
 
-def launch(chosen: PythonKernel, n_items: int, *args: Any) -> Any:
+def launch(chosen: PythonKernel, n_items: int, *args: Any, local_size: int = LOCAL_SIZE) -> Any:
     """Launches a kernel with one invocation per item, rounded up to whole workgroups; returns the future, if any.
 
     Raises:
@@ -159,4 +159,4 @@ def launch(chosen: PythonKernel, n_items: int, *args: Any) -> Any:
     n = max([n_items, *[arg.size for arg in args if type(arg) is Array]])
     if n > _MOST_ITEMS:
         raise ValueError(f"{chosen.__name__.strip('_')} takes at most {_MOST_ITEMS:,} elements; got {n:,}")
-    return chosen[-(-n_items // LOCAL_SIZE), LOCAL_SIZE](*args) if n_items else None
+    return chosen[-(-n_items // local_size), local_size](*args) if n_items else None

@@ -8,13 +8,13 @@ once per digit, and nothing but counts is stored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkcompute.arrays.algorithms.axis_reductions import reduce
 from vkcompute.arrays.algorithms.lines import contiguous, launch, part_length
-from vkcompute.arrays.algorithms.radix import FORMS, key_of, number_words
+from vkcompute.arrays.algorithms.sort_keys import FORMS, Word, key_of, number_words
 from vkcompute.arrays.algorithms.sorting import sort
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -110,7 +110,7 @@ def elements_at(x: Array, places: Iterable[int]) -> dict[int, Array]:
             pairs[-1].append(place)
         else:
             pairs.append([place])
-    if pairs and not _is_selected(x, len(pairs)):
+    if pairs and not is_selected(x, len(pairs)):
         ordered = sort(x, -1)
         return result | {place: ordered[..., place] for place in wanted}
     for pair in pairs:
@@ -118,17 +118,34 @@ def elements_at(x: Array, places: Iterable[int]) -> dict[int, Array]:
     return result
 
 
-def _is_selected(x: Array, n_pairs: int) -> bool:
+def is_selected(x: Array, n_places: int) -> bool:
+    """True if selecting elements at some places of rows along the last axis takes less time than sorting."""
     is_word = x.dtype.itemsize == 4 and x.dtype.kind in "iuf"
-    return is_word and n_pairs <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
+    return is_word and n_places <= _MOST_SELECTED and x.size >= _FEWEST and x.shape[-1] >= _SHORTEST_ROW
 
 
-def _selected(x: Array, place: int, count: int) -> list[Array]:
-    """Returns the elements at one place, or two, of rows of numbers of 32 bits."""
-    n, runtime = x.shape[-1], x.runtime
-    n_rows, (word,) = x.size // n, number_words(x)
+class Selection(NamedTuple):
+    """Elements of rows at a place, as if these were sorted.
+
+    Attributes:
+        keys: of the elements, uint32.
+        places: of the elements among those with equal keys.
+        n_equal: numbers of these.
+        length, n_parts: of parts of a row.
+    """
+
+    keys: Array
+    places: Array
+    n_equal: Array
+    length: int
+    n_parts: int
+
+
+def selected_keys(word: Word, n: int, place: int) -> Selection:
+    """Selects the key at a place of each row of n numbers of 32 bits."""
+    runtime, n_rows = word.keys.runtime, word.keys.size // n
     tuning = tuning_of(runtime.device.physical)
-    length, digit_bits = part_length(x.size, _PARTS * tuning.radix_part), tuning.digit_bits
+    length, digit_bits = part_length(word.keys.size, _PARTS * tuning.radix_part), tuning.digit_bits
     n_parts = -(-n // length)
     n_items, n_digits = n_rows * n_parts, 1 << digit_bits
     keys = temporary(runtime, n_rows, np.uint32).fill(0)
@@ -139,10 +156,18 @@ def _selected(x: Array, place: int, count: int) -> list[Array]:
         launch(_count_digits, n_items, word.keys, keys, counts, *sizes)
         totals = reduce("add", counts.reshape((n_rows, n_parts, n_digits)), (1,), counts.dtype, False).reshape(-1)
         launch(_choose_digit, n_rows, totals, keys, places, n_equal, n_rows, n_digits, shift)
+    return Selection(keys, places, n_equal, length, n_parts)
+
+
+def _selected(x: Array, place: int, count: int) -> list[Array]:
+    """Returns the elements at one place, or two, of rows of numbers of 32 bits."""
+    n, (word,) = x.shape[-1], number_words(x)
+    keys, places, n_equal, length, n_parts = selected_keys(word, n, place)
     selected = [keys]
     if count == 2:
-        least = temporary(runtime, n_items, np.uint32)
+        n_items = x.size // n * n_parts
+        least = temporary(x.runtime, n_items, np.uint32)
         launch(_next_keys, n_items, word.keys, keys, least, n_items, n, n_parts, length, word.form)
-        next_keys = reduce("minimum", least.reshape((n_rows, n_parts)), (1,), least.dtype, False)
+        next_keys = reduce("minimum", least.reshape((-1, n_parts)), (1,), least.dtype, False)
         selected.append(_either(keys, next_keys, places, n_equal))
     return [_numbers(key, word.form).view(x.dtype).reshape(x.shape[:-1]) for key in selected]

@@ -13,7 +13,8 @@ import numpy as np
 
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, converted, copy_into, count_up, flat, launch, part_length
-from vkcompute.arrays.algorithms.radix import Word, sort_rows
+from vkcompute.arrays.algorithms.radix import sort_rows
+from vkcompute.arrays.algorithms.sort_keys import Word
 from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.dtypes import computes_float64
 from vkcompute.jit.elementwise.reduction import reduce

@@ -5,12 +5,12 @@ The size of a result depends on the data, so these functions wait for its comput
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vkcompute.arrays.algorithms.block_offsets import rounded
 from vkcompute.arrays.algorithms.gather import gather, take, words
 from vkcompute.arrays.algorithms.lines import (
     Lines,
@@ -28,14 +28,15 @@ from vkcompute.arrays.expressions.promotion import default_int
 from vkcompute.compiled.arguments import MOST_ELEMENTS
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.elementwise.reduction import reduce
-from vkcompute.jit.kernel import PythonKernel, kernel
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.bit_operations import ctz, popcount
 from vkcompute.jit.library.ids import global_id
 from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array, empty_result
 from vkcompute.runtime.tuning import tuning_of
 
-_STEP = 4
-"""Elements that are selected per iteration."""
+_WORD = 32
+"""Elements whose bits are in a word."""
 
 _unraveled = Elementwise("at // stride % length", "at, stride, length")
 _least = reduce("min(a, b)", 0)
@@ -43,86 +44,98 @@ _about = reduce("a + b", 0.0)
 
 
 @kernel
-def _count_parts(mask: Any, counts: Any, n_items: int, n: int, length: int) -> None:
+def _pack(mask: Any, bits: Any, counts: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the bits of each part, and counts the true ones."""
     i = global_id(0)
     if i < n_items:
         first, count = i * length, 0
-        for k in range(min(length, n - first)):
-            count += 1 if mask[first + k] != 0 else 0
+        for start in range(first, min(first + length, n), _WORD):
+            packed = np.uint32(0)
+            for k in range(min(_WORD, n - start)):
+                packed |= (np.uint32(1) if mask[start + k] != 0 else np.uint32(0)) << np.uint32(k)
+            bits[start // _WORD] = packed
+            count += popcount(packed)
         counts[i] = count
 
 
-class _Kernels(NamedTuple):
-    elements: PythonKernel
-    indices: PythonKernel
+def _bits_of_bytes(word: Any) -> Any:
+    """Returns a bit for each byte of a word, 1 if it is not 0."""
+    ones = np.uint32(0x7F7F7F7F)
+    upper = (((word & ones) + ones) | word) & np.uint32(0x80808080)
+    return (upper >> np.uint32(7)) * np.uint32(0x01020408) >> np.uint32(24)
 
 
-@cache
-def _kernels(always_stores: bool) -> _Kernels:
-    """Makes the kernels that store what a mask selects, those of each part from its start.
+@kernel
+def _pack_bytes(mask: Any, bits: Any, counts: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the bits of each part as `_pack`, from a mask of bytes that is given as words."""
+    i = global_id(0)
+    if i < n_items:
+        first, count, n_words = i * length, 0, n // 4
+        for start in range(first, min(first + length, n), _WORD):
+            packed = np.uint32(0)
+            for k in range(_WORD // 4):
+                word = mask[min(start // 4 + k, n_words - 1)]
+                packed |= _bits_of_bytes(word) << np.uint32(4 * k)
+            if start + _WORD > n:
+                packed &= ~np.uint32(0) >> np.uint32(start + _WORD - n)
+            bits[start // _WORD] = packed
+            count += popcount(packed)
+        counts[i] = count
 
-    The last selected value is stored again for elements that are not, where that takes less time than a branch.
-    """
 
-    @kernel
-    def elements(mask: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
-        i = global_id(0)
-        if i < n_items:
-            first, target, last = i * length, starts[i], starts[i + 1] - 1
-            if target <= last:
-                value, count = x[first], min(length, n - first)
-                for start in range(0, count, _STEP):
-                    for k in range(_STEP):
-                        at = first + min(start + k, count - 1)
-                        is_true, here = mask[at] != 0 and start + k < count, x[at]
-                        value = here if is_true else value
-                        if always_stores or is_true:
-                            out[min(target, last)] = value
-                        target += 1 if is_true else 0
+@kernel
+def _store_indices(bits: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the indices of the true elements of each part from its start on."""
+    i = global_id(0)
+    if i < n_items:
+        first, target = i * length, starts[i]
+        for start in range(first, min(first + length, n), _WORD):
+            left = bits[start // _WORD]
+            while left != np.uint32(0):
+                out[target] = start + ctz(left)
+                target += 1
+                left &= left - np.uint32(1)
 
-    @kernel
-    def indices(mask: Any, starts: Any, out: Any, n_items: int, n: int, length: int) -> None:
-        i = global_id(0)
-        if i < n_items:
-            first, target, last = i * length, starts[i], starts[i + 1] - 1
-            if target <= last:
-                value, count = first, min(length, n - first)
-                for start in range(0, count, _STEP):
-                    for k in range(_STEP):
-                        at = first + min(start + k, count - 1)
-                        is_true = mask[at] != 0 and start + k < count
-                        value = at if is_true else value
-                        if always_stores or is_true:
-                            out[min(target, last)] = value
-                        target += 1 if is_true else 0
 
-    return _Kernels(elements, indices)
+@kernel
+def _store_elements(bits: Any, starts: Any, x: Any, out: Any, n_items: int, n: int, length: int) -> None:
+    """Stores the elements that are selected in each part from its start on."""
+    i = global_id(0)
+    if i < n_items:
+        first, target = i * length, starts[i]
+        for start in range(first, min(first + length, n), _WORD):
+            left = bits[start // _WORD]
+            while left != np.uint32(0):
+                out[target] = x[start + ctz(left)]
+                target += 1
+                left &= left - np.uint32(1)
 
 
 class Selected:
-    """The true elements of a mask, which are counted in parts.
+    """The true elements of a mask, which is read once: its bits are stored, and counted in parts.
 
     Attributes:
         count: number of true elements; the constructor waits for it.
     """
 
     def __init__(self, mask: Array) -> None:
-        self._mask, self.count = flat(mask), 0
-        tuning = tuning_of(mask.runtime.device.physical)
-        self._length, self._kernels = part_length(mask.size, tuning.selection_part), _kernels(tuning.stores_unselected)
-        self._n_parts = -(-mask.size // self._length)
+        mask, runtime = flat(mask), mask.runtime
+        longest = tuning_of(runtime.device.physical).selection_part
+        length = rounded(part_length(mask.size, longest), _WORD)
+        self._runtime, self.count, self._sizes = runtime, 0, (-(-mask.size // length), mask.size, length)
         if mask.size:
-            counts = temporary(mask.runtime, self._n_parts, np.int32)
-            launch(_count_parts, self._n_parts, self._mask, counts, self._n_parts, mask.size, self._length)
+            self._bits = temporary(runtime, -(-mask.size // _WORD), np.uint32)
+            counts = temporary(runtime, self._sizes[0], np.int32)
+            pack, mask = (_pack_bytes, mask.view(np.uint32)) if _has_words(mask) else (_pack, mask)
+            launch(pack, self._sizes[0], mask, self._bits, counts, *self._sizes)
             self._starts = cumulative(counts, "sum", 0, np.int32, include_initial=True)
             self.count = int(self._starts[-1])
 
     def indices(self, dtype: npt.DTypeLike = np.int32) -> Array:
         """Returns the indices of the true elements in row-major order, as integers."""
-        out = empty_result(self._mask.runtime, self.count, dtype)
+        out = empty_result(self._runtime, self.count, dtype)
         if self.count:
-            args = self._mask, self._starts, out, self._n_parts, self._mask.size, self._length
-            launch(self._kernels.indices, self._n_parts, *args)
+            launch(_store_indices, self._sizes[0], self._bits, self._starts, out, *self._sizes)
         return out
 
     def elements(self, x: Array) -> Array:
@@ -133,9 +146,13 @@ class Selected:
         (source, n_words), (target, _) = words(contiguous(x)), words(out)
         if n_words > 1:
             return gather(contiguous(x), self.indices(), Lines(1, x.size, 1), out)
-        args = self._mask, self._starts, source, target, self._n_parts, x.size, self._length
-        launch(self._kernels.elements, self._n_parts, *args)
+        launch(_store_elements, self._sizes[0], self._bits, self._starts, source, target, *self._sizes)
         return out
+
+
+def _has_words(mask: Array) -> bool:
+    """True if the mask has bytes that are whole words."""
+    return mask.dtype.itemsize == 1 and mask.dtype.kind in "biu" and mask.size % 4 == 0 == mask.offset % 4
 
 
 def flatnonzero(x: Array) -> Array:

@@ -14,9 +14,10 @@ import numpy as np
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.leading import first_in_rows
 from vkcompute.arrays.algorithms.lines import Lines, axis_of, contiguous, copy_into, count_up, flat, launch
-from vkcompute.arrays.algorithms.radix import Word, number_words, sort_rows, sort_values, words_of
+from vkcompute.arrays.algorithms.radix import sort_rows, sort_values
 from vkcompute.arrays.algorithms.scans import cumulative
 from vkcompute.arrays.algorithms.selection import Selected
+from vkcompute.arrays.algorithms.sort_keys import Word, number_words
 from vkcompute.arrays.expressions.promotion import default_int, promoted
 from vkcompute.jit.elementwise.elementwise import Elementwise
 from vkcompute.jit.kernel import kernel
@@ -30,12 +31,12 @@ _either = Elementwise("a | b", "a, b")
 _nan_of_both = Elementwise("other if isnan(other) else part", "part, other")
 
 
-def _last(x: Array, axis: int) -> Array:
+def axis_last(x: Array, axis: int) -> Array:
     """Returns the view with an axis moved to the end."""
     return x.transpose((*[at for at in range(x.ndim) if at != axis], axis))
 
 
-def _back(x: Array, axis: int) -> Array:
+def axis_moved_back(x: Array, axis: int) -> Array:
     """Returns the array with the last axis moved to this place, contiguous."""
     return contiguous(x.transpose((*range(axis), x.ndim - 1, *range(axis, x.ndim - 1))))
 
@@ -43,7 +44,15 @@ def _back(x: Array, axis: int) -> Array:
 def _order(x: Array, *, descending: bool) -> Array:
     """Returns the order of each row along the last axis, as indices of all elements."""
     n = x.shape[-1]
-    return sort_rows(words_of(x, descending=descending), x.size // n, n)
+    return sort_rows(number_words(x, descending=descending), x.size // n, n)
+
+
+def store_in_rows(order: Array, n: int, out: Array) -> None:
+    """Stores the indices in rows of n elements of some indices of all elements."""
+    if out.size == out.shape[-1]:
+        copy_into(order, out)
+    else:
+        _in_row(order, n, out=out)
 
 
 def argsort(x: Array, axis: int = -1, *, descending: bool = False) -> Array:
@@ -58,14 +67,14 @@ def argsort(x: Array, axis: int = -1, *, descending: bool = False) -> Array:
 def _indices(x: Array, axis: int, k: int, *, descending: bool) -> Array:
     """Returns the first k of the indices that sort an array along an axis."""
     axis = axis_of("argsort", x.ndim, axis)
-    moved = _last(x, axis)
+    moved = axis_last(x, axis)
     if not x.size:
-        return _back(empty_result(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
+        return axis_moved_back(empty_result(x.runtime, (*moved.shape[:-1], k), default_int(x.runtime)), axis)
     order = _order(moved, descending=descending).reshape(moved.shape)[..., :k]
     out = empty_result(x.runtime, order.shape, default_int(x.runtime))
     if out.size:
-        _in_row(order, moved.shape[-1], out=out)
-    return _back(out, axis)
+        store_in_rows(order, moved.shape[-1], out)
+    return axis_moved_back(out, axis)
 
 
 def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
@@ -77,12 +86,12 @@ def sort(x: Array, axis: int | None = -1, *, descending: bool = False) -> Array:
     if axis is None:
         x, axis = flat(x), 0
     axis = axis_of("sort", x.ndim, axis)
-    moved = contiguous(_last(x, axis))
+    moved = contiguous(axis_last(x, axis))
     out = empty_result(x.runtime, moved.shape, x.dtype)
     n = moved.shape[-1]
     if x.size and not sort_values(moved, x.size // n, n, out, descending=descending):
         gather(moved, _order(moved, descending=descending), Lines(1, x.size, 1), out)
-    return _back(out, axis)
+    return axis_moved_back(out, axis)
 
 
 def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Array, Array]:
@@ -96,7 +105,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
     axis = axis_of("topk", x.ndim, axis)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"topk takes k from 0 to the length of the axis, {x.shape[axis]}; got {k}")
-    moved = contiguous(_last(x, axis))
+    moved = contiguous(axis_last(x, axis))
     values = empty_result(x.runtime, (*moved.shape[:-1], k), x.dtype)
     indices = empty_result(x.runtime, values.shape, default_int(x.runtime))
     if values.size:
@@ -105,7 +114,7 @@ def topk(x: Array, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Arr
         copy_into(at, indices.reshape((n_rows, k)))
         order = _of_row(at, count_up(x.runtime, n_rows).reshape((n_rows, 1)), n)
         gather(moved, flat(order), Lines(1, x.size, 1), values)
-    return _back(values, axis), _back(indices, axis)
+    return axis_moved_back(values, axis), axis_moved_back(indices, axis)
 
 
 def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
@@ -117,14 +126,14 @@ def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:
     if not keys or any(key.shape != keys[0].shape for key in keys):
         raise ValueError(f"lexsort takes keys of one shape; got {[key.shape for key in keys]}")
     axis = axis_of("lexsort", keys[0].ndim, axis)
-    moved = [_last(key, axis) for key in keys]
+    moved = [axis_last(key, axis) for key in keys]
     out = empty_result(keys[0].runtime, moved[0].shape, default_int(keys[0].runtime))
     if out.size:
         n = out.shape[-1]
-        words: list[Word] = [word for key in moved for word in words_of(key)]
+        words: list[Word] = [word for key in moved for word in number_words(key)]
         order = sort_rows(words, out.size // n, n)
-        _in_row(order.reshape(out.shape), n, out=out)
-    return _back(out, axis)
+        store_in_rows(order.reshape(out.shape), n, out)
+    return axis_moved_back(out, axis)
 
 
 class Unique(NamedTuple):
@@ -199,7 +208,7 @@ def unique(x: Array, *, equal_nan: bool = True) -> Unique:
             *[empty_result(x.runtime, shape, of_dtype) for shape, of_dtype in zip(shapes, dtypes, strict=True)]
         )
     elements = flat(x)
-    order = sort_rows(words_of(elements), 1, n)
+    order = sort_rows(number_words(elements), 1, n)
     ordered = temporary(x.runtime, n, x.dtype)
     gather(elements, order, Lines(1, n, 1), ordered)
     marks = _firsts(ordered, equal_nan=equal_nan)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute.arrays.algorithms import gather, scans, search, selection, sorting
+from vkcompute.arrays.algorithms import gather, partitions, scans, search, selection, sorting
 from vkcompute.arrays.algorithms.lines import axis_of
 from vkcompute.arrays.expressions.promotion import Operand, common, complex_of, default_int, floating, kind_of
 from vkcompute.arrays.expressions.ufunc import apply, assign, astype, dtype_with_out, joined, part, written
@@ -154,16 +154,19 @@ _SORTS = {"q": "quicksort", "h": "heapsort", "m": "mergesort", "s": "stable"}
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
-    """Returns the elements sorted along an axis, so that the k-th is in its place, and smaller ones before it.
+    """Returns a copy with the k-th element along an axis in its place, after smaller ones and before greater ones.
 
-    `kind` has no effect.
+    With several places, the elements are sorted. `kind` has no effect.
     """
-    _check_places(a, kth, axis, kind)
-    return sorting.sort(a, axis)
+    return partitions.partition(a, _places(a, kth, axis, kind), axis)
 
 
-def _check_places(x: Array, kth: Any, axis: int | None, kind: str) -> None:
-    """Raises ValueError if a place is not one of the axis, or for another kind of partition than NumPy's."""
+def _places(x: Array, kth: Any, axis: int | None, kind: str) -> list[int]:
+    """Returns distinct places of a partition, not negative.
+
+    Raises:
+        ValueError: a place is not one of the axis, or the kind of partition is not NumPy's.
+    """
     if kind != "introselect":
         raise ValueError(f"the kind of a partition is 'introselect'; got {kind!r}")
     n = x.size if axis is None else x.shape[axis_of("partition", x.ndim, axis)]
@@ -173,12 +176,12 @@ def _check_places(x: Array, kth: Any, axis: int | None, kind: str) -> None:
     for k in indices.reshape(-1).tolist():
         if not -n <= k < n:
             raise ValueError(f"kth is {-n} to {n - 1} for {n} elements; got {k}")
+    return sorted({k % n for k in indices.reshape(-1).tolist()})
 
 
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Array:
-    """Returns the indices of the elements sorted along an axis; see `partition`."""
-    _check_places(a, kth, axis, kind)
-    return argsort(a, axis)
+    """Returns the indices of the elements of `partition`."""
+    return partitions.argpartition(a, _places(a, kth, axis, kind), axis)
 
 
 def lexsort(keys: Sequence[Array], axis: int = -1) -> Array:

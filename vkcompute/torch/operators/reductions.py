@@ -358,12 +358,12 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False, *, values:
     n = self.shape[dim] if self.dim() else 1
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    ordered, order = torch.sort(self, dim=dim, stable=True)
-    for out, source in ((values, ordered), (indices, order)):
-        result = source.narrow(dim, k - 1, 1) if self.dim() else source
-        result = result if keepdim or not self.dim() else result.squeeze(dim)
-        resize_to(out, result.shape)
-        out.copy_(result)
+    array, axis = operand(self), dim % max(self.dim(), 1)
+    array, shape = array.reshape(array.shape or (1,)), _shape(self, (axis,), keepdim)
+    order = standard.argpartition(array, k - 1, axis)[(slice(None),) * axis + (slice(k - 1, k),)]
+    for out, result in ((values, _take_along_axis(array, order, axis)), (indices, order)):
+        resize_to(out, shape)
+        store(out, result.reshape(tuple(shape)))
     return values, indices
 
 

@@ -1,0 +1,111 @@
+"""Partitions of rows around an element, without sorting.
+
+The key of the element is selected (see `order_statistics.py`). Then one pass counts the smaller, the equal and the
+greater keys of each part of a row, and another one stores them in this order. Each of the three keeps its order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkcompute.arrays.algorithms.lines import axis_of, contiguous, flat, launch, part_length
+from vkcompute.arrays.algorithms.order_statistics import is_selected, selected_keys
+from vkcompute.arrays.algorithms.scans import cumulative
+from vkcompute.arrays.algorithms.sort_keys import Word, key_of, number_words
+from vkcompute.arrays.algorithms.sorting import argsort, axis_last, axis_moved_back, sort, store_in_rows
+from vkcompute.arrays.expressions.promotion import default_int
+from vkcompute.jit.kernel import kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.runtime.graphs.graph import temporary
+from vkcompute.runtime.memory.array import Array, empty_result
+from vkcompute.runtime.tuning import tuning_of
+
+_SIDES = 3
+
+
+@kernel
+def _count_sides(x: Any, pivots: Any, counts: Any, n_items: int, n: int, n_parts: int, length: int, form: int) -> None:
+    """Counts the keys of each part below, at and above that of the row."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, count, pivot, below, equal = row * n + part * length, min(length, n - part * length), pivots[row], 0, 0
+        for k in range(count):
+            key = key_of(x[first + k], form, 0)
+            below += 1 if key < pivot else 0
+            equal += 1 if key == pivot else 0
+        base = row * _SIDES * n_parts + part
+        counts[base], counts[base + n_parts] = below, equal
+        counts[base + 2 * n_parts] = count - below - equal
+
+
+@kernel
+def _move_sides(
+    x: Any, pivots: Any, places: Any, out: Any,
+    n_items: int, n: int, n_parts: int, length: int, form: int, is_order: int,
+) -> None:  # fmt: skip
+    """Stores the bits or the indices of the elements of each part at their places."""
+    i = global_id(0)
+    if i < n_items:
+        row, part = i // n_parts, i % n_parts
+        first, base, pivot = row * n + part * length, row * _SIDES * n_parts + part, pivots[row]
+        below, equal, above = places[base], places[base + n_parts], places[base + 2 * n_parts]
+        for k in range(min(length, n - part * length)):
+            bits = x[first + k]
+            key = key_of(bits, form, 0)
+            place = below if key < pivot else equal if key == pivot else above
+            out[place] = np.uint32(first + k) if is_order == 1 else bits
+            below += 1 if key < pivot else 0
+            equal += 1 if key == pivot else 0
+            above += 1 if key > pivot else 0
+
+
+def _store_sides(word: Word, pivots: Array, n: int, out: Array, *, is_order: bool) -> None:
+    """Stores rows of n elements, or their indices, as uint32: the smaller ones, the equal ones, the greater ones."""
+    x = word.keys
+    length = part_length(x.size, tuning_of(x.runtime.device.physical).selection_part)
+    n_parts = -(-n // length)
+    n_items = x.size // n * n_parts
+    counts = temporary(x.runtime, n_items * _SIDES, np.int32)
+    launch(_count_sides, n_items, x, pivots, counts, n_items, n, n_parts, length, word.form)
+    places = cumulative(counts, "sum", 0, np.int32, include_initial=True)
+    launch(_move_sides, n_items, x, pivots, places, out, n_items, n, n_parts, length, word.form, int(is_order))
+
+
+def partition(x: Array, places: list[int], axis: int | None) -> Array:
+    """Returns a copy in which the elements at some places along an axis are those of a sort, and divide the others.
+
+    Without an axis, the array is flattened.
+
+    Raises:
+        TypeError, ValueError: as `axis_of`.
+    """
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of("partition", x.ndim, axis)
+    moved = axis_last(x, axis)
+    if len(places) != 1 or not is_selected(moved, 1):
+        return sort(x, axis)
+    moved = contiguous(moved)
+    out, (word,) = empty_result(x.runtime, moved.shape, x.dtype), number_words(moved)
+    pivots = selected_keys(word, moved.shape[-1], places[0]).keys
+    _store_sides(word, pivots, moved.shape[-1], out.reshape(-1).view(np.uint32), is_order=False)
+    return axis_moved_back(out, axis)
+
+
+def argpartition(x: Array, places: list[int], axis: int | None) -> Array:
+    """Returns the indices of the elements of `partition`."""
+    if axis is None:
+        x, axis = flat(x), 0
+    axis = axis_of("argpartition", x.ndim, axis)
+    moved = axis_last(x, axis)
+    if len(places) != 1 or not is_selected(moved, 1):
+        return argsort(x, axis)
+    moved = contiguous(moved)
+    order, (word,), n = temporary(x.runtime, moved.shape, np.uint32), number_words(moved), moved.shape[-1]
+    _store_sides(word, selected_keys(word, n, places[0]).keys, n, order.reshape(-1), is_order=True)
+    out = empty_result(x.runtime, moved.shape, default_int(x.runtime))
+    store_in_rows(order.view(np.int32), n, out)
+    return axis_moved_back(out, axis)
