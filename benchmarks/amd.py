@@ -41,7 +41,8 @@ from vkcompute.compiled.specialization import CompileOptions  # noqa: E402
 from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
-from vkcompute.jit.elementwise.stages import BLOCKS, Form  # noqa: E402
+from vkcompute.jit.elementwise.reduction_methods import BLOCKS  # noqa: E402
+from vkcompute.jit.elementwise.stages import Form  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.nn.programs.products import convolution, linear  # noqa: E402

@@ -15,8 +15,8 @@ from runtimes import lacks
 import vkcompute as vc
 import vkcompute.numpy as vnp
 from vkcompute.arrays import methods
-from vkcompute.runtime.memory import array
-from vkcompute.runtime.memory.array import DEFERRED, Array
+from vkcompute.runtime.memory.array import Array
+from vkcompute.runtime.memory.mathematics import DEFERRED, Deferred
 
 HOST = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
 
@@ -213,9 +213,9 @@ def test_the_first_use_of_a_method_sets_those_of_higher_floors(
 ) -> None:
     x = gpu.full((2, 2), 1, np.float32)
     for deferred in DEFERRED:
-        monkeypatch.setattr(vc.Array, deferred, array._Deferred(deferred))
+        monkeypatch.setattr(vc.Array, deferred, Deferred(vc.Array, deferred))
     np.testing.assert_array_equal(use(x).numpy(), np.full((2, 2), 2, np.float32))
-    assert not any(type(vars(vc.Array)[deferred]) is array._Deferred for deferred in DEFERRED)
+    assert not any(type(vars(vc.Array)[deferred]) is Deferred for deferred in DEFERRED)
 
 
 def test_methods_of_higher_floors_are_those_that_arrays_defer() -> None:

@@ -34,8 +34,9 @@ from vkcompute.jit.elementwise.dispatch import (
 )
 from vkcompute.jit.elementwise.element_launcher import Arguments, ElementLauncher, check_out, layouts, values
 from vkcompute.jit.elementwise.program import Formula, ProgramSource
+from vkcompute.jit.elementwise.reduction_methods import IDENTITY
 from vkcompute.jit.elementwise.sharded import by_device, joined
-from vkcompute.jit.elementwise.stages import IDENTITY, Stage, stage_program, stages
+from vkcompute.jit.elementwise.stages import Stage, stage_program, stages
 from vkcompute.jit.launcher import is_exact
 from vkcompute.runtime.graphs.aliasing import may_overlap
 from vkcompute.runtime.graphs.graph import temporary

@@ -10,12 +10,12 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkcompute import array_namespace, dtypes
+from vkcompute import dtypes
 from vkcompute.core.buffer import Buffer
 from vkcompute.core.interrupts import BlockExit, begin_block
 from vkcompute.core.quirks import quirks_of
@@ -25,20 +25,11 @@ from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.memory.downloads import settle
 from vkcompute.runtime.memory.flat import Flags, Flat
 from vkcompute.runtime.memory.host_data import HostArray, broadcast, bytes_of, converted, warn_of_numpy
+from vkcompute.runtime.memory.mathematics import Mathematics, define_later
 from vkcompute.runtime.memory.printing import html, representation, text
 from vkcompute.runtime.memory.view import StridedView, copy_view, fill_view, join_views
 from vkcompute.runtime.scheduling.future import Future
 from vkcompute.runtime.tuning import tuning_of
-
-if TYPE_CHECKING:
-    from vkcompute.runtime.memory.mathematics import Mathematics
-else:
-
-    class Mathematics:
-        """Nothing: its methods are set below."""
-
-        __slots__ = ()
-
 
 _MOST_RUNS = 16_384
 """Runs of bytes in a view beyond which a kernel copies it.
@@ -567,35 +558,7 @@ class Array(StridedView, Mathematics):
         return html(self)
 
 
-_OPERATORS = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "matmul"
-DEFERRED = (
-    *[f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i")],
-    "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__invert__", "__abs__",
-    "__round__", "__contains__", "__array_function__", "__array_namespace__", "__array_ufunc__", "_assign", "_copied",
-    "_reordered", "_selected", "_take_elements", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype",
-    "byteswap", "choose", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "flatten",
-    "mT", "max", "mean", "min", "nonzero", "partition", "prod", "put", "ravel", "repeat", "round", "searchsorted",
-    "sort", "squeeze", "std", "sum", "swapaxes", "take", "to_device", "trace", "var",
-)  # fmt: skip
-"""Attributes of arrays that are defined on a higher floor, as they need its functions."""
-
-
-class _Deferred:
-    """An attribute of arrays that is not set yet: the first use of one sets all of them."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, array: Array | None, owner: type[Array]) -> Any:
-        for name, value in array_namespace.methods().items():
-            setattr(Array, name, value)
-        return getattr(owner if array is None else array, self._name)
-
-
-for _name in DEFERRED:
-    setattr(Array, _name, _Deferred(_name))
+define_later(Array)
 
 
 class Restored:
