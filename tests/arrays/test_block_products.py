@@ -7,7 +7,6 @@ import pytest
 
 import vkcompute as vc
 import vkcompute.numpy as vnp
-from vkcompute.arrays.algorithms import block_offsets
 from vkcompute.dtypes import lookup
 
 # Blocks of 16 x 64 or 8 x 128: whole ones, cut ones, overlapping ones, columns that are no multiple of four.
@@ -71,6 +70,6 @@ def test_products_in_a_graph_take_new_inputs(gpu: vc.Runtime) -> None:
 
 
 def test_arrays_that_offsets_do_not_reach(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_offsets, "LARGEST", 100)
+    monkeypatch.setattr("vkcompute.tile.launch_arrays.LARGEST", 100)
     a = np.arange(144, dtype=np.float32).reshape(12, 12)
     np.testing.assert_array_equal(vnp.matmul(gpu.array(a), gpu.array(a)).numpy(), a @ a)

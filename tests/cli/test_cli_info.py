@@ -19,8 +19,9 @@ import pytest
 from cli_done import Done
 
 import vkcompute
-from vkcompute.cli import info, verdicts
+from vkcompute.cli import info
 from vkcompute.cli.info import plain
+from vkcompute.core import physical
 
 Run = Callable[..., Done]
 
@@ -166,7 +167,7 @@ def test_a_device_too_old_is_shown_without_asking_it_further(gpu: vkcompute.Runt
 )
 def test_why_a_device_is_not_the_first_choice(score: tuple[int, int], chosen: tuple[int, int], says: str) -> None:
     devices: list[Any] = [SimpleNamespace(score=s, kind=f"k{s[0]}", index=i) for i, s in ((2, score), (7, chosen))]
-    assert verdicts._behind(*devices) == says
+    assert physical._behind(*devices) == says
 
 
 @pytest.mark.pure

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from vkcompute.compiled.block_access import Block
 from vkcompute.core.buffer_view import TEXEL_BYTES
-from vkcompute.core.host_cpu import fails_store_forwarding
-from vkcompute.core.quirks import quirks_of
+from vkcompute.core.quirks import fails_store_forwarding, quirks_of
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import cached
 from vkcompute.runtime.runtime import Runtime

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkcompute.arrays.algorithms.block_offsets import is_too_large, rounded
 from vkcompute.arrays.algorithms.gather import gather
 from vkcompute.arrays.algorithms.lines import Lines, converted, count_up, flat, launch, part_length
 from vkcompute.arrays.algorithms.matrix_product import MOST_GROUPS
@@ -24,6 +23,7 @@ from vkcompute.runtime.graphs.graph import temporary
 from vkcompute.runtime.memory.array import Array
 from vkcompute.runtime.memory.context import Context
 from vkcompute.runtime.tuning import tuning_of
+from vkcompute.tile.launch_arrays import is_too_large, rounded
 
 BLOCK = 64
 """Elements that are sorted by ranks."""

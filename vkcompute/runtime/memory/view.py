@@ -18,8 +18,7 @@ from vkcompute.core.buffer import Buffer
 from vkcompute.dtypes import letter
 from vkcompute.errors import ClosedError
 from vkcompute.runtime.memory import layout
-from vkcompute.runtime.memory.context import ONE_RUNTIME, Context
-from vkcompute.runtime.memory.reader import Reader
+from vkcompute.runtime.memory.context import ONE_RUNTIME, Context, Reader
 from vkcompute.runtime.scheduling.access_history import Range
 from vkcompute.runtime.scheduling.current import unrecorded
 from vkcompute.runtime.scheduling.future import Future
