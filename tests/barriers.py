@@ -33,10 +33,10 @@ def verify_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def checked(function: Function, *target: ir.Target) -> ir.KernelModule:
         ir.verify(function)
         check_barriers(function)
-        found = lower(function, *target)
+        result = lower(function, *target)
         missing = target[0].missing_types if target else ()
-        assert in_words(found.interface, missing) == reflect(Module.parse(found.spirv))
-        return found
+        assert in_words(result.interface, missing) == reflect(Module.parse(result.spirv))
+        return result
 
     monkeypatch.setattr(ir, "lower", checked)
 
@@ -91,10 +91,10 @@ class _Check:
                 return None
             if op.code in ("return", "unreachable"):
                 return None
-            found = self._operation(op, state)
-            if found is None:
+            result = self._operation(op, state)
+            if result is None:
                 return None
-            state = found
+            state = result
         return state
 
     def _operation(self, op: Op, state: State) -> State | None:

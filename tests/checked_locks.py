@@ -14,8 +14,8 @@ violations: list[str] = []
 
 def held() -> list[CheckedLock]:
     """The locks that this thread holds, in the order in which it took them."""
-    found: list[CheckedLock] = _held.__dict__.setdefault("locks", [])
-    return found
+    result: list[CheckedLock] = _held.__dict__.setdefault("locks", [])
+    return result
 
 
 class CheckedLock:

@@ -57,14 +57,14 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
         for following in sorted(edges.get(node, ())):
             if state.get(following) == 1:
                 return [*path[path.index(following) :], following]
-            found = visit(following) if following not in state else []
-            if found:
-                return found
+            result = visit(following) if following not in state else []
+            if result:
+                return result
         path.pop()
         state[node] = 2
         return []
 
-    return next((found for node in sorted(edges) if node not in state and (found := visit(node))), [])
+    return next((result for node in sorted(edges) if node not in state and (result := visit(node))), [])
 
 
 def graph(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:

@@ -58,9 +58,9 @@ def test_pyright(module: Path, tmp_path: Path) -> None:
     done = subprocess.run([*command, "--project", str(tmp_path)], capture_output=True, text=True, check=False)
     if not done.stdout.lstrip().startswith("{"):
         pytest.skip(f"pyright does not run here: {done.stderr[-200:]}")
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    assert [each for each in found if each["severity"] != "information"] == []
-    revealed = [each["message"].rpartition(" is ")[2].strip('"') for each in found]
+    report = json.loads(done.stdout)["generalDiagnostics"]
+    assert [each for each in report if each["severity"] != "information"] == []
+    revealed = [each["message"].rpartition(" is ")[2].strip('"') for each in report]
     assert revealed[:8] == KNOWN
     assert "NDArray" in revealed[8] or "ndarray" in revealed[8]
 

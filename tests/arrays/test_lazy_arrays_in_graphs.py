@@ -18,18 +18,18 @@ import vkcompute as vc
 
 def on_thread(work: Callable[[], Any]) -> list[Any]:
     """Returns what `work` returns, or its error, on another thread."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         except Exception as error:
-            found.append(error)
+            results.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return found
+    return results
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -72,8 +72,8 @@ def test_work_of_other_threads_leaves_a_recording_alone(gpu: vc.Runtime, kind: s
     x, z, w = gpu.zeros(8, np.int32), gpu.zeros(8, np.int32), gpu.zeros(8, np.int32)
     with gpu.record(w=w) as graph:
         y = x + (graph["w"] if of_input else 1)
-        (found,) = on_thread(lambda: WORK[kind](gpu, x))
-        assert not isinstance(found, Exception)
+        (result,) = on_thread(lambda: WORK[kind](gpu, x))
+        assert not isinstance(result, Exception)
         z[...] = y
     for value in (10, 20):
         x.fill(value)

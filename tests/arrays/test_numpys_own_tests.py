@@ -20,9 +20,9 @@ def a(gpu: vc.Runtime) -> Make:
     return lambda *args, **named: gpu.array(np.array(*args, **named))
 
 
-def same(found: Any, expected: Any) -> None:
+def same(computed: Any, expected: Any) -> None:
     """Compares values, shapes, and the kinds of dtypes; NumPy's default types are wider than the device's."""
-    result = np.asarray(found.numpy() if isinstance(found, vc.Array) else found)
+    result = np.asarray(computed.numpy() if isinstance(computed, vc.Array) else computed)
     assert result.shape == np.shape(expected)
     assert result.dtype.kind == np.asarray(expected).dtype.kind
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
@@ -243,8 +243,8 @@ def test_errors(a: Make, call: Callable[[vc.Array], Any], error: type[Exception]
 def test_histograms_of_unequal_edges(a: Make) -> None:
     x, edges = np.array([0.0, 0.5, 0.7], np.float32), (0, 0.5, 1)
     for bins in ((edges, 4), ([0.0, 1.0], [0, 0.25, 0.5, 1])):
-        found, expected = vnp.histogram2d(a(x), a(x), bins), np.histogram2d(x, x, bins)
-        for one, other in zip(found, expected, strict=True):
+        result, expected = vnp.histogram2d(a(x), a(x), bins), np.histogram2d(x, x, bins)
+        for one, other in zip(result, expected, strict=True):
             same(one, other)
     same(vnp.histogram(a(x), bins=2, range=a([0, 1], np.float32))[0], np.histogram(x, 2, (0, 1))[0])
     same(vnp.histogramdd([x, x], bins=2)[0], np.histogramdd([x, x], bins=2)[0])

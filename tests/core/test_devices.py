@@ -156,9 +156,9 @@ def test_a_cpu_that_nobody_asked_for_is_told_once(fallback: Callable[..., list[s
 
 
 def test_devices_are_listed_and_opened(gpu: vc.Runtime) -> None:
-    found = vc.devices()
-    assert [each.index for each in found] == list(range(len(found)))
-    [default] = [each for each in found if each.is_default]
+    result = vc.devices()
+    assert [each.index for each in result] == list(range(len(result)))
+    [default] = [each for each in result if each.is_default]
     used = gpu.device.physical
     assert (default.name, default.kind, default.problems) == (used.name, used.kind, ())
     assert default.memory_nbytes == used.memory_nbytes > 0

@@ -54,9 +54,9 @@ def test_a_variable_replaces_the_folders(tmp_path: Path) -> None:
 def test_problems(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "driver.json"
     path.write_text(text)
-    found = read(path)
-    assert not found.library
-    assert re.match(problem, found.problem)
+    result = read(path)
+    assert not result.library
+    assert re.match(problem, result.problem)
 
 
 def test_libraries_are_names_or_paths_relative_to_the_manifest(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def client() -> Iterator[Any]:
 
 def workers_of(client: Any) -> dict[str, Any]:
     """Asks the scheduler for its workers, by address: `scheduler_info` may return a cache that has none."""
-    found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-    return found
+    result: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return result
 
 
 def until_gone(processes: list[int]) -> None:
@@ -104,8 +104,8 @@ def test_workers_have_a_device_a_resource_and_metrics(client: Any) -> None:
     assert {"device", "device_memory", "device_busy_s", "device_spilled"} <= set(next(iter(workers))["metrics"])
     names = client.run(lambda: vc.default_runtime().device.name)
     assert len(set(names.values())) == len(chosen(None))
-    found = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()
-    assert found in names.values()
+    computed = client.submit(lambda: vc.default_runtime().device.name, resources={"GPU": 1}).result()
+    assert computed in names.values()
 
 
 def test_the_dashboard_shows_each_device(client: Any) -> None:
@@ -191,15 +191,15 @@ def test_results_are_the_same_wherever_a_chunk_ran(client: Any) -> None:
 
 def copied(runtime_profile: list[Any] = []) -> dict[str, list[int]]:  # noqa: B006
     """The bytes of each larger copy between host and device in this process since the last call."""
-    found: dict[str, list[int]] = {"upload": [], "download": []}
+    results: dict[str, list[int]] = {"upload": [], "download": []}
     if runtime_profile:
         profile = runtime_profile.pop()
         profile.__exit__(None, None, None)
         for each in profile.host:
-            if each.name in found and each.nbytes > 1000:
-                found[each.name].append(each.nbytes)
+            if each.name in results and each.nbytes > 1000:
+                results[each.name].append(each.nbytes)
     runtime_profile.append(vc.default_runtime().profile().__enter__())
-    return found
+    return results
 
 
 def test_an_array_between_workers_is_copied_off_a_device_and_onto_the_other(client: Any) -> None:
@@ -268,8 +268,8 @@ def test_training_on_workers(client: Any) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((120, 4)).astype(np.float32)
     y = (x.sum(axis=1) > 0).astype(int)
-    found = vc.LogisticRegression().fit(da.from_array(x, chunks=(30, 4)), y)
-    assert np.allclose(found.coef_, vc.LogisticRegression().fit(x, y).coef_, rtol=1e-3)
+    model = vc.LogisticRegression().fit(da.from_array(x, chunks=(30, 4)), y)
+    assert np.allclose(model.coef_, vc.LogisticRegression().fit(x, y).coef_, rtol=1e-3)
     vc.default_runtime().close()
 
 
@@ -438,9 +438,9 @@ def test_dtypes_of_results_depend_on_no_worker(client: Any) -> None:
         return [str(each.dtype) for each in (ints + floats, (ints > 0).sum(), vnp.argmax(floats), ints * 2**20)]
 
     client.wait_for_workers(2)
-    found = client.run(computed)
-    assert len(found) == 2
-    assert len({tuple(each) for each in found.values()}) == 1
+    result = client.run(computed)
+    assert len(result) == 2
+    assert len({tuple(each) for each in result.values()}) == 1
 
 
 @pytest.mark.pure

@@ -43,9 +43,9 @@ def test_a_function_takes_and_returns_arrays(cluster: None) -> None:
     doubled = ray.remote(lambda x: x[1:] * 2)
     x = vnp.arange(10, dtype=np.float32)
     for given in (x, ray.put(x)):
-        found = ray.get(doubled.remote(given))
-        assert type(found) is vc.Array
-        assert found.tolist() == [2 * n for n in range(1, 10)]
+        result = ray.get(doubled.remote(given))
+        assert type(result) is vc.Array
+        assert result.tolist() == [2 * n for n in range(1, 10)]
 
 
 def test_each_actor_is_on_its_device(cluster: None) -> None:
@@ -55,6 +55,6 @@ def test_each_actor_is_on_its_device(cluster: None) -> None:
     assert ray.get([each.device.remote() for each in actors]) == [each.name for each in devices]
     x = ray.put(vnp.arange(10, dtype=np.float32))
     for n in (1, 2):
-        for found in ray.get([each.add.remote(x) for each in actors]):
-            assert found.tolist() == [n * k for k in range(10)]
+        for result in ray.get([each.add.remote(x) for each in actors]):
+            assert result.tolist() == [n * k for k in range(10)]
     vc.default_runtime().close()

@@ -51,16 +51,16 @@ def operands(code: str, kind: ir.Scalar, n: int) -> list[Array]:
 
 def exact(code: str, given: list[Array]) -> Array:
     with np.errstate(all="ignore"):
-        found: Array = np.divide(*given) if code == "div" else np.sqrt(*given)
-    return found
+        result: Array = np.divide(*given) if code == "div" else np.sqrt(*given)
+    return result
 
 
-def same(found: Array, expected: Array, *given: Any) -> None:
+def same(result: Array, expected: Array, *given: Any) -> None:
     """Asserts that numbers have the same bits, or are both NaN."""
     word = f"u{expected.dtype.itemsize}"
-    wrong = (found.view(word) != expected.view(word)) & ~(np.isnan(found) & np.isnan(expected))
+    wrong = (result.view(word) != expected.view(word)) & ~(np.isnan(result) & np.isnan(expected))
     first = np.flatnonzero(wrong)[:5]
-    assert not wrong.any(), (wrong.sum(), [(*[x[at] for x in given], found[at], expected[at]) for at in first])
+    assert not wrong.any(), (wrong.sum(), [(*[x[at] for x in given], result[at], expected[at]) for at in first])
 
 
 # -- on devices -------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def expanded(code: str, kind: ir.Scalar = ir.FLOAT32, constants: tuple[float, ..
 
 def hard_quotients() -> list[Array]:
     """Operands whose quotients are as near to a tie as any: M * Y - 2**s * X is 1, 3 or 5 for an odd M = 2 * n + 1."""
-    found = []
+    results = []
     divisors = [*range((1 << 24) - 999, 1 << 24, 2), *(RANDOM.integers(1 << 22, 1 << 23, 4000) * 2 + 1).tolist()]
     for y in divisors:
         for s in (24, 25):
@@ -173,8 +173,8 @@ def hard_quotients() -> list[Array]:
                 for odd in range(m, 1 << 25, 1 << s):
                     x = odd * y - rest >> s
                     if odd >= 1 << 24 and 1 << 23 <= x < 1 << 24:
-                        found.append((x, y))
-    return [np.array(column, np.float32) for column in zip(*found, strict=True)]
+                        results.append((x, y))
+    return [np.array(column, np.float32) for column in zip(*results, strict=True)]
 
 
 @pytest.mark.parametrize("ulp", range(-3, 4))

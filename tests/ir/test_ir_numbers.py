@@ -80,17 +80,17 @@ def as_bytes(array: Array) -> Array:
 
 def agree(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = None, *, exact: bool = True) -> None:
     try:
-        found = computed(gpu, code, given, attribute)
+        result = computed(gpu, code, given, attribute)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     expected = interpreter.compute(code, given, attribute)
     if exact:
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
     else:
-        assert found.dtype == expected.dtype
-        error = 2e-2 if found.dtype == np.float16 else 5e-4  # the sine of Vulkan may be wrong by 2**-11
-        np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+        assert result.dtype == expected.dtype
+        error = 2e-2 if result.dtype == np.float16 else 5e-4  # the sine of Vulkan may be wrong by 2**-11
+        np.testing.assert_allclose(result, expected, rtol=error, atol=error)
 
 
 def pairs(kind: ir.Scalar) -> list[Array]:
@@ -133,9 +133,9 @@ def spread(kind: ir.Scalar) -> Array:
     random = np.random.default_rng(7)
     if kind.kind == "f":
         sizes = 2.0 ** np.arange(np.finfo(kind.name).minexp, np.finfo(kind.name).maxexp).astype(kind.numpy)
-        found = np.concatenate([sizes, np.nextafter(sizes, 0), sizes * random.uniform(1, 1.99, sizes.shape)])
-        found = found[np.abs(found) >= np.finfo(kind.name).tiny]
-        return np.concatenate([samples(kind), found, -found]).astype(kind.numpy)
+        result = np.concatenate([sizes, np.nextafter(sizes, 0), sizes * random.uniform(1, 1.99, sizes.shape)])
+        result = result[np.abs(result) >= np.finfo(kind.name).tiny]
+        return np.concatenate([samples(kind), result, -result]).astype(kind.numpy)
     limits = np.iinfo(kind.name)
     near = [sign * 2**n + d for n in range(kind.bits) for sign in (1, 3, -1, -3) for d in range(-2, 3)]
     near = [each for each in near if limits.min <= each <= limits.max]

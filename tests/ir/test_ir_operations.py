@@ -87,9 +87,9 @@ def test_constants_are_folded_as_numpy_computes_them(name: str, kind: str) -> No
     b, arity = ir.Builder(ir.Function("folded")), ir.OPERATIONS[name].arity
     for numbers in np.stack(np.meshgrid(*[NUMBERS[kind]] * (arity or 0)), -1).reshape(-1, arity or 0):
         args = [b.const(each, TYPES[kind]) for each in numbers]
-        found = b.compute(name, *args)
-        if isinstance(found, ir.Constant):
+        result = b.compute(name, *args)
+        if isinstance(result, ir.Constant):
             expected = interpreter.compute(name, [arg.value for arg in args])
-            assert found.value.tobytes() == expected.tobytes(), numbers
+            assert result.value.tobytes() == expected.tobytes(), numbers
         else:
             assert ir.OPERATIONS[name].may_trap, numbers

@@ -171,9 +171,9 @@ def test_numbers_become_what_is_annotated(name: str) -> None:
             with pytest.raises(TypeError, match="is annotated as an integer"):
                 converted("x", kind, number)
         else:
-            found = converted("x", kind, number)
-            assert type(found) is kind
-            assert found == kind(number)
+            result = converted("x", kind, number)
+            assert type(result) is kind
+            assert result == kind(number)
 
 
 LATE = """

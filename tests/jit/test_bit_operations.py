@@ -55,8 +55,8 @@ def test_counts_and_reversal(gpu: Any, dtype: str) -> None:
         pytest.skip("the device has no such type")
     exact = [[function(each, width) for each in patterns(x)] for function in COUNTS.values()]
     np.testing.assert_array_equal(counts.numpy(), exact)
-    found = patterns(turned.numpy())
-    assert found == [reversed_bits(each, width) for each in patterns(x)]
+    result = patterns(turned.numpy())
+    assert result == [reversed_bits(each, width) for each in patterns(x)]
     assert [[function(each) for each in x] for function in COUNTS] == exact, "on the host"
     assert [vc.bit_reverse(each).tobytes() for each in x] == [each.tobytes() for each in turned.numpy()]
 

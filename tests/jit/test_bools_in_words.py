@@ -62,9 +62,9 @@ def scattered(x, out, step):
 
 
 @vc.kernel
-def anywhere(x, found):
+def anywhere(x, result):
     if x[vc.global_id(0)] > 0:
-        found[0] = True
+        result[0] = True
 
 
 @vc.kernel
@@ -196,9 +196,9 @@ def test_a_launch_owns_the_words_that_it_stores_bytes_to(words: vc.Runtime) -> N
 
 def test_many_store_true_to_one_byte(words: vc.Runtime) -> None:
     x = words.array(np.float32([0] * 200 + [1] * 100))
-    found = words.zeros(3, bool)
-    anywhere[300](x, found[1:2])
-    assert found.numpy().tolist() == [False, True, False]
+    result = words.zeros(3, bool)
+    anywhere[300](x, result[1:2])
+    assert result.numpy().tolist() == [False, True, False]
 
 
 def test_bools_in_other_memory(words: vc.Runtime) -> None:

@@ -88,9 +88,9 @@ def test_a_helper_that_is_saved_before_the_first_launch(
     with pytest.raises(vc.KernelError, match="the source of changed has changed since it was imported"):
         LAUNCHES[launch](module, x)
     file.write_text(TEXT)
-    found = LAUNCHES[launch](module, x)
-    found = found.numpy() if launch in ("vectorize", "reduce") else x.numpy()
-    assert found.tolist() == (4.0 if launch == "reduce" else [-2, 0, 2, 4])
+    result = LAUNCHES[launch](module, x)
+    result = result.numpy() if launch in ("vectorize", "reduce") else x.numpy()
+    assert result.tolist() == (4.0 if launch == "reduce" else [-2, 0, 2, 4])
 
 
 ANNOTATED = """
@@ -201,9 +201,9 @@ def test_functions_of_all_kinds_have_their_code(source: str, level: int, divided
     if divided and "__future__" in text:
         pytest.skip("a statement for itself has no future")
     for function in run(text, name, level, divided=divided)["found"]:
-        found = read(function)
-        assert found.file == name
-        assert found.code is function.__code__
+        result = read(function)
+        assert result.file == name
+        assert result.code is function.__code__
     changed = text.replace("x", "z")
     linecache.cache[name] = len(changed), None, changed.splitlines(keepends=True), name
     for function in run(text, "<another>", level)["found"]:

@@ -27,10 +27,10 @@ def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, gpu:
     if request.param == "of a GPU":
         monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: wide(itemsizes))
     elif request.param == "by the other words":
-        found = block_of(gpu, [4])
-        if found == wide([4]):
+        result = block_of(gpu, [4])
+        if result == wide([4]):
             pytest.skip("the device has the blocks of a GPU")
-        other = found._replace(word={"uint32": "uint64", "uint64": "uint32"}[found.word])
+        other = result._replace(word={"uint32": "uint64", "uint64": "uint32"}[result.word])
         monkeypatch.setattr("vkcompute.jit.elementwise.blocks.block_of", lambda runtime, itemsizes: other)
 
 
@@ -97,8 +97,8 @@ def test_a_loop_never_runs_on_padding(gpu: vc.Runtime) -> None:
     x = gpu.full(16, np.inf, np.float32)
     x.close()  # its memory is used again
     values = np.float32([1, 2, 4, 8, 16])
-    found = halvings(gpu.array(values))
-    np.testing.assert_array_equal(found.numpy(), [0, 1, 2, 3, 4])
+    result = halvings(gpu.array(values))
+    np.testing.assert_array_equal(result.numpy(), [0, 1, 2, 3, 4])
 
 
 def test_a_graphs_input_is_another_view(gpu: vc.Runtime) -> None:
@@ -127,10 +127,10 @@ def test_reductions_leave_out_what_is_behind_the_end(
     x = np.random.default_rng(n).integers(0, 100, first + n + 5).astype(kind)
     x[first + n :] = 111
     try:
-        found = largest(gpu.array(x)[first : first + n].reshape(shape), axis=axis)
+        result = largest(gpu.array(x)[first : first + n].reshape(shape), axis=axis)
     except vc.MissingFeature:
         return
-    np.testing.assert_array_equal(found.numpy(), x[first : first + n].reshape(shape).max(axis))
+    np.testing.assert_array_equal(result.numpy(), x[first : first + n].reshape(shape).max(axis))
 
 
 @pytest.mark.usefixtures("blocks")
@@ -149,11 +149,11 @@ def test_arrays_repeated_along_some_axes(
     x = rng.integers(0, 9, shape).astype(kinds[0])
     y = rng.integers(0, 9, [1 if each else n for each, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
     try:
-        found = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
+        result = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
         total = vc.reduce("a + b", 0, map="x * y")(gpu.array(x), gpu.array(y), axis=axis, dtype="float32")
     except vc.MissingFeature:
         return
-    np.testing.assert_array_equal(found.numpy(), (x.astype("int64") - y.astype("int64")).astype(found.dtype))
+    np.testing.assert_array_equal(result.numpy(), (x.astype("int64") - y.astype("int64")).astype(result.dtype))
     np.testing.assert_array_equal(total.numpy(), (x * y.astype("float32")).sum(axis, np.float32))
 
 
@@ -248,7 +248,7 @@ def test_no_block_exceeds_a_result_that_is_wider_than_the_arguments(
 
     monkeypatch.setattr("vkcompute.jit.elementwise.element_launcher.dispatch", observed)
     x = np.arange(n, dtype=np.uint8)
-    found = vc.elementwise("int64(x) << 40")(gpu.array(x))
-    np.testing.assert_array_equal(found.numpy(), x.astype(np.int64) << 40)
-    assert -(-n // sizes[0]) * sizes[0] * 8 <= found.buffer.nbytes
+    result = vc.elementwise("int64(x) << 40")(gpu.array(x))
+    np.testing.assert_array_equal(result.numpy(), x.astype(np.int64) << 40)
+    assert -(-n // sizes[0]) * sizes[0] * 8 <= result.buffer.nbytes
     assert len(sizes) == 1

@@ -131,12 +131,12 @@ def steps(n):
 @pytest.mark.parametrize("most", [65_000, LONG])
 def test_functions_of_elements(gpu: vc.Runtime, most: int) -> None:
     roots = np.array([0, 7, 60_000, most, 400], np.uint32)
-    found = steps(gpu.array(roots * roots))
+    result = steps(gpu.array(roots * roots))
     if cuts(gpu) and most == LONG:
         with pytest.raises(vc.KernelError, match=r"(?s)steps reaches 65,535 iterations in this.*while k \* k != n"):
-            found.numpy()
+            result.numpy()
     else:
-        assert np.array_equal(found.numpy(), roots)
+        assert np.array_equal(result.numpy(), roots)
 
 
 @vc.kernel(check_bounds=True)

@@ -45,9 +45,9 @@ every = kernel_of(ARRAYS, [f"{each}[i] += 1" for each in ARRAYS])
 
 def after(arrays: Sequence[np.ndarray[Any, Any]], s: float) -> list[np.ndarray[Any, Any]]:
     """What `changed` makes of arrays."""
-    found = [each.copy() for each in arrays]
-    found[0][:], found[5][:], found[3][:] = sum(arrays) + s, arrays[1], arrays[3] + 1
-    return found
+    results = [each.copy() for each in arrays]
+    results[0][:], results[5][:], results[3][:] = sum(arrays) + s, arrays[1], arrays[3] + 1
+    return results
 
 
 def some(seed: int = 0, shape: int | tuple[int, ...] = N, dtype: str = "float32") -> list[np.ndarray[Any, Any]]:
@@ -55,8 +55,8 @@ def some(seed: int = 0, shape: int | tuple[int, ...] = N, dtype: str = "float32"
     return [rng.integers(0, 9, shape).astype(dtype) for _ in range(N_ARRAYS)]
 
 
-def assert_equal(found: Sequence[vc.Array], expected: Sequence[np.ndarray[Any, Any]]) -> None:
-    for at, (one, other) in enumerate(zip(found, expected, strict=True)):
+def assert_equal(result: Sequence[vc.Array], expected: Sequence[np.ndarray[Any, Any]]) -> None:
+    for at, (one, other) in enumerate(zip(result, expected, strict=True)):
         np.testing.assert_array_equal(one.numpy(), other, err_msg=f"a{at}")
 
 
@@ -236,10 +236,10 @@ def test_numpy_arrays_and_atomic_operations(small: vc.Runtime) -> None:
     counts = [f"c{k}" for k in range(6)]
     lines = [f"vc.atomic.add({each}, x[i] % {each}.size, {k})" for k, each in enumerate(counts)]
     count = kernel_of(["x", *counts], lines)
-    x, found = np.arange(N, dtype=np.int32), [np.zeros(k + 1, np.int32) for k in range(6)]
+    x, result = np.arange(N, dtype=np.int32), [np.zeros(k + 1, np.int32) for k in range(6)]
     with pytest.warns(vc.HostCopyWarning):
-        count[GRID](small.array(x), *found)
-    for k, each in enumerate(found):
+        count[GRID](small.array(x), *result)
+    for k, each in enumerate(result):
         assert each.tolist() == (k * np.bincount(x % (k + 1))).tolist()
 
 

@@ -82,8 +82,8 @@ def again(given: Any) -> Any:
 def simulated(kernel: Any, *args: Any) -> list[int]:
     out = np.zeros(3, np.int32)
     kernel.simulate(out, *args)
-    found: list[int] = out.tolist()
-    return found
+    result: list[int] = out.tolist()
+    return result
 
 
 @pytest.mark.pure

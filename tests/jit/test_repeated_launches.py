@@ -199,8 +199,8 @@ class TestElements:
         for k in (1.0, 2.0, 3, True):
             for axis in (0, 1, None, (0, 1)):
                 for keepdims in (False, True):
-                    found = total(x, k, axis=axis, keepdims=keepdims)
-                    assert np.array_equal(found.numpy(), np.sum(numbers * k, axis, keepdims=keepdims))
+                    result = total(x, k, axis=axis, keepdims=keepdims)
+                    assert np.array_equal(result.numpy(), np.sum(numbers * k, axis, keepdims=keepdims))
         for wrong in (1.0, [1], (0.0,)):
             with pytest.raises(TypeError, match="axis is an int"):
                 total(x, 1.0, axis=wrong)
@@ -238,9 +238,9 @@ def test_new_results_have_the_type_of_the_function(monkeypatch: pytest.MonkeyPat
                 assert (biased(x, 2, out=out).numpy() == 2 + value).all()
             del out, outs
             runtime.device.collect(wait=True)
-            found = [biased(x, 2) for _ in range(12)]
-            assert {each.dtype for each in found} == {np.dtype(wanted)}
-            assert all((each.numpy() == 2 + value).all() for each in found)
+            results = [biased(x, 2) for _ in range(12)]
+            assert {each.dtype for each in results} == {np.dtype(wanted)}
+            assert all((each.numpy() == 2 + value).all() for each in results)
 
 
 @pytest.mark.device_only

@@ -38,11 +38,11 @@ def test_few_accesses_stand_for_all(accesses: list[tuple[int, int, int, int]]) -
     who = {(g, i): SimpleNamespace(group=groups[g], n_fences=0) for g in range(3) for i in range(3)}
     for n, (group, phase, invocation, kind) in enumerate(accesses):
         access: Any = Access(who[group, invocation], phase, n, 1)  # type: ignore[arg-type]
-        found = touched.add(8, kind, access)
+        result = touched.add(8, kind, access)
         expected = [m for m in range(n) if conflict(accesses[n], accesses[m])]
-        assert (found is not None) == bool(expected)
-        if found is not None:
-            assert (found[1].call in expected, found[0]) == (True, accesses[found[1].call][3])  # type: ignore[index]
+        assert (result is not None) == bool(expected)
+        if result is not None:
+            assert (result[1].call in expected, result[0]) == (True, accesses[result[1].call][3])  # type: ignore[index]
             break
 
 

@@ -173,11 +173,11 @@ def test_comparisons_of_what_is_widened_with_constants(gpu: vc.Runtime, name: st
         compared_with_constants[1, len(x)](gpu.array(x), out, 3)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
-    for value, found in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
+    for value, result in zip(x.astype(np.int64).tolist(), out.numpy().tolist(), strict=True):
         expected = [
             each for c in LIMITS for each in (value < c, value <= c, value > c, value >= c, value == c, value != c)
         ]
-        assert found == [*expected, sum(k < value for k in range(3)), True], value
+        assert result == [*expected, sum(k < value for k in range(3)), True], value
 
 
 @vc.kernel

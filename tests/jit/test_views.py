@@ -63,10 +63,10 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], *, writable: bool) -> tuple[t
     back = [order.index(axis) for axis in range(len(shape))]
 
     def view(of: Any) -> Any:
-        found = of[(*slices, ...)].transpose(*back)
+        result = of[(*slices, ...)].transpose(*back)
         if writable:
-            return found
-        return found.broadcast_to(shape) if isinstance(of, vc.Array) else np.broadcast_to(found, shape)
+            return result
+        return result.broadcast_to(shape) if isinstance(of, vc.Array) else np.broadcast_to(result, shape)
 
     return tuple(base), view
 

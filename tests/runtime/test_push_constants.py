@@ -151,8 +151,8 @@ def test_the_bytes_of_the_block_are_taken_as_they_are(gpu: vc.Runtime) -> None:
 def test_infinities_and_nans_are_floats(gpu: vc.Runtime) -> None:
     for value in (np.inf, -np.inf, np.nan, np.float32(-0.0)):
         assert received(gpu, SCALARS, 4, 0, 0, value, 0) == struct.pack("<iIfi", 0, 0, value, 0)
-        found = received(gpu, MIXED, 18, **(GOOD | {"a": (value, 0, 0)}))
-        assert found[:4] == struct.pack("<f", value)
+        result = received(gpu, MIXED, 18, **(GOOD | {"a": (value, 0, 0)}))
+        assert result[:4] == struct.pack("<f", value)
 
 
 def test_a_kernel_without_push_constants_takes_none(gpu: vc.Runtime) -> None:

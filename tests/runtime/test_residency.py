@@ -90,12 +90,12 @@ def test_the_least_recently_used_move_and_come_back(small: vc.Runtime) -> None:
 
 def test_one_warning_at_the_callers_line() -> None:
     with open_runtime(memory_limit_bytes=LIMIT) as gpu:
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as result:
             warnings.simplefilter("always")
             kept = filled(gpu, 20)
-        assert [each.category for each in found] == [vc.SpillWarning]
-        assert found[0].filename == __file__
-        assert "memory()" in str(found[0].message)
+        assert [each.category for each in result] == [vc.SpillWarning]
+        assert result[0].filename == __file__
+        assert "memory()" in str(result[0].message)
         assert kept[3][0].item() == 3
 
 

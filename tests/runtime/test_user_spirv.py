@@ -257,11 +257,11 @@ void main() {
 
 def test_buffers_of_a_module_that_writes_are_declared_as_aliases_of_each_other() -> None:
     """Compilers of GLSL declare members of blocks. restrict promises that nothing else shows the same memory."""
-    found = Module.parse(program.load(vc.glsl(TWICE.replace("buffer C", "restrict buffer C"))).spirv).annotations
-    members = {each.operands[2] for each in found if each.opcode == opcodes.OpMemberDecorate}
+    result = Module.parse(program.load(vc.glsl(TWICE.replace("buffer C", "restrict buffer C"))).spirv).annotations
+    members = {each.operands[2] for each in result if each.opcode == opcodes.OpMemberDecorate}
     assert enums.Decoration.Restrict in members
     assert enums.Decoration.NonWritable not in members
-    decorations = [each.operands for each in found if each.opcode == opcodes.OpDecorate]
+    decorations = [each.operands for each in result if each.opcode == opcodes.OpDecorate]
     bindings = {operands[0]: operands[2] for operands in decorations if operands[1] == enums.Decoration.Binding}
     assert [bindings[each[0]] for each in decorations if each[1] == enums.Decoration.Aliased] == [0]
 

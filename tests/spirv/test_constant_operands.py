@@ -98,12 +98,12 @@ KERNELS = {
 
 def hidden(spirv: bytes, folder: Path) -> bytes:
     """Hides operands, whatever the driver."""
-    found = hide_constant_operands(spirv)
-    validate(Module.parse(found))
+    result = hide_constant_operands(spirv)
+    validate(Module.parse(result))
     if shutil.which("spirv-val"):
-        (folder / "hidden.spv").write_bytes(found)
+        (folder / "hidden.spv").write_bytes(result)
         subprocess.run(["spirv-val", "--target-env", "vulkan1.2", str(folder / "hidden.spv")], check=True)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
@@ -151,9 +151,9 @@ def test_constant_propagation_of_spirv_tools(is_hidden: bool, tmp_path: Path) ->
     if not shutil.which("spirv-opt"):
         pytest.skip("spirv-opt is not installed")
     spirv = preserve_special_floats(root.spirv(), (), (32,))
-    given, found = tmp_path / "given.spv", tmp_path / "found.spv"
+    given, result = tmp_path / "given.spv", tmp_path / "found.spv"
     given.write_bytes(hidden(spirv, tmp_path) if is_hidden else spirv)
-    subprocess.run(["spirv-opt", "--target-env=vulkan1.2", "--ccp", str(given), "-o", str(found)], check=True)
-    functions = Module.parse(found.read_bytes()).functions
+    subprocess.run(["spirv-opt", "--target-env=vulkan1.2", "--ccp", str(given), "-o", str(result)], check=True)
+    functions = Module.parse(result.read_bytes()).functions
     phis = {each.operands[1] for each in functions if each.opcode == op.OpPhi}
     assert [each.operands[1] in phis for each in functions if each.opcode == op.OpStore] == [is_hidden]

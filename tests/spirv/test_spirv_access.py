@@ -70,8 +70,8 @@ def access(body: str, functions: str = "", *, valid: bool = True) -> str:
     if valid:
         done = spirv_tool("spirv-val", data, "--target-env", "vulkan1.3")
         assert done.returncode == 0, done.stderr.decode()
-    found = reflect(Module.parse(data)).bindings
-    return " ".join("r" * each.reads + "w" * each.writes or "-" for each in found)
+    reflected = reflect(Module.parse(data)).bindings
+    return " ".join("r" * each.reads + "w" * each.writes or "-" for each in reflected)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_literals_that_look_like_ids_are_not_taken_for_pointers() -> None:
 
 def test_a_variable_that_starts_as_another_ones_address_gives_it_away() -> None:
     text = PROLOGUE + "%priv = OpTypePointer Private %P\n%alias = OpVariable %priv Private %b\n" + MAIN + END
-    found = reflect(Module.parse(assemble(text))).bindings
-    assert [(each.reads, each.writes) for each in found] == [(False, False), (True, True), (False, False)]
+    reflected = reflect(Module.parse(assemble(text))).bindings
+    assert [(each.reads, each.writes) for each in reflected] == [(False, False), (True, True), (False, False)]
 
 
 def test_only_what_an_entry_point_reaches_is_its_own() -> None:

@@ -96,11 +96,11 @@ def test_anything_behind_a_valid_header(data: bytes) -> None:
 
 
 def instructions(words: list[int]) -> list[list[int]]:
-    found, at = [], 5
+    result, at = [], 5
     while at < len(words):
-        found.append(words[at : at + (words[at] >> 16)])
+        result.append(words[at : at + (words[at] >> 16)])
         at += words[at] >> 16
-    return found
+    return result
 
 
 @st.composite
@@ -134,10 +134,10 @@ def test_what_spirv_val_accepts_is_accepted(data: bytes) -> None:
 
 def nested(depth: int) -> list[Instruction]:
     """Structures that hold the one before twice: 2**depth scalars, and a variable of the last."""
-    found = [Instruction(21, (1, 32, 0))]
-    found += [Instruction(30, (2 + k, 1 + k, 1 + k)) for k in range(depth)]
+    results = [Instruction(21, (1, 32, 0))]
+    results += [Instruction(30, (2 + k, 1 + k, 1 + k)) for k in range(depth)]
     pointer, variable = depth + 2, depth + 3
-    return [*found, Instruction(32, (pointer, 9, depth + 1)), Instruction(59, (pointer, variable, 9))]
+    return [*results, Instruction(32, (pointer, 9, depth + 1)), Instruction(59, (pointer, variable, 9))]
 
 
 @pytest.mark.parametrize("depth", [40, 300])

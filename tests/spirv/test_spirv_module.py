@@ -75,8 +75,8 @@ def test_instructions_are_those_that_spirv_dis_lists(corpus: dict[str, bytes]) -
     for name, data in corpus.items():
         text = disassemble(data, "--no-header", "--no-indent", "--raw-id")
         listed = [re.sub(r"^%\S+ = ", "", line).split()[0] for line in re.sub(r'"[^"]*"', '""', text).splitlines()]
-        found = [each.opcode for each in Module.parse(data)]
-        for opcode, wanted in zip(found, listed, strict=True):
+        results = [each.opcode for each in Module.parse(data)]
+        for opcode, wanted in zip(results, listed, strict=True):
             own = opcodes.name(opcode)
             assert (own if own.startswith("Op") else known.setdefault(opcode, wanted)) == wanted, name
     assert len({*known.values()}) == len(known)

@@ -73,23 +73,23 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 
 def test_bindings_are_the_expected_ones(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
-        found = tuple(row(each).replace(" storage_buffer ", " ") for each in interface(data).bindings)
-        found = tuple(each.removesuffix(" storage_buffer") for each in found)
-        assert found == EXPECTED[name.split()[0]], name
+        result = tuple(row(each).replace(" storage_buffer ", " ") for each in interface(data).bindings)
+        result = tuple(each.removesuffix(" storage_buffer") for each in result)
+        assert result == EXPECTED[name.split()[0]], name
 
 
 def test_declarations_are_those_that_spirv_dis_shows(corpus: dict[str, bytes]) -> None:
     for name, data in corpus.items():
-        text, found = disassemble(data, "--raw-id"), interface(data)
+        text, result = disassemble(data, "--raw-id"), interface(data)
         sets = dict(re.findall(r"OpDecorate %(\d+) DescriptorSet (\d+)", text))
         bindings = dict(re.findall(r"OpDecorate %(\d+) Binding (\d+)", text))
         addresses = {(int(sets[identifier]), int(binding)) for identifier, binding in bindings.items()}
-        assert [(each.set, each.binding) for each in found.bindings] == sorted(addresses), name
-        assert list(found.capabilities) == re.findall(r"OpCapability (\w+)", text), name
-        assert list(found.extensions) == re.findall(r'OpExtension "(\w+)"', text), name
+        assert [(each.set, each.binding) for each in result.bindings] == sorted(addresses), name
+        assert list(result.capabilities) == re.findall(r"OpCapability (\w+)", text), name
+        assert list(result.extensions) == re.findall(r'OpExtension "(\w+)"', text), name
         spec_ids = {int(each) for each in re.findall(r"SpecId (\d+)", text)}
-        assert [each.spec_id for each in found.spec_constants] == sorted(spec_ids), name
-        assert found.entry_point == "main"
+        assert [each.spec_id for each in result.spec_constants] == sorted(spec_ids), name
+        assert result.entry_point == "main"
 
 
 def test_access_is_the_same_when_every_call_is_inlined(corpus: dict[str, bytes]) -> None:
@@ -140,9 +140,9 @@ def test_decorations_are_authoritative(glsl: Callable[..., bytes]) -> None:
     text = re.sub(
         r"OpMemberDecorate %C 0 Offset 0", "OpMemberDecorate %C 0 Offset 0\nOpMemberDecorate %C 0 NonReadable", text
     )
-    found = {each.name: each for each in interface(assemble(text)).bindings}
-    assert (found["e"].reads, found["e"].writes) == (True, False)
-    assert (found["c"].reads, found["c"].writes) == (False, True)
+    results = {each.name: each for each in interface(assemble(text)).bindings}
+    assert (results["e"].reads, results["e"].writes) == (True, False)
+    assert (results["c"].reads, results["c"].writes) == (False, True)
 
 
 HLSL = """
@@ -163,8 +163,8 @@ void main(uint3 id : SV_DispatchThreadID) {
 
 
 def test_hlsl_is_read_alike(glsl: Callable[..., bytes]) -> None:
-    found = interface(glsl(HLSL, "-D", "-S", "comp", "-e", "main", "--target-env", "vulkan1.1"))
-    assert [row(each) for each in found.bindings] == [
+    reflected = interface(glsl(HLSL, "-D", "-S", "comp", "-e", "main", "--target-env", "vulkan1.1"))
+    assert [row(each) for each in reflected.bindings] == [
         "0.0 a storage_buffer r float32x1/4",
         "0.1 items storage_buffer rw",
         "0.2 raw storage_buffer w uint32x1/4",
@@ -172,8 +172,8 @@ def test_hlsl_is_read_alike(glsl: Callable[..., bytes]) -> None:
         "0.4 texels uniform_texel_buffer r",
         "0.5 picture storage_image w",
     ]
-    assert found.local_size.default == (8, 4, 2)
-    params = found.bindings[3].block
+    assert reflected.local_size.default == (8, 4, 2)
+    params = reflected.bindings[3].block
     assert params is not None
     assert [(m.name, m.offset_bytes, m.strides_bytes) for m in params.members] == [("scale", 0, ()), ("w", 16, (16,))]
 
@@ -202,8 +202,8 @@ layout(binding = 0) buffer A { readonly uint n; uint a[]; };
 layout(binding = 1) buffer B { readonly uint m; readonly uint b[]; };
 void main() { a[0] = n + b[m]; }
 """
-    found = interface(glsl(source)).bindings
-    assert [row(each) for each in found] == ["0.0 A storage_buffer rw", "0.1 B storage_buffer r"]
+    reflected = interface(glsl(source)).bindings
+    assert [row(each) for each in reflected] == ["0.0 A storage_buffer rw", "0.1 B storage_buffer r"]
 
 
 def test_texels_and_images_are_described(glsl: Callable[..., bytes]) -> None:
@@ -216,11 +216,11 @@ def test_texels_and_images_are_described(glsl: Callable[..., bytes]) -> None:
 
 
 def test_plain_arrays_have_an_element_and_others_a_block(glsl: Callable[..., bytes]) -> None:
-    found = {each.name: each for each in interface(glsl("fixed")).bindings}
-    assert found["c"].element == Element("float32", 3, 16)
+    results = {each.name: each for each in interface(glsl("fixed")).bindings}
+    assert results["c"].element == Element("float32", 3, 16)
     for name in ("a", "b", "d", "ee"):
-        assert found[name].element is None
-    blocks = {name: each.block for name, each in found.items() if each.block}
+        assert results[name].element is None
+    blocks = {name: each.block for name, each in results.items() if each.block}
     assert [(m.name, m.offset_bytes, m.shape, m.strides_bytes, m.nbytes) for m in blocks["a"].members] == [
         ("a", 0, (16,), (4,), 64)
     ]
@@ -231,8 +231,8 @@ def test_plain_arrays_have_an_element_and_others_a_block(glsl: Callable[..., byt
 
 
 def test_blocks_of_structures_and_matrices(glsl: Callable[..., bytes]) -> None:
-    found = {each.name: each.block for each in interface(glsl("structs")).bindings}
-    params, settings = found["params"], found["settings"]
+    results = {each.name: each.block for each in interface(glsl("structs")).bindings}
+    params, settings = results["params"], results["settings"]
     assert params is not None
     assert settings is not None
     assert params.name == "Params"
@@ -318,8 +318,8 @@ def test_gaps_that_numpy_cannot_have_are_named(glsl: Callable[..., bytes], decla
 
 
 def test_spec_constants_have_their_types_and_defaults(glsl: Callable[..., bytes]) -> None:
-    found = interface(glsl("spec"))
-    assert [(each.spec_id, each.name, each.dtype, each.default) for each in found.spec_constants] == [
+    reflected = interface(glsl("spec"))
+    assert [(each.spec_id, each.name, each.dtype, each.default) for each in reflected.spec_constants] == [
         (0, "on", "bool", True),
         (1, "negative", "int32", -5),
         (2, "many", "uint32", 4_000_000_000),
@@ -333,7 +333,7 @@ def test_spec_constants_have_their_types_and_defaults(glsl: Callable[..., bytes]
         (10, "", "uint32", 1),
         (12, "", "uint32", 1),
     ]
-    assert type(found.spec_constants[0].default) is bool
+    assert type(reflected.spec_constants[0].default) is bool
 
 
 def test_local_sizes_come_from_wherever_they_are_given(glsl: Callable[..., bytes]) -> None:
@@ -359,8 +359,8 @@ layout(constant_id = 0) const uint WIDTH = 1;
 layout(binding = 0) buffer A { uint a[]; };
 void main() { a[0] = WIDTH; }
 """
-    found = interface(glsl(source)).spec_constants
-    assert [(each.spec_id, each.name, each.dtype) for each in found] == [(0, "WIDTH", "uint32")]
+    reflected = interface(glsl(source)).spec_constants
+    assert [(each.spec_id, each.name, each.dtype) for each in reflected] == [(0, "WIDTH", "uint32")]
 
 
 HEAD = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"

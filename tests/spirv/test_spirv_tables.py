@@ -42,11 +42,11 @@ def test_the_tables_are_what_the_generator_writes() -> None:
 
 
 def test_opcodes_have_their_numbers(kinds: dict[str, dict[str, int]]) -> None:
-    found = {name: opcode for opcode, name in opcodes.names().items()}
-    assert len(found) > 340
-    known = {name: value for name, value in found.items() if name in kinds["Op"]}
+    results = {name: opcode for opcode, name in opcodes.names().items()}
+    assert len(results) > 340
+    known = {name: value for name, value in results.items() if name in kinds["Op"]}
     assert known == {name: kinds["Op"][name] for name in known}
-    assert len(found) - len(known) < 40  # what is younger than the headers
+    assert len(results) - len(known) < 40  # what is younger than the headers
     assert set(kinds["Op"].values()) <= opcodes.SHAPES.keys()
 
 
