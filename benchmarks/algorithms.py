@@ -77,8 +77,8 @@ def _by_sklearn(points: HostArray, first: HostArray, _: HostArray) -> HostArray:
     from sklearn.cluster import KMeans  # not at import: it takes a second
 
     model = KMeans(first.shape[1], init=first.T, n_init=1, max_iter=_ITERATIONS, tol=0, algorithm="lloyd")
-    found: HostArray = model.fit(points.T).cluster_centers_.T
-    return found
+    fitted: HostArray = model.fit(points.T).cluster_centers_.T
+    return fitted
 
 
 def _expression(x: Any, y: Any) -> Any:
@@ -159,5 +159,5 @@ class OnDevice:
         self._runtime.wait()
 
     def result(self) -> HostArray:
-        found: HostArray = self._out.numpy()
-        return found
+        computed: HostArray = self._out.numpy()
+        return computed

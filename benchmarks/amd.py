@@ -254,31 +254,31 @@ def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:
     given = list(shaders())
     with ThreadPoolExecutor() as pool:
         rows = dict(zip(FAMILIES, pool.map(lambda family: compile_for(family, given), FAMILIES), strict=True))
-    found = {
+    results = {
         family: {shader.name: each for shader, each in zip(given, row, strict=True)} for family, row in rows.items()
     }
     figures = {
         family: {name: {figure: getattr(each.statistics, figure) for figure in FIGURES} for name, each in row.items()}
-        for family, row in found.items()
+        for family, row in results.items()
     }
-    return rows[FAMILIES[0]][0].statistics.driver, figures, found
+    return rows[FAMILIES[0]][0].statistics.driver, figures, results
 
 
 def changes(before: Table, after: Table) -> list[str]:
     """Returns a line per figure that differs, per kernel that is new, and per kernel that is gone."""
-    found = []
+    results = []
     for family, rows in after.items():
         recorded = before.get(family, {})
-        found += [f"{family}: {name}: gone" for name in recorded if name not in rows]
+        results += [f"{family}: {name}: gone" for name in recorded if name not in rows]
         for name, figures in rows.items():
             if name not in recorded:
-                found.append(f"{family}: {name}: new")
-            found += [
+                results.append(f"{family}: {name}: new")
+            results += [
                 f"{family}: {name}: {figure} {recorded[name].get(figure)} -> {value}"
                 for figure, value in figures.items()
                 if name in recorded and recorded[name].get(figure) != value
             ]
-    return found
+    return results
 
 
 def text(driver: str, figures: Table) -> str:
@@ -300,8 +300,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.assembly:
         wanted = [shader for shader in shaders() if arguments.assembly in shader.name]
-        for shader, found in zip(wanted, compile_for(FAMILIES[-1], wanted), strict=True):
-            print(f"{shader.name} on {found.statistics}\n{found.assembly}")
+        for shader, result in zip(wanted, compile_for(FAMILIES[-1], wanted), strict=True):
+            print(f"{shader.name} on {result.statistics}\n{result.assembly}")
         return 0
     driver, figures, _ = table()
     if arguments.write:
@@ -312,9 +312,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if recorded["driver"] != driver:
         print(f"the record is of {recorded['driver']}, the compiler {driver}: figures are not compared")
         return 0
-    found = changes(recorded["figures"], figures)
-    print("\n".join(found) or f"all figures of {driver} are as recorded")
-    return 1 if found else 0
+    result = changes(recorded["figures"], figures)
+    print("\n".join(result) or f"all figures of {driver} are as recorded")
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def _by_torch(name: str, named: Any, *given: HostArray) -> HostArray:
 
     function: Callable[..., Any] = getattr(torch.nn.functional, name)
     tensors = [torch.from_numpy(each) for each in given]
-    found: HostArray = (_normal(function, *tensors) if name == "layer_norm" else function(*tensors, **named)).numpy()
-    return found
+    result: HostArray = (_normal(function, *tensors) if name == "layer_norm" else function(*tensors, **named)).numpy()
+    return result
 
 
 def _normal(function: Callable[..., Any], x: Any, weight: Any, bias: Any) -> Any:
@@ -74,8 +74,8 @@ def _softmax(x: HostArray) -> HostArray:
 def _layer_norm(x: HostArray, weight: HostArray, bias: HostArray) -> HostArray:
     distances = x - x.mean(-1, keepdims=True)
     scaled = distances / np.sqrt((distances**2).mean(-1, keepdims=True) + np.float32(1e-5))
-    found: HostArray = scaled * weight + bias
-    return found
+    result: HostArray = scaled * weight + bias
+    return result
 
 
 def _conv2d(x: HostArray, weight: HostArray) -> HostArray:

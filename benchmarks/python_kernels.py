@@ -91,8 +91,8 @@ class Compiler(Blocking):
 
 
 def _scaled(n: int) -> HostArray:
-    found: HostArray = product(n) * np.float32(SCALE)
-    return found
+    result: HostArray = product(n) * np.float32(SCALE)
+    return result
 
 
 class Launched:

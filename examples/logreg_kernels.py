@@ -49,15 +49,15 @@ def main():
             gradients[1, 64](*data, weights, products, losses)
             descend(products, weights, RATE)  # after `gradients`, whose results it reads
         step.run(times=ITERATIONS)
-        found, loss = weights.numpy(), losses.numpy().mean()
-    print(f"z = {found[0]:+.6f} x_i {found[1]:+.6f} x_j {found[2]:+.6f}, loss {loss:.6f}")
+        result, loss = weights.numpy(), losses.numpy().mean()
+    print(f"z = {result[0]:+.6f} x_i {result[1]:+.6f} x_j {result[2]:+.6f}, loss {loss:.6f}")
 
     # The same in numpy, in float64.
     X, expected = np.stack([x_i, x_j, np.ones(5)], axis=1), np.array([0.001, 0.001, 0.0])
     for _ in range(ITERATIONS):
         expected -= RATE * X.T @ (1 / (1 + np.exp(-X @ expected)) - y) / y.size
-    print("equal to numpy:", np.allclose(found, expected, rtol=0, atol=1e-5))
-    print("predicted:", (X @ found > 0).astype(int).tolist(), "from", y.astype(int).tolist())
+    print("equal to numpy:", np.allclose(result, expected, rtol=0, atol=1e-5))
+    print("predicted:", (X @ result > 0).astype(int).tolist(), "from", y.astype(int).tolist())
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def main() -> None:
     products = Products(pairs)
     products.compute()
     results = zip(products.numpy(), pairs, strict=True)
-    print("equal to numpy:", all(np.allclose(found, a @ b, atol=1e-4) for found, (a, b) in results))
+    print("equal to numpy:", all(np.allclose(result, a @ b, atol=1e-4) for result, (a, b) in results))
     throughput.run(print_data=True, save_path=folder)
 
 

@@ -321,9 +321,9 @@ def _run(options: argparse.Namespace) -> int:
     return int(any(counts[each] for each in WRONG))
 
 
-def _line(found: Outcome) -> str:
+def _line(outcome: Outcome) -> str:
     """Returns an outcome as a short line."""
-    text = repr(found.value[0]) if found.error is None else f"{type(found.error).__name__}: {found.error}"
+    text = repr(outcome.value[0]) if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
     return " ".join(text.split())[:160]
 
 

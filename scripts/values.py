@@ -193,8 +193,8 @@ def judged(call: Call) -> tuple[str, Outcome, Outcome]:
         [_EPSILON["f"] if is_default else 0.0, *[_EPSILON.get(np.dtype(each).char, 0) for each in call.dtypes]]
     )
     exact_value, is_sum = outcome(np, call, exact).value, any(each in call.text for each in _SUMS)
-    found = differences(wanted.value, exact_value, result.value, epsilon, is_sum=is_sum)
-    return found or "alike", wanted, result
+    difference = differences(wanted.value, exact_value, result.value, epsilon, is_sum=is_sum)
+    return difference or "alike", wanted, result
 
 
 def main() -> int:
@@ -232,8 +232,8 @@ def main() -> int:
     return int(any(counts[each] for each in ("accepted", "internal", "different")))
 
 
-def _told(found: Outcome) -> str:
-    return _line(found.value) if found.error is None else f"{type(found.error).__name__}: {_line(found.error)}"
+def _told(outcome: Outcome) -> str:
+    return _line(outcome.value) if outcome.error is None else f"{type(outcome.error).__name__}: {_line(outcome.error)}"
 
 
 def _line(value: Any) -> str:

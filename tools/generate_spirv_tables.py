@@ -314,7 +314,7 @@ def shape_rows(table: dict[int, str]) -> str:
 def used_names(pattern: str) -> set[str]:
     """The matches of a pattern in the package, generated files left out."""
     files = [path for path in PACKAGE.parent.rglob("*.py") if path.parent != PACKAGE or path.name not in OUTPUTS]
-    return {found for path in files for found in re.findall(pattern, path.read_text())}
+    return {name for path in files for name in re.findall(pattern, path.read_text())}
 
 
 def instructions(grammar: dict[str, Any]) -> dict[int, tuple[str, str, bool]]:
