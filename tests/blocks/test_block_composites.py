@@ -91,8 +91,8 @@ def test_tuples_of_arrays_of_several_dtypes(on: On, n: int) -> None:
     inputs = [numbers(at, dtype=dtype) for at, dtype in enumerate(dtypes)]
     outputs = [on.array(np.zeros(N, dtype)) for dtype in dtypes]
     on.program(copied_all)[(1,)](tuple(map(on.array, inputs)), tuple(outputs), BLOCK=N)
-    for found, wanted in zip(outputs, inputs, strict=True):
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+    for result, wanted in zip(outputs, inputs, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), wanted)
 
 
 @triton.jit
@@ -224,10 +224,10 @@ def places(matrix, BLOCK: tl.constexpr):
 @triton.jit
 def applied(closure, x, out, BLOCK: tl.constexpr):
     pointers, inside = places(x, BLOCK)
-    found = closure.fn(tl.load(pointers, mask=inside), *closure.captured)
+    computed = closure.fn(tl.load(pointers, mask=inside), *closure.captured)
     result = Matrix(ptr=out.ptr, shape=x.shape, stride=out.stride)
     pointers, inside = places(result, BLOCK)
-    tl.store(pointers, found, mask=inside)
+    tl.store(pointers, computed, mask=inside)
 
 
 def matrix(array: Any) -> Matrix:
@@ -307,8 +307,8 @@ def test_descriptors_of_brain_floats(on: On) -> None:
     words = (numbers(9, (4, 8)).view(np.uint32) >> 16).astype(np.uint16)
     x, out = (triton.reinterpret(on.array(each), tl.bfloat16) for each in (words, np.zeros_like(words)))
     on.program(doubled)[(1, 1)](*[TensorDescriptor.from_tensor(each, [4, 8]) for each in (x, out)], BM=4, BN=8)
-    found, wanted = ((np.asarray(each).astype(np.uint32) << 16).view(np.float32) for each in (out.base, words))
-    np.testing.assert_array_equal(found, 2 * wanted)
+    result, wanted = ((np.asarray(each).astype(np.uint32) << 16).view(np.float32) for each in (out.base, words))
+    np.testing.assert_array_equal(result, 2 * wanted)
 
 
 def test_one_block_shape_after_another(on: On) -> None:
@@ -348,11 +348,11 @@ def test_inputs_of_a_graph(gpu: vkcompute.Runtime) -> None:
         graph.run(x=gpu.array(numbers(seed)), scale=scale)
         np.testing.assert_array_equal(out.numpy(), scale * numbers(seed) + 2 * numbers(1) + 5)
     with gpu.record(x=gpu.zeros((4, 8))) as graph:
-        found = gpu.zeros((4, 8))
-        x, target = (TensorDescriptor.from_tensor(each, [4, 8]) for each in (graph["x"], found))
+        result = gpu.zeros((4, 8))
+        x, target = (TensorDescriptor.from_tensor(each, [4, 8]) for each in (graph["x"], result))
         doubled[(1, 1)](x, target, BM=4, BN=8)
     graph.run(x=gpu.array(numbers(4, (4, 8))))
-    np.testing.assert_array_equal(found.numpy(), 2 * numbers(4, (4, 8)))
+    np.testing.assert_array_equal(result.numpy(), 2 * numbers(4, (4, 8)))
 
 
 def test_compiled_programs_and_options(gpu: vkcompute.Runtime) -> None:

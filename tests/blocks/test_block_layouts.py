@@ -21,11 +21,11 @@ pytestmark = pytest.mark.pure
 
 def elements(layout: Layout) -> np.ndarray:
     """The element that each invocation holds in each register."""
-    found = np.zeros((1 << len(layout.threads), layout.n_registers), int)
-    for thread in range(found.shape[0]):
+    result = np.zeros((1 << len(layout.threads), layout.n_registers), int)
+    for thread in range(result.shape[0]):
         own = sum(1 << bit for at, bit in enumerate(layout.threads) if bit is not None and thread >> at & 1)
-        found[thread] = [own | layout.element(register) for register in range(layout.n_registers)]
-    return found
+        result[thread] = [own | layout.element(register) for register in range(layout.n_registers)]
+    return result
 
 
 @given(st.integers(0, 10), st.integers(0, 8), st.integers(0, 3))
@@ -65,8 +65,8 @@ def test_reduced_axes_leave_the_bits_of_the_others(shape: tuple[int, ...], data:
     bits = without_axis(shape, axis)
     rest = np.arange(np.prod(shape) // shape[axis]).reshape(*shape[:axis], 1, *shape[axis + 1 :])
     wanted = np.broadcast_to(rest, shape).ravel()
-    for number, found in enumerate(wanted):
-        assert found == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)
+    for number, result in enumerate(wanted):
+        assert result == sum(1 << bit for at, bit in enumerate(bits) if bit is not None and number >> at & 1)
 
 
 def test_mirrors_of_low_bits_stay_in_registers() -> None:

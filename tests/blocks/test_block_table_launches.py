@@ -310,8 +310,8 @@ def test_tables_in_a_graph_with_loops_of_unknown_length(gpu: vkcompute.Runtime) 
     with gpu.record() as graph:
         grouped_matmul[(2,)](*tables, sizes, sizes, 3, DTYPE=tl.float32, NUM_SM=2, BM=16, BN=16, BK=8)
     graph.run()
-    for one, other, found in zip(a, b, c, strict=True):
-        np.testing.assert_allclose(found.numpy(), one.numpy() @ other.numpy(), atol=1e-4)
+    for one, other, result in zip(a, b, c, strict=True):
+        np.testing.assert_allclose(result.numpy(), one.numpy() @ other.numpy(), atol=1e-4)
 
 
 def test_more_tables_than_the_device_binds() -> None:

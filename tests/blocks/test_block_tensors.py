@@ -204,8 +204,8 @@ def test_tuning_resets_and_restores(
     made = {"array": gpu.array, "NumPy array": np.asarray, "tensor": torch.from_numpy}[kind]
     x, out = made(host), made(total)
     summed[lambda meta: (triton.cdiv(50, meta["BLOCK"]),)](x, out, 50)
-    found, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
-    assert np.array_equal(found, np.arange(1, 51))
+    result, sums = (np.asarray(each) if kind == "NumPy array" else each.numpy() for each in (x, out))
+    assert np.array_equal(result, np.arange(1, 51))
     assert sums.tolist() == [49 * 25]
 
 

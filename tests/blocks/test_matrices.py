@@ -79,7 +79,7 @@ def test_each_element_is_in_one_slice_and_at_its_place_there(
     """The number of the slice is in registers, or in invocations, or in both."""
     n_bits = sum(map(log2, shape))
     layout = blocked(n_bits, n_threads, 2 if wide else n_bits, 2)
-    block, found = np.arange(math.prod(shape)).reshape(shape), dict[tuple[int, int], set[int]]()
+    block, result = np.arange(math.prod(shape)).reshape(shape), dict[tuple[int, int], set[int]]()
     for number, expected in enumerate(np.split(block, n, axis)):
         part = Slice.of(shape, axis, number, n)
         assert 1 << part.n_columns == expected.shape[-1]
@@ -94,9 +94,9 @@ def test_each_element_is_in_one_slice_and_at_its_place_there(
             for at, register in enumerate(registers):
                 element = mine + layout.element(register)
                 assert expected.flat[place + inner.element(at)] == element
-                found.setdefault((number, element), set()).add(thread)
-    assert len(found) == math.prod(shape)
-    assert len({element for _, element in found}) == math.prod(shape)
+                result.setdefault((number, element), set()).add(thread)
+    assert len(result) == math.prod(shape)
+    assert len({element for _, element in result}) == math.prod(shape)
 
 
 def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_steps: int = 4) -> tile.Builder:
@@ -276,13 +276,13 @@ def test_arrays_of_float16_are_multiplied_in_float32(like_a_gpu: vc.Runtime, sha
     bias = random.standard_normal(columns).astype(np.float16)
     try:
         a, b = map(like_a_gpu.array, hosts)
-        found, more = a @ b, vc.nn.linear(a, b.T, like_a_gpu.array(bias), "relu")
+        result, more = a @ b, vc.nn.linear(a, b.T, like_a_gpu.array(bias), "relu")
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
     exact = hosts[0].astype(np.float64) @ hosts[1].astype(np.float64)
     rounding = np.finfo(np.float16).eps / 2 * np.abs(exact)
     sums = np.finfo(np.float32).eps * inner * (np.abs(hosts[0]).astype(np.float64) @ np.abs(hosts[1]))
-    assert (np.abs(found.numpy() - exact) <= rounding + sums).all()
+    assert (np.abs(result.numpy() - exact) <= rounding + sums).all()
     rest = np.finfo(np.float16).eps / 2 * np.abs(exact + bias) + sums + 1e-6
     assert (np.abs(more.numpy() - np.maximum(exact + bias, 0)) <= rest).all()
-    assert found.dtype == more.dtype == np.float16
+    assert result.dtype == more.dtype == np.float16
