@@ -71,7 +71,7 @@ def calls() -> dict[str, Callable[[], Any]]:
     from vkcompute.compat.triton import language as tl
 
     @triton.jit
-    def copy_block(x_ptr, out_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, N803
+    def copy_block(x_ptr, out_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, valid-type] # noqa: ANN001, ANN202, N803
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(out_ptr + at, tl.load(x_ptr + at))
 
@@ -82,11 +82,12 @@ def calls() -> dict[str, Callable[[], Any]]:
 
     gpu = vc.default_runtime()
     x, y, out = (gpu.full((64, 64), value) for value in (1.0, 2.0, 0.0))
+    flat, flat_out = x.reshape(-1), out.reshape(-1)
     return {
         "`(x + y).numpy()`": lambda: (x + y).numpy(),
         "`vnp.sort(x)`": lambda: vnp.sort(x),
         "a block program": lambda: copy_block[(4,)](x, out, BLOCK=1024),
-        "a kernel's launch": lambda: copy(x, out, grid=64, local_size=64),
+        "a kernel's launch": lambda: copy(flat, flat_out, grid=64, local_size=64),
     }
 
 
