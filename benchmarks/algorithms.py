@@ -87,7 +87,7 @@ def _expression(x: Any, y: Any) -> Any:
 
 
 def _wider(function: Callable[..., HostArray], *given: HostArray) -> HostArray:
-    return function(*[each.astype(np.float64) for each in given]).astype(np.float32)
+    return function(*[arg.astype(np.float64) for arg in given]).astype(np.float32)
 
 
 def _summed(x: Any) -> Any:
@@ -150,7 +150,7 @@ class OnDevice:
 
     def __init__(self, runtime: vc.Runtime, function: Callable[..., Any], given: Any) -> None:
         self._runtime, self._function = runtime, function
-        self._given = [runtime.array(each) for each in given]
+        self._given = [runtime.array(arg) for arg in given]
 
     def enqueue(self) -> None:
         self._out = self._function(*self._given)

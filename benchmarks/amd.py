@@ -244,7 +244,7 @@ def _library(vendor: Vendor, name: str, program: JITFunction, constants: Mapping
     """Returns a program of the library, with arrays of float32 that wide accesses fit."""
     values = {at: constants[each] for at, each in enumerate(program.arg_names) if each in constants}
     others = [(at, each) for at, each in enumerate(program.arg_names) if at not in values]
-    signature = {at: _floats(1)[0] if each.endswith("_ptr") else _ODD for at, each in others}
+    signature = {at: _floats(1)[0] if item.endswith("_ptr") else _ODD for at, item in others}
     compiled = specialize_block(program.definition, values, signature, BlockOptions(4, vendor.target, _OPTIONS))
     return Shader(name, compiled.spirv, subgroup_size=compiled.subgroup_size)
 
@@ -255,10 +255,10 @@ def table() -> tuple[str, Table, dict[str, dict[str, Compilation]]]:
     with ThreadPoolExecutor() as pool:
         rows = dict(zip(FAMILIES, pool.map(lambda family: compile_for(family, given), FAMILIES), strict=True))
     results = {
-        family: {shader.name: each for shader, each in zip(given, row, strict=True)} for family, row in rows.items()
+        family: {shader.name: item for shader, item in zip(given, row, strict=True)} for family, row in rows.items()
     }
     figures = {
-        family: {name: {figure: getattr(each.statistics, figure) for figure in FIGURES} for name, each in row.items()}
+        family: {name: {figure: getattr(item.statistics, figure) for figure in FIGURES} for name, item in row.items()}
         for family, row in results.items()
     }
     return rows[FAMILIES[0]][0].statistics.driver, figures, results

@@ -131,7 +131,7 @@ def copies(client: Any, nbytes: int = _CHUNK * 4) -> tuple[float, float]:
     def stop(dask_worker: Any) -> dict[str, int]:
         dask_worker.copies.__exit__(None, None, None)
         computed = dask_worker.copies.host
-        return {kind: sum(each.nbytes for each in computed if each.name == kind) for kind in ("download", "upload")}
+        return {kind: sum(item.nbytes for item in computed if item.name == kind) for kind in ("download", "upload")}
 
     first, second = list(client.scheduler_info()["workers"])[:2]
     client.run(start)
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="write the results to benchmarks/results/dask-DATE.json")
     options = parser.parse_args()
     quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
-    devices = [each.index for each in chosen(None)]
+    devices = [item.index for item in chosen(None)]
     per_device = 1 if len(devices) > 1 else 2
     with contextlib.ExitStack() as stack:
         numpy_cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
@@ -176,12 +176,12 @@ def main() -> int:
         names = list(client.run(lambda: vc.default_runtime().device.name).values())
         print("workers on " + " and ".join(names))
         results = []
-        for each in figures(client, numpy_client, options.gigabytes):
-            print(each, flush=True)
-            results.append(each)
+        for figure in figures(client, numpy_client, options.gigabytes):
+            print(figure, flush=True)
+            results.append(figure)
     if options.save:
         _save(results, names)
-    return 0 if all(each.reached for each in results) else 1
+    return 0 if all(result.reached for result in results) else 1
 
 
 def _save(result: list[Figure], names: list[str]) -> None:
@@ -192,7 +192,7 @@ def _save(result: list[Figure], names: list[str]) -> None:
         "machine": describe(vc.default_runtime())["machine"],
         "workers": names,
         "versions": versions([]) | {"dask": dask.__version__, "distributed": distributed.__version__},
-        "figures": [asdict(each) | {"reached": each.reached} for each in result],
+        "figures": [asdict(item) | {"reached": item.reached} for item in result],
     }
     path = RESULTS / f"dask-{date[:10]}.json"
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -56,7 +56,7 @@ def corpus() -> list[list[int]]:
     texts = [*SOURCES.values(), *(path.read_text() for path in sorted((HERE / "shaders").glob("*.comp")))]
     modules = [vc.glsl(text, target="vulkan1.1", optimize=optimize) for text in texts for optimize in (False, True)]
     modules += _loaded_by_examples()
-    return [np.frombuffer(each, np.uint32).tolist() for each in dict.fromkeys(modules)]
+    return [np.frombuffer(item, np.uint32).tolist() for item in dict.fromkeys(modules)]
 
 
 def _loaded_by_examples() -> list[bytes]:

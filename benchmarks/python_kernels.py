@@ -99,7 +99,7 @@ class Launched:
     """A workload with its arrays."""
 
     def __init__(self, runtime: vc.Runtime, work: Workload) -> None:
-        self._work, self._arrays = work, [runtime.array(each) for each in work.arrays]
+        self._work, self._arrays = work, [runtime.array(array) for array in work.arrays]
 
     def wait(self) -> None:
         """Waits for the last launch."""

@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     chosen = options.only.split(",") if options.only else [*BLOCKS, *PROGRAMS]
     n_wrong = 0
-    for name in [each for each in BLOCKS if each in chosen]:
+    for name in [block for block in BLOCKS if block in chosen]:
         n_wrong += _report(campaign.interrupts(name))
     for pair in itertools.product(PROGRAMS, PROGRAMS):
         if {*pair, "+".join(pair)} & {*chosen}:

@@ -43,7 +43,7 @@ def main(size=256):
         print("equal to numpy:", np.allclose(result.numpy(), expected, atol=1e-5))
         edge = (result > 1).numpy()
         for row in edge[:: max(1, size // 24)]:
-            print("".join(".#"[bool(each)] for each in row[:: max(1, size // 48)]))
+            print("".join(".#"[bool(item)] for item in row[:: max(1, size // 48)]))
 
 
 if __name__ == "__main__":

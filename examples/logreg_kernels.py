@@ -42,7 +42,7 @@ def descend(products, weights, rate):
 def main():
     x_i, x_j, y = np.array([[0, 1, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 1, 1]], np.float32)
     with vc.Runtime() as gpu:
-        data = [gpu.array(each) for each in (x_i, x_j, y)]
+        data = [gpu.array(host) for host in (x_i, x_j, y)]
         weights = gpu.array(np.array([0.001, 0.001, 0.0], np.float32))
         products, losses = gpu.empty((3, y.size)), gpu.empty(y.size)
         with gpu.record() as step:

@@ -170,11 +170,11 @@ def sharded(chosen: list[Driver]) -> list[Driver]:
 def combined(outcomes: list[Outcome]) -> list[Outcome]:
     """Adds up the shards of each driver."""
     rows: dict[str, Outcome] = {}
-    for each in outcomes:
-        row = rows.get(each.driver)
-        rows[each.driver] = each if row is None else Outcome(
-            each.driver, each.device, row.passed + each.passed, row.failed + each.failed, row.skipped + each.skipped,
-            row.seconds + each.seconds, row.collected or each.collected,
+    for outcome in outcomes:
+        row = rows.get(outcome.driver)
+        rows[outcome.driver] = outcome if row is None else Outcome(
+            outcome.driver, outcome.device, row.passed + outcome.passed, row.failed + outcome.failed,
+            row.skipped + outcome.skipped, row.seconds + outcome.seconds, row.collected or outcome.collected,
         )  # fmt: skip
     return [*rows.values()]
 

@@ -160,7 +160,7 @@ class Drawn:
         x = self.array()
         operands = {"x": x}
         text = getattr(self, f"_{kind}")(x, operands)
-        return Call(text, operands, (*self.dtypes, *[each.dtype.str[1:] for each in operands.values()]))
+        return Call(text, operands, (*self.dtypes, *[operand.dtype.str[1:] for operand in operands.values()]))
 
     def _options(self, operands: dict[str, HostArray], shape: tuple[int, ...]) -> str:
         """Returns keywords of a function of elements."""

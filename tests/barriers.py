@@ -99,7 +99,7 @@ class _Check:
 
     def _operation(self, op: Op, state: State) -> State | None:
         if op.code == "if":
-            return _union([self.region(each, state) for each in op.regions])
+            return _union([self.region(region, state) for region in op.regions])
         if op.code == "loop":
             return self._loop(op, state)
         if op.code == "barrier" or (op.code == "subgroup_barrier" and not self._subgroups):
@@ -136,5 +136,5 @@ class _Check:
 
 def _union(states: Collection[State | None]) -> State | None:
     """Returns what may have happened where paths join; None if none arrives."""
-    known = [each for each in states if each is not None]
+    known = [state for state in states if state is not None]
     return frozenset().union(*known) if known else None

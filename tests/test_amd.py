@@ -49,7 +49,7 @@ def test_all_compile_and_none_spills(amd: ModuleType, compiled: dict[str, dict[s
     assert list(compiled) == ["vega10", "navi10", "navi21"]
     for family, rows in compiled.items():
         assert len(rows) > 40
-        bad = [name for name, each in rows.items() if each.statistics.spills or each.statistics.scratch_nbytes]
+        bad = [name for name, row in rows.items() if row.statistics.spills or row.statistics.scratch_nbytes]
         assert bad == [], family
 
 
@@ -115,4 +115,4 @@ def test_most_instructions_of_a_matrix_product_are_multiply_adds(compiled: dict[
     loads = [each for each in lines[: adds[0]] if each.startswith(("buffer_load", "ds_"))]
     assert len(adds) >= 0.75 * (len(loop) + len(loads))
     assert {"buffer_load_dwordx4", "ds_write_b128", "ds_read_b128"} == {*loads}
-    assert {each for each in loop if each.startswith("ds_")} <= {"ds_read_b128"}
+    assert {item for item in loop if item.startswith("ds_")} <= {"ds_read_b128"}

@@ -91,7 +91,7 @@ def test_no_import_goes_up() -> None:
 
 def test_blocks_are_lowered_without_the_kernels_in_python() -> None:
     upward = [f"{each.source} imports {each.target}" for each in imports() if unit(each.source) == "tile"]
-    assert [each for each in upward if " jit" in each] == []
+    assert [item for item in upward if " jit" in item] == []
 
 
 def test_no_module_imports_from_more_than_25() -> None:

@@ -230,7 +230,7 @@ def defined_names() -> set[str]:
             names |= {path.stem, path.parent.name}
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 results = [getattr(node, key, None) for key in ("name", "id", "attr", "arg", "module", "value")]
-                names.update(part for each in results if isinstance(each, str) for part in each.split("."))
+                names.update(part for result in results if isinstance(result, str) for part in result.split("."))
     return names
 
 

@@ -319,14 +319,14 @@ def test_verdict(outcomes: list[run_tests.Outcome], required: set[str], selectin
 def test_shards_have_all_drivers_and_add_up() -> None:
     everyone = [run_tests.Driver(name, "a", {}) for name in ("lavapipe", "both", "pure", "swiftshader")]
     runs = run_tests.sharded(everyone)
-    assert [(each.name, each.shard) for each in runs] == [
+    assert [(run.name, run.shard) for run in runs] == [
         ("lavapipe", (0, 2)), ("both", (0, 1)), ("swiftshader", (0, 2)), ("lavapipe", (1, 2)), ("swiftshader", (1, 2)),
         ("pure", (0, 1)),
     ]  # fmt: skip
     added = run_tests.combined(
         [outcome("gpu", 3), outcome("both"), outcome("gpu", 4, failed=1), outcome("gpu", 0, 0, False)]
     )
-    assert [(each.driver, each.passed, each.failed, each.skipped, each.collected) for each in added] == [
+    assert [(item.driver, item.passed, item.failed, item.skipped, item.collected) for item in added] == [
         ("gpu", 7, 1, 6, True), ("both", 1, 0, 2, True)
     ]  # fmt: skip
 

@@ -30,8 +30,8 @@ class Peer:
 
     def __init__(self, target: Target) -> None:
         self.wgpu = import_module("wgpu")
-        adapters = [each for each in self.wgpu.gpu.enumerate_adapters_sync() if each.info["backend_type"] == "Vulkan"]
-        fit = [each for each in adapters if each.info["device"] == target.name]
+        adapters = [item for item in self.wgpu.gpu.enumerate_adapters_sync() if item.info["backend_type"] == "Vulkan"]
+        fit = [adapter for adapter in adapters if adapter.info["device"] == target.name]
         if not fit:
             raise Unavailable(f"it has no adapter {target.name!r}, only {[each.info['device'] for each in adapters]}")
         self.about = fit[0].summary

@@ -41,7 +41,7 @@ def test_as_many_kernels_as_are_launched(unlimited: vc.Runtime, name: str) -> No
     assert (array.is_pending, _n_tasks(unlimited)) == (pending, before)
     array.compute()
     assert len(result) == _n_tasks(unlimited) - before
-    assert all(each.reason for each in result[:-1])
+    assert all(item.reason for item in result[:-1])
     assert not result or not result[-1].reason
     assert not vnp.info(array)
 
@@ -65,7 +65,7 @@ def test_what_is_broadcast_is_computed_once(gpu: vc.Runtime) -> None:
     x, y = np.random.default_rng(0).random((2, 40, 50), np.float32)
     a, b = gpu.array(x), gpu.array(y[:, :1].copy())
     result = vnp.exp(b) + a
-    assert [each.operations for each in vnp.info(result)] == [("exp",), ("add",)]
+    assert [item.operations for item in vnp.info(result)] == [("exp",), ("add",)]
     np.testing.assert_allclose(result.numpy(), np.exp(y[:, :1]) + x, rtol=1e-6)
 
 

@@ -78,7 +78,7 @@ def test_flat(gpu: vc.Runtime) -> None:
     for view in (lambda x: x, lambda x: x.T, lambda x: x[::-2, 1:]):
         mine, others = view(x), view(host)
         assert (len(mine.flat), mine.flat[3]) == (len(others.flat), others.flat[3])
-        assert [int(each) for each in mine.flat] == [*others.flat]
+        assert [int(item) for item in mine.flat] == [*others.flat]
         np.testing.assert_array_equal(np.asarray(mine.flat), others.flat)
         mine.flat[2], others.flat[2] = -1, -1
         mine.flat[::2], others.flat[::2] = 50, 50
@@ -125,7 +125,7 @@ def test_a_reshaped_view_is_a_view_where_numpys_is(gpu: vc.Runtime, data: Any) -
     steps = tuple(slice(None, None, data.draw(st.sampled_from([1, -1, 2]))) for _ in shape)
     mine, others = x.transpose(tuple(order))[steps], host.transpose(order)[steps]
     n = others.size
-    divisors = [each for each in range(1, n + 1) if n % each == 0]
+    divisors = [k for k in range(1, n + 1) if n % k == 0]
     one = data.draw(st.sampled_from(divisors))
     new = data.draw(st.sampled_from([(-1,), (one, -1), (1, n), (n, 1), (one, 1, n // one), others.shape]))
     result, expected = mine.reshape(new), others.reshape(new)

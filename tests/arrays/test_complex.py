@@ -328,7 +328,7 @@ def test_order_is_that_of_numpy(gpu: vc.Runtime) -> None:
     x = np.random.default_rng(3).permutation(z)
     same_order = vnp.sort(gpu.array(x)).numpy(), np.sort(x)
     for part in ("real", "imag"):
-        assert np.array_equal(*[getattr(each, part) for each in same_order], equal_nan=True)
+        assert np.array_equal(*[getattr(item, part) for item in same_order], equal_nan=True)
     plain = np.repeat(z[~np.isnan(z)], 3)
     result = vnp.unique_all(gpu.array(plain[::-1].copy()))
     values, counts = np.unique(plain, return_counts=True)

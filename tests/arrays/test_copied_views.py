@@ -72,8 +72,8 @@ def test_pieces_side_by_side(gpu: vc.Runtime, most: int, data: st.DataObject) ->
     order = data.draw(st.permutations(range(3)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(views, "_MOST_JOINED", most)
-        result = vnp.concat([each.transpose(order) for each, _ in pieces], axis=order.index(axis % 3))
-    expected = np.concatenate([each.transpose(order) for _, each in pieces], order.index(axis % 3))
+        result = vnp.concat([item.transpose(order) for item, _ in pieces], axis=order.index(axis % 3))
+    expected = np.concatenate([item.transpose(order) for _, item in pieces], order.index(axis % 3))
     assert np.array_equal(result.numpy(), expected)
 
 

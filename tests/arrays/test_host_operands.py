@@ -62,7 +62,7 @@ def test_numbers_and_sequences_are_arrays(call: Callable[[Any], Any]) -> None:
 )  # fmt: skip
 def test_numpy_arrays_are_copied_with_a_warning(gpu: vc.Runtime, call: Callable[[Any, Any], Any], at: int) -> None:
     data = [np.arange(3, dtype=np.float32), np.ones(3, np.float32)]
-    operands = [gpu.array(each) if which == at else each for which, each in enumerate(data)]
+    operands = [gpu.array(host) if which == at else host for which, host in enumerate(data)]
     with pytest.warns(vc.HostCopyWarning, match="keep the data there"):
         result = call(*operands)
     assert type(result) is vc.Array
@@ -134,10 +134,11 @@ def test_none_is_no_array(gpu: vc.Runtime, space: Any) -> None:
         if first.kind == first.VAR_POSITIONAL or inspect.signature(function).return_annotation == "None":
             continue
         required = [
-            each for each in inspect.signature(function).parameters.values()
-            if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+            parameter for parameter in inspect.signature(function).parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]  # fmt: skip
-        others = [1 if each.annotation == "int" else x for each in required[1:]]
+        others = [1 if item.annotation == "int" else x for item in required[1:]]
         try:
             function(None, *others)
         except TypeError as error:

@@ -46,9 +46,9 @@ def indices(draw: Any, shape: tuple[int, ...], with_masks: bool) -> tuple[Any, .
             results.append(slice(None, None, draw(st.sampled_from([1, -1, 2]))))
     place = draw(st.integers(0, len(results)))
     rest = draw(st.integers(0, len(results) - place))
-    if all(isinstance(each, slice) for each in results[place : place + rest]):
+    if all(isinstance(result, slice) for result in results[place : place + rest]):
         results[place : place + rest] = [Ellipsis]
-    if not any(isinstance(each, np.ndarray) for each in results):
+    if not any(isinstance(result, np.ndarray) for result in results):
         results.append(True)
     return tuple(results)
 
@@ -57,10 +57,10 @@ def on_device(gpu: vc.Runtime, index: tuple[Any, ...]) -> tuple[Any, ...]:
     """Makes device arrays of every other array."""
     wide = bool(dtypes_of(gpu, "int64"))
     results: list[Any] = []
-    for place, each in enumerate(index):
-        if isinstance(each, np.ndarray) and place % 2:
-            each = gpu.array(each if wide or each.dtype == bool else each.astype(np.int32))
-        results.append(each)
+    for place, array in enumerate(index):
+        if isinstance(array, np.ndarray) and place % 2:
+            array = gpu.array(array if wide or array.dtype == bool else array.astype(np.int32))
+        results.append(array)
     return tuple(results)
 
 

@@ -175,8 +175,8 @@ def test_a_copy_while_memory_is_short_changes_its_target_alone(gpu: vc.Runtime) 
             moved += runtime.memory().spilled
             assert (target == 7).all()
             assert (pending == 1).all()
-            assert all((each == 100 + i).all() for i, each in enumerate(kept[:-20]))
-            assert all((each == 5).all() for each in [*recent, *kept[-20:]])
+            assert all((item == 100 + i).all() for i, item in enumerate(kept[:-20]))
+            assert all((item == 5).all() for item in [*recent, *kept[-20:]])
     assert moved
 
 
@@ -253,10 +253,10 @@ def test_what_nobody_needs_of_a_recording_is_not_computed(gpu: vc.Runtime) -> No
         left = z * 3 - y
         out[...] = z
     assert "3 tasks" in repr(graph)  # y, z and the copy
-    for each in (y, left):
-        assert not each.is_pending
+    for array in (y, left):
+        assert not array.is_pending
         with pytest.raises(ValueError, match="has memory only while the graph runs"):
-            each.numpy()
+            array.numpy()
     with contextlib.suppress(ZeroDivisionError), gpu.record():
         failed = x + 1
         raise ZeroDivisionError

@@ -114,7 +114,7 @@ def test_powers_of_matrices(gpu: vc.Runtime, n: int) -> None:
 
 def test_products_of_several_matrices(gpu: vc.Runtime) -> None:
     hosts = [matrices(4), matrices(4, 9), matrices(9, 2), matrices(2, 5)]
-    arrays = [gpu.array(each) for each in hosts]
+    arrays = [gpu.array(host) for host in hosts]
     close(linalg.multi_dot(arrays), np.linalg.multi_dot(hosts), 10)
     close(linalg.multi_dot(arrays[1:]), np.linalg.multi_dot(hosts[1:]), 10)
     close(linalg.multi_dot([arrays[0], arrays[1], gpu.array(matrices(9))]), hosts[0] @ hosts[1] @ matrices(9), 10)

@@ -17,7 +17,7 @@ INF, NAN = np.inf, np.nan
 
 def agree(gpu: vc.Runtime, call: Any, *given: Any, rtol: float = 1e-6) -> None:
     """Compares a call of the namespace and device arrays with that of NumPy and host arrays."""
-    hosts = [np.asarray(each) for each in given]
+    hosts = [np.asarray(arg) for arg in given]
     for each in hosts:
         if lacks(gpu, each.dtype.name):
             pytest.skip(f"the device lacks {each.dtype}")

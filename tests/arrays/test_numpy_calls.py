@@ -39,9 +39,9 @@ def check(gpu: vc.Runtime) -> Check:
                 expected = function(np, *args)
         except (ValueError, IndexError) as error:
             with pytest.raises(type(error)):
-                function(vnp, *[_uploaded(gpu, each) for each in args])
+                function(vnp, *[_uploaded(gpu, arg) for arg in args])
             return
-        result = function(vnp, *[_uploaded(gpu, each) for each in args])
+        result = function(vnp, *[_uploaded(gpu, arg) for arg in args])
         assert _same(result, expected, tol), (name, expected, result)
 
     return run
@@ -49,13 +49,13 @@ def check(gpu: vc.Runtime) -> Check:
 
 def _uploaded(gpu: vc.Runtime, value: Any) -> Any:
     if isinstance(value, list):
-        return [_uploaded(gpu, each) for each in value]
+        return [_uploaded(gpu, item) for item in value]
     return gpu.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _same(result: Any, expected: Any, tol: float) -> bool:
     if isinstance(expected, (tuple, list)):
-        return len(result) == len(expected) and all(_same(*each, tol) for each in zip(result, expected, strict=True))
+        return len(result) == len(expected) and all(_same(*item, tol) for item in zip(result, expected, strict=True))
     one, other = np.asarray(result), np.asarray(expected)
     alike = one.shape == other.shape and one.dtype.kind == other.dtype.kind
     return alike and np.allclose(one, other, tol, tol * 10, equal_nan=True)

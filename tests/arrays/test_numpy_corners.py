@@ -66,7 +66,7 @@ def test_rows_between_arrays(of: Any, endpoint: bool) -> None:
 def test_integers_are_rounded_to_tens(of: Any, dtype: str, decimals: int) -> None:
     data = np.array([0, 4, 5, 6, 15, 25, 50, 95, 100, 105], dtype)
     data = np.concatenate([data, -data]) if data.dtype.kind == "i" else data
-    exact = [round(each, decimals) for each in data.tolist()]
+    exact = [round(item, decimals) for item in data.tolist()]
     assert vnp.round(of(data), decimals).tolist() == exact
 
 
@@ -180,7 +180,7 @@ def test_grids(of: Any) -> None:
                 options = {"indexing": indexing, "copy": copy, "sparse": sparse}
                 expected = np.meshgrid(x.numpy(), y.numpy(), **options)
                 result = vnp.meshgrid(x, y, **options)
-                assert [each.tolist() for each in result] == [each.tolist() for each in expected]
+                assert [item.tolist() for item in result] == [item.tolist() for item in expected]
                 assert np.may_share_memory(result[0], x) is not copy
 
 
@@ -330,7 +330,7 @@ def test_covariances(of: Any) -> None:
         (x[:, :1].T, {"rowvar": False, "ddof": 0}),
         (x, {"fweights": counts, "ddof": 9}),
     ):
-        given = {name: of(each) if isinstance(each, np.ndarray) else each for name, each in named.items()}
+        given = {name: of(item) if isinstance(item, np.ndarray) else item for name, item in named.items()}
         result, expected = np.cov(of(host), **given).numpy(), np.cov(host, **named)
         assert result.shape == expected.shape
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
@@ -376,7 +376,7 @@ def test_lists_of_axes_and_counts(of: Any) -> None:
 def test_where_of_a_condition_gives_indices(of: Any) -> None:
     host = np.array([[0, 2], [3, 0]], np.int32)
     for result in (np.where(of(host)), vnp.where(of(host) > 0)):
-        assert [each.tolist() for each in result] == [each.tolist() for each in np.where(host)]
+        assert [item.tolist() for item in result] == [item.tolist() for item in np.where(host)]
     with pytest.raises(ValueError, match="both x and y"):
         vnp.where(of(host) > 0, of(host))
 
@@ -399,7 +399,7 @@ def test_integers_are_compared_with_floats_by_value(of: Any) -> None:
         for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
             for value in numbers:
                 for order in ((host, value), (value, host)):
-                    result = getattr(vnp, name)(*[x if each is host else each for each in order])
+                    result = getattr(vnp, name)(*[x if item is host else item for item in order])
                     assert result.tolist() == getattr(np, name)(*order).tolist(), (name, order)
 
 
@@ -477,7 +477,7 @@ def test_indices_of_flattened_arrays_in_either_order(of: Any, order: Any) -> Non
     places, shape = np.int32([0, 5, 23, 7]), (2, 3, 4)
     expected = np.unravel_index(places, shape, order)
     result = np.unravel_index(of(places), shape, order)
-    np.testing.assert_array_equal([each.numpy() for each in result], expected)
+    np.testing.assert_array_equal([array.numpy() for array in result], expected)
     again = np.ravel_multi_index(tuple(result), shape, order=order)
     np.testing.assert_array_equal(again.numpy(), places)
 

@@ -20,10 +20,10 @@ CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 @pytest.mark.parametrize("dtypes", [("int16", "int16", "int32"), ("int16", "int32", "int32"), ("float32",) * 3,
                                     ("float32", "float32", "int32"), ("int32", "int32", "int16")])  # fmt: skip
 def test_castings_of_operands_and_results(gpu: vc.Runtime, dtypes: tuple[str, str, str], casting: Any) -> None:
-    if any(lacks(gpu, each) for each in dtypes):
+    if any(lacks(gpu, dtype) for dtype in dtypes):
         pytest.skip("the device lacks a dtype")
-    one, other, out = [np.array([3, -2, 7], each) for each in dtypes]
-    given = [gpu.array(each) for each in (one, other, out)]
+    one, other, out = [np.array([3, -2, 7], dtype) for dtype in dtypes]
+    given = [gpu.array(host) for host in (one, other, out)]
     try:
         expected = np.add(one, other, out=out.copy(), casting=casting)
     except TypeError:
@@ -118,9 +118,9 @@ def test_values_are_repeated_to_all_elements(gpu: vc.Runtime, values: Any, is_de
     x, turned = gpu.array(host), gpu.array(host.T.copy()).T
     given = np.asarray(values, np.int32)
     host.flat = given
-    for each in (x, turned):
-        each.flat = gpu.array(given) if is_device else values
-        assert np.array_equal(each.numpy(), host)
+    for array in (x, turned):
+        array.flat = gpu.array(given) if is_device else values
+        assert np.array_equal(array.numpy(), host)
 
 
 def test_tolerances_are_arrays_too(gpu: vc.Runtime) -> None:

@@ -60,23 +60,25 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 @pytest.mark.pure
 @pytest.mark.skipif(VERSION not in KNOWN, reason="another NumPy may have further arguments")
-@pytest.mark.parametrize(("name", "theirs", "ours"), [pytest.param(*each, id=each[0]) for each in functions()])
+@pytest.mark.parametrize(
+    ("name", "theirs", "ours"), [pytest.param(*function, id=function[0]) for function in functions()]
+)
 def test_functions_take_numpys_arguments(name: str, theirs: Any, ours: Any) -> None:
     own = _parameters(ours)
-    if any(each.kind is each.VAR_KEYWORD for each in own):
+    if any(item.kind is item.VAR_KEYWORD for item in own):
         return  # they are passed on to NumPy
     left_out = NOWHERE | LEFT_OUT.get(name, set())
-    named = {each.name: at for at, each in enumerate(own) if each.kind is not each.POSITIONAL_ONLY}
+    named = {item.name: at for at, item in enumerate(own) if item.kind is not item.POSITIONAL_ONLY}
     renamed, in_place = RENAMED.get(name, {}), True
-    for at, each in enumerate(_parameters(theirs)):
-        if each.name in left_out or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+    for at, parameter in enumerate(_parameters(theirs)):
+        if parameter.name in left_out or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             in_place = False
-        elif each.kind is each.POSITIONAL_ONLY:
-            assert own[at].kind is not each.KEYWORD_ONLY
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            assert own[at].kind is not parameter.KEYWORD_ONLY
         else:
-            assert {each.name, renamed.get(each.name)}.intersection(named)
-            if in_place and each.kind is each.POSITIONAL_OR_KEYWORD:
-                assert own[at].name == renamed.get(each.name, each.name)
+            assert {parameter.name, renamed.get(parameter.name)}.intersection(named)
+            if in_place and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                assert own[at].name == renamed.get(parameter.name, parameter.name)
 
 
 def test_limits_have_two_names(gpu: vc.Runtime) -> None:

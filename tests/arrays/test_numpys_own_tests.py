@@ -68,7 +68,7 @@ def test_other_attributes_are_not_assigned(a: Make, name: str) -> None:
 
 def test_methods_of_functions_of_elements_take_lists(a: Make) -> None:
     for one, other in (([1, 2], [3, 4]), ([1, 2], a([3, 4], np.int32)), ((1, 2, 3), 4), (2, [3, 4])):
-        host = [each.numpy() if isinstance(each, vc.Array) else each for each in (one, other)]
+        host = [array.numpy() if isinstance(array, vc.Array) else array for array in (one, other)]
         same(vnp.subtract.outer(one, other), np.subtract.outer(*host))
     same(vnp.add.accumulate([1, 2]), [1, 3])
     same(vnp.add.reduceat([1, 2, 3], [0, 2]), [3, 3])
@@ -105,7 +105,7 @@ def test_blocks_of_numbers(a: Make) -> None:
 
 def _host(given: Any) -> Any:
     if isinstance(given, list):
-        return [_host(each) for each in given]
+        return [_host(arg) for arg in given]
     return given.numpy() if isinstance(given, vc.Array) else given
 
 

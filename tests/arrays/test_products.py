@@ -39,7 +39,7 @@ def check(result: Any, expected: np.ndarray, dtype: str, n_terms: int = 1, size:
 
 
 def exact(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [each.astype(np.float64) if each.dtype.kind == "f" else each for each in arrays]
+    return [array.astype(np.float64) if array.dtype.kind == "f" else array for array in arrays]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -95,7 +95,7 @@ def test_errors_of_long_sums_are_small(gpu: vc.Runtime, m: int, k: int, n: int) 
 
 @pytest.mark.parametrize("shapes", [((66_000, 2, 2), (66_000, 2, 3)), ((2, 2), (66_000, 2, 3))])
 def test_more_matrices_than_a_grid_has_groups(gpu: vc.Runtime, shapes: tuple[tuple[int, ...], ...]) -> None:
-    a, b = (filled(each, "int32") for each in shapes)
+    a, b = (filled(shape, "int32") for shape in shapes)
     check(gpu.array(a) @ gpu.array(b), a @ b, "int32")
 
 
@@ -139,7 +139,7 @@ EINSUMS = [
 @pytest.mark.parametrize(("text", "shapes"), [(text, shapes) for text, *shapes in EINSUMS])
 def test_einsum(gpu: vc.Runtime, text: str, shapes: list[tuple[int, ...]]) -> None:
     hosts = [filled(shape, "int32", at) for at, shape in enumerate(shapes)]
-    arrays = [gpu.array(each) for each in hosts]
+    arrays = [gpu.array(host) for host in hosts]
     expected = np.asarray(np.einsum(text, *hosts))
     check(vnp.einsum(text, *arrays), expected, "int32")
     check(vnp.einsum(text, *arrays, optimize=False), expected, "int32")

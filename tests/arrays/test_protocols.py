@@ -132,7 +132,7 @@ def test_protocols_of_numbers(gpu: vc.Runtime) -> None:
     x = gpu.array(np.array([1.25, 2.5], np.float32))
     assert f"{x[0]:.1f} {x[1]:6.2f} {x[0]} {x}" == "1.2   2.50 1.25 [1.25 2.5 ]"
     assert (round(x[1]), float(round(x[0], 1)), len(x), float(sum(x))) == (2, pytest.approx(1.2), 2, 3.75)
-    assert [float(each) for each in divmod(x, 2)[1]] == [1.25, 0.5]
+    assert [float(item) for item in divmod(x, 2)[1]] == [1.25, 0.5]
     assert float(divmod(5, x)[0][0]) == 4
     with pytest.raises(TypeError, match=r"shape \(2,\); use an element"):
         f"{x:.2f}"

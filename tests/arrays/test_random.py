@@ -24,7 +24,7 @@ def rng(gpu: vc.Runtime) -> vnp.random.Generator:
 def kolmogorov(drawn: np.ndarray, cdf: Callable[[Any], Any]) -> float:
     """The largest distance of two distributions, in units of the one that 1 sample in 1,000 exceeds."""
     x = np.sort(drawn.astype(np.float64))
-    expected, n = np.array([cdf(each) for each in x]), len(x)
+    expected, n = np.array([cdf(item) for item in x]), len(x)
     distance = max(np.max(np.arange(1, n + 1) / n - expected), np.max(expected - np.arange(n) / n))
     return float(distance * math.sqrt(n) / 1.95)
 
@@ -81,14 +81,14 @@ def test_doubles_have_53_bits(rng: vnp.random.Generator, name: str) -> None:
 
 
 def _poisson(mean: float, k: np.ndarray) -> np.ndarray:
-    return np.exp([each * math.log(mean) - mean - math.lgamma(each + 1) for each in k.tolist()])
+    return np.exp([item * math.log(mean) - mean - math.lgamma(item + 1) for item in k.tolist()])
 
 
 def _binomial(n: int, p: float, k: np.ndarray) -> np.ndarray:
     constant = math.lgamma(n + 1)
     return np.exp([
-        constant - math.lgamma(each + 1) - math.lgamma(n - each + 1) + each * math.log(p) + (n - each) * math.log1p(-p)
-        for each in k.tolist()
+        constant - math.lgamma(item + 1) - math.lgamma(n - item + 1) + item * math.log(p) + (n - item) * math.log1p(-p)
+        for item in k.tolist()
     ])  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_ranges_that_are_arrays(gpu: vc.Runtime, rng: vnp.random.Generator) -> N
 
 
 def test_each_order_is_as_probable(rng: vnp.random.Generator) -> None:
-    places = {each: at for at, each in enumerate(permutations(range(4)))}
+    places = {permutation: at for at, permutation in enumerate(permutations(range(4)))}
     results = [places[tuple(rng.permutation(4).tolist())] for _ in range(500)]
     assert chi_square(np.bincount(results, minlength=24), np.full(24, 1 / 24)) < 1
     large = rng.permutation(5000).numpy()
@@ -238,8 +238,8 @@ def test_streams(gpu: vc.Runtime) -> None:
     first, second = rng.random(100).tolist(), rng.random(100).tolist()
     assert first == drawn(3)
     assert not set(first) & set(second)
-    children = [each.random(100).tolist() for each in [*rng.spawn(2), *rng.spawn(1)]]
-    assert len({tuple(each) for each in [*children, first, second]}) == 5
+    children = [item.random(100).tolist() for item in [*rng.spawn(2), *rng.spawn(1)]]
+    assert len({tuple(child) for child in [*children, first, second]}) == 5
 
 
 def test_results_go_where_out_says(gpu: vc.Runtime) -> None:

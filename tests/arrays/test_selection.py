@@ -65,8 +65,8 @@ def test_repeat(gpu: vc.Runtime, data: Any, seed: int) -> None:
     n = x.size if axis is None else x.shape[axis]
     times = data.draw(st.integers(0, 4))
     np.testing.assert_array_equal(repeat(array, times, axis).numpy(), np.repeat(x, times, axis))
-    each = rng.integers(0, 4, data.draw(st.sampled_from([n, 1])), np.int32)
-    np.testing.assert_array_equal(repeat(array, gpu.array(each), axis).numpy(), np.repeat(x, each, axis))
+    host = rng.integers(0, 4, data.draw(st.sampled_from([n, 1])), np.int32)
+    np.testing.assert_array_equal(repeat(array, gpu.array(host), axis).numpy(), np.repeat(x, host, axis))
 
 
 @given(data=st.data(), seed=seeds())

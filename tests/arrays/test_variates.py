@@ -47,7 +47,7 @@ def test_numbers_have_the_distribution_of_numpys(gpu: vc.Runtime, name: str) -> 
     assert result.dtype.kind == expected.dtype.kind
     assert result.device is gpu
     points = np.unique(np.quantile(expected, QUANTILES))
-    one, other = (np.searchsorted(np.sort(each.astype(np.float64)), points, "right") / N for each in
+    one, other = (np.searchsorted(np.sort(array.astype(np.float64)), points, "right") / N for array in
                   (result.numpy(), expected))  # fmt: skip
     assert np.abs(one - other).max() < 1.95 * np.sqrt(2 / N)
 
@@ -144,7 +144,7 @@ def test_older_names_share_a_state_that_seed_sets(gpu: vc.Runtime) -> None:
             random.rand(2, 3), random.randn(4), random.randint(5, size=3), random.randint(2, 4, (2, 2)),
             random.choice(5, 3), random.permutation(6), random.random_sample((2,)), random.normal(0, 1, 3),
         ])  # fmt: skip
-    assert [each.shape for each in made[0]] == [(2, 3), (4,), (3,), (2, 2), (3,), (6,), (2,), (3,)]
+    assert [array.shape for array in made[0]] == [(2, 3), (4,), (3,), (2, 2), (3,), (6,), (2,), (3,)]
     for one, other in zip(*made, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert random.rand().shape == ()

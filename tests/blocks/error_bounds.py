@@ -83,7 +83,7 @@ class Bounds(Machine):
             super()._execute(op)
             return
         used = [*op.args, *[arg for region in op.regions for each in walk(region) for arg in each.args]]
-        self._numbers._values.update({each: self._values[each].number for each in used if each in self._values})
+        self._numbers._values.update({item: self._values[item].number for item in used if item in self._values})
         self._numbers._execute(op)
         args = [self.value(each) for each in op.args]
         with np.errstate(all="ignore"):
@@ -114,7 +114,7 @@ class Bounds(Machine):
         row = _RULES.get((code, element_of(op.args[0].type).kind)) if op.args else None
         if row is not None:
             return row(args, number, op)
-        unknown = _unknown(sum(each.bound for each in args)) if args else 0.0
+        unknown = _unknown(sum(arg.bound for arg in args)) if args else 0.0
         return np.max(unknown) if code == "histogram" else unknown
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -149,8 +149,7 @@ class Bounds(Machine):
     def _along(self, op: Op, args: list[Pair]) -> None:
         axis, reverse = op.attribute.axis, op.attribute.reverse
         rows = [
-            Pair(*[np.moveaxis(np.broadcast_to(part, np.shape(each.number)), axis, 0) for part in each])
-            for each in args
+            Pair(*[np.moveaxis(np.broadcast_to(part, np.shape(arg.number)), axis, 0) for part in arg]) for arg in args
         ]
         rows = [Pair(*[part[::-1] for part in row]) for row in rows] if reverse else rows
         if [each.code for each in op.regions[0].ops] == ["add", "yield"] and element_of(op.args[0].type).kind == "f":
@@ -159,7 +158,7 @@ class Bounds(Machine):
             shapes = [row.number.shape if op.code == "scan" else row.number.shape[1:] for row in rows]
             if any(each.has_result and _rounds(each) for each in walk(op.regions[0])):  # in an unknown order
                 computed = [np.full(shape, np.inf) for shape in shapes]
-            elif any(np.any(each.bound > 0) for each in args):
+            elif any(np.any(arg.bound > 0) for arg in args):
                 computed = self._combined_along(op, rows)
             else:
                 computed = [np.zeros(shape) for shape in shapes]
@@ -174,7 +173,7 @@ class Bounds(Machine):
             done = [[Pair(row.number[0], row.bound[0]) for row in rows]]
             for at in range(1, len(rows[0].number)):
                 done.append(self._pairs(op, done[-1], [Pair(row.number[at], row.bound[at]) for row in rows]))
-            return [np.stack([each[n].bound for each in done]) for n in range(len(rows))]
+            return [np.stack([item[n].bound for item in done]) for n in range(len(rows))]
         while len(rows[0].number) > 1:
             halves = [
                 [Pair(*[part[start:stop:2] for part in row]) for row in rows] for start, stop in ((0, -1), (1, None))
@@ -221,7 +220,7 @@ def _rounded(bound: Any, number: Any, units: float = 1) -> Any:
 
 def _where_different(args: list[Pair], bound: Any) -> Any:
     """Returns a bound, and 0 where the operands are the same on both sides."""
-    return np.where(sum(np.asarray(each.bound) for each in args) > 0, bound, 0.0)
+    return np.where(sum(np.asarray(arg.bound) for arg in args) > 0, bound, 0.0)
 
 
 def _sums(row: Pair) -> Array:
@@ -244,15 +243,15 @@ def _unit(largest: Any, number: Any) -> Any:
 def _dot(args: list[Pair], number: Any) -> Any:
     one, other, start = args
     if np.asarray(number).dtype.kind != "f":
-        return _unknown(sum(np.max(each.bound) for each in args))
-    x, y, z = (_wide(each.number) for each in args)
+        return _unknown(sum(np.max(arg.bound) for arg in args))
+    x, y, z = (_wide(arg.number) for arg in args)
     products, n = x @ y + z, np.shape(one.number)[-1] + 1
     total = np.max(products)
-    steps = [_step(each) for each in (one, other, start)]
-    is_exact = all(not np.any(each.bound > 0) for each in args)
+    steps = [_step(item) for item in (one, other, start)]
+    is_exact = all(not np.any(arg.bound > 0) for arg in args)
     if is_exact and min(steps[0] * steps[1], steps[2]) >= _unit(total, number):
         return 0.0
-    dx, dy, dz = (np.broadcast_to(each.bound, np.shape(each.number)) for each in args)
+    dx, dy, dz = (np.broadcast_to(arg.bound, np.shape(arg.number)) for arg in args)
     differences = dx @ y + x @ dy + dx @ dy + dz
     units = (n + 1) * (_HALVES if one.number.dtype == np.float16 else 1)
     result = differences + units * (_eps(number) * (products + differences) + _tiny(number))
@@ -322,12 +321,12 @@ def _largest(args: list[Pair], _: Any, __: Op) -> Any:
 def _at_ends(args: list[Pair], number: Any, function: Callable[[Any], Any]) -> Any:
     """Returns the distance to the results of a monotonic function at both ends."""
     x, dx = np.asarray(args[0].number, np.float64), args[0].bound
-    ends = [np.abs(function(x + each) - np.asarray(number, np.float64)) for each in (-dx, dx)]
+    ends = [np.abs(function(x + item) - np.asarray(number, np.float64)) for item in (-dx, dx)]
     return np.where(np.isfinite(dx), np.maximum(*ends), np.inf)
 
 
 def _is_ordered(args: list[Pair], _: Any, __: Op) -> Any:
-    x, y = (np.asarray(each.number, np.float64) for each in args)
+    x, y = (np.asarray(arg.number, np.float64) for arg in args)
     bound = np.asarray(args[0].bound + args[1].bound)
     known = np.isnan(x) | np.isnan(y) | (np.abs(x - y) > bound)
     return np.where((bound == 0) | (known & np.isfinite(bound)), 0.0, np.inf)
@@ -471,7 +470,7 @@ def bounded() -> Iterator[dict[str, Array]]:
     ) -> None:
         bounds = {memory: np.zeros(array.shape) for memory, array in arrays.items()}
         interpret(function, arrays, pushes, grid, partial(Bounds, bounds=bounds))
-        results.update({memory.name: each for memory, each in bounds.items()})
+        results.update({memory.name: bound for memory, bound in bounds.items()})
 
     with mock.patch.object(interpretation, "interpret", execute):
         yield results

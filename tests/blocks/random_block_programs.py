@@ -66,8 +66,8 @@ class Writer:
             self.fraction()
         for _ in range(self.random.randint(4, 12)):
             self.random.choice(ROUGH_STEPS if self.is_rough else STEPS)(self)
-        for each in self.values[-6:]:
-            self.store(*each)
+        for value in self.values[-6:]:
+            self.store(*value)
         pointers = [f"{kind}_{dtype}" for dtype in self.dtypes for kind in ("given", "out", "scratch")]
         return f"{HEAD}@triton.jit\ndef program({', '.join(pointers)}, counts, n):\n" + "\n".join(self.lines) + "\n"
 
@@ -88,11 +88,11 @@ class Writer:
         logs = [self.random.randint(0, 5) for _ in range(self.random.randint(1, 3))]
         while sum(logs) > 8:
             logs[logs.index(max(logs))] -= 1
-        return tuple(1 << each for each in logs)
+        return tuple(1 << log for log in logs)
 
     def pick(self, fits: Callable[[tuple[int, ...], str], bool] = lambda shape, dtype: True) -> tuple[Any, ...]:
         """Returns a value that fits; a new one if there is none."""
-        results = [each for each in self.values if fits(*each[1:])]
+        results = [value for value in self.values if fits(*value[1:])]
         if not results:
             return self.load("int32" if fits((16,), "int32") else "float32", (16,))
         return self.random.choice(results)
@@ -199,7 +199,7 @@ class Writer:
 
     def reshape(self) -> None:
         name, shape, dtype = self.pick()
-        logs = [each.bit_length() - 1 for each in shape]
+        logs = [length.bit_length() - 1 for length in shape]
         total, first = sum(logs), self.random.randint(0, sum(logs))
         wanted = (1 << first, 1 << total - first)
         self.new(f"tl.reshape({name}, {wanted})", wanted, dtype)
@@ -382,7 +382,7 @@ def blocks(runtime: vc.Runtime, _: Any, random: Random) -> str:
 
 def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_warps: int, seed: int) -> str:
     wanted = arrays_of(dtypes, seed)
-    given = [runtime.array(each) for each in wanted]
+    given = [runtime.array(host) for host in wanted]
 
     def seen(arrays: list[Any]) -> list[Any]:
         kinds = [dtype for dtype in dtypes for _ in range(3)]
@@ -405,7 +405,7 @@ def _compared(runtime: vc.Runtime, program: Any, dtypes: list[str], n: int, n_wa
     names = [f"{kind}_{dtype}" for dtype in dtypes for kind in ("given", "out", "scratch")] + ["counts"]
     for name, array, each in zip(names, given, wanted, strict=True):
         require_within(array.numpy(), each, bounds[name], name)
-    return "within bounds" if any(each.any() for each in bounds.values()) else "same"
+    return "within bounds" if any(bound.any() for bound in bounds.values()) else "same"
 
 
 def require_within(result: np.ndarray, wanted: np.ndarray, bounds: np.ndarray, name: str) -> None:

@@ -117,7 +117,7 @@ def extremes(x, low, high, N: tl.constexpr):
 def test_extremes_are_nan_where_the_element_or_the_value_is(machine: vkcompute.Runtime | None, dtype: str) -> None:
     atomic_on(machine, dtype)
     numbers = [-np.inf, -2.0, 3.0, np.nan, np.copysign(np.nan, -1), np.inf, 0.0, -5.0]
-    element, value = (each.ravel().astype(dtype) for each in np.meshgrid(numbers, numbers))
+    element, value = (item.ravel().astype(dtype) for item in np.meshgrid(numbers, numbers))
     result: Any = run(machine, extremes, (1,), (value, element, element.copy()), N=64)
     assert np.array_equal(result[1], np.minimum(element, value), equal_nan=True)
     assert np.array_equal(result[2], np.maximum(element, value), equal_nan=True)

@@ -211,7 +211,7 @@ def compositions(a: Array, b: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         for one, other in zip(a[1:], b[1:], strict=True):
             results.append((results[-1][0] * one, results[-1][1] * one + other))
-    return np.stack([each for each, _ in results]), np.stack([each for _, each in results])
+    return np.stack([item for item, _ in results]), np.stack([item for _, item in results])
 
 
 @pytest.mark.parametrize(("shape", "axis"), AXES)
@@ -221,14 +221,14 @@ def test_reductions_and_scans_by_a_function_that_is_not_commutative(
 ) -> None:
     x, y = integers(*shape), integers(*shape)[::-1].copy()
     made = Program(x, y)
-    values, rows = [made.load(0), made.load(1)], [np.moveaxis(each, axis, 0) for each in (x, y)]
+    values, rows = [made.load(0), made.load(1)], [np.moveaxis(item, axis, 0) for item in (x, y)]
     for each in made.b.scan(values, axis, composed(made.b), reverse=reverse):
         made.store(each)
     for each in made.b.reduce(values, axis, composed(made.b), ordered=True):
         made.store(each)
     scanned = compositions(*[row[::-1] if reverse else row for row in rows])
-    expected = [np.moveaxis(each[::-1] if reverse else each, 0, axis).ravel() for each in scanned]
-    made.check(gpu, np.concatenate([*expected, *[each[-1].ravel() for each in compositions(*rows)]]))
+    expected = [np.moveaxis(item[::-1] if reverse else item, 0, axis).ravel() for item in scanned]
+    made.check(gpu, np.concatenate([*expected, *[composition[-1].ravel() for composition in compositions(*rows)]]))
 
 
 @pytest.mark.parametrize(("shape", "axis"), AXES)
@@ -474,7 +474,7 @@ def test_transposed_and_repeated_blocks(gpu: vkcompute.Runtime, order: tuple[int
         made.store(block)
         made.store(made.b.reshape(block, (9, 10)))
     expected = [
-        np.broadcast_to(each, (3, 6, 5)).transpose(order).ravel() for each in (x, np.arange(15).reshape(3, 1, 5))
+        np.broadcast_to(item, (3, 6, 5)).transpose(order).ravel() for item in (x, np.arange(15).reshape(3, 1, 5))
     ]
     made.check(gpu, np.concatenate([expected[0], expected[0], expected[1], expected[1]]))
 
@@ -500,7 +500,7 @@ def test_a_change_of_shape_of_a_repeated_index(gpu: vkcompute.Runtime) -> None:
 @pytest.mark.parametrize("n", [1, 5, 8])
 def test_gathers(gpu: vkcompute.Runtime, shape: tuple[int, ...], axis: int, n: int) -> None:
     x = integers(*shape)
-    wanted = tuple(n if at == axis else each for at, each in enumerate(shape))
+    wanted = tuple(n if at == axis else length for at, length in enumerate(shape))
     index = np.random.default_rng(n).integers(0, shape[axis], wanted).astype(np.int32)
     made = Program(x, index)
     made.store(made.b.gather(made.load(0), made.load(1), axis))

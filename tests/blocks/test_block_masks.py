@@ -90,4 +90,4 @@ def test_a_bound_between_groups_needs_no_code_for_parts_of_them(divisor: int, ha
     target = tile.Target(32, 1024, 65536)
     kinds = {0: ArrayType("f", False, True), 1: ArrayType("f", False, True), 2: IntType("int32", divisor)}
     compiled = specialize(columns.definition, {3: 4096}, kinds, BlockOptions(4, target, CompileOptions()))
-    assert any(each.opcode == spv.OpLoopMerge for each in Module.parse(compiled.spirv)) == has_loop
+    assert any(instruction.opcode == spv.OpLoopMerge for instruction in Module.parse(compiled.spirv)) == has_loop

@@ -61,8 +61,8 @@ def test_scans(
     x, y = (random.integers(1, 4, shape).astype(np.uint32) for _ in range(2))
     given = x, y, *[np.zeros(shape, np.uint32) for _ in range(3)], *shape, axis, reverse
     _, _, sums, one, other = run(machine, scans, (1,), given, num_warps=n_warps)
-    flipped = [np.flip(each, axis) if reverse else each for each in (x, y, sums, one, other)]
-    x, y, sums, one, other = (np.moveaxis(each, axis, 0) for each in flipped)
+    flipped = [np.flip(item, axis) if reverse else item for item in (x, y, sums, one, other)]
+    x, y, sums, one, other = (np.moveaxis(item, axis, 0) for item in flipped)
     np.testing.assert_array_equal(sums, np.cumsum(x, 0, dtype=np.uint32))
     a, b = x[0], y[0]
     for row in range(len(x)):

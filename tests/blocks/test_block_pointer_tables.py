@@ -191,7 +191,7 @@ def test_addresses_beyond_a_table_are_of_no_array(gpu: vkcompute.Runtime) -> Non
     table = [np.full(64, at + 1, np.float32) for at in range(3)]
     out = [np.full(64, -1, np.float32) for _ in range(5)]
     result = launched(gpu, moved, (5,), (table, out, 0, 0), N=64, WIDE=False)[1]
-    assert [each.tolist() for each in result] == [[value] * 64 for value in (2, 3, 4, 1, 1)]
+    assert [item.tolist() for item in result] == [[value] * 64 for value in (2, 3, 4, 1, 1)]
 
 
 @pytest.mark.pure
@@ -239,7 +239,7 @@ def test_places_of_any_arrays(
 ) -> None:
     sizes, places = drawn
     arrays = [np.arange(n, dtype=np.float32) + 100 * at + 1 for at, n in enumerate(sizes)]
-    at, offsets = (np.array(each, np.int32) for each in zip(*places, strict=True))
+    at, offsets = (np.array(host, np.int32) for host in zip(*places, strict=True))
     with pytest.MonkeyPatch.context() as patch:
         if split:
             patch.setattr(window, "_MOST_ELEMENTS", 64)
@@ -352,7 +352,7 @@ def test_bfloat16(machine: vkcompute.Runtime | None) -> None:
 def test_more_arrays_than_the_device_binds(gpu: vkcompute.Runtime) -> None:
     arrays = [np.full(64, at, np.float32) for at in range(100)]
     result = launched(gpu, moved, (100,), (arrays, arrays, 0, 0), N=64, WIDE=False)[1]
-    assert [each.tolist() for each in result] == [[at + 1] * 64 for at in range(100)]
+    assert [item.tolist() for item in result] == [[at + 1] * 64 for at in range(100)]
 
 
 # -- pointers ---------------------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def test_pointers_of_all_kinds(
     y = x[1][1:] if flag else x[2]
     wanted = x[0].reshape(3, 8).sum(0) + y[[0, 1, 2, 3, 3, 2, 1, 0]] + y[2:6].sum()
     np.testing.assert_array_equal(result, wanted)
-    assert [each.tolist() for each in counted] == [[8 * (at == flag)] * 2 for at in range(2)]
+    assert [item.tolist() for item in counted] == [[8 * (at == flag)] * 2 for at in range(2)]
 
 
 @triton.jit

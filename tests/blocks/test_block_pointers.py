@@ -123,7 +123,7 @@ def test_grouped_matmul_with_offsets_in_place_of_addresses(machine: vkcompute.Ru
     starts = [np.cumsum([0, *(sizes[:, one] * sizes[:, other])])[:-1] for one, other in ((0, 2), (2, 1), (0, 1))]
     lds = np.ascontiguousarray(sizes[:, [2, 1, 1]])
     c = np.zeros((sizes[:, 0] * sizes[:, 1]).sum(), np.float32)
-    args = a, b, c, *[each.astype(np.int32) for each in starts], sizes, lds, len(sizes)
+    args = a, b, c, *[start.astype(np.int32) for start in starts], sizes, lds, len(sizes)
     result = run(machine, grouped_matmul, (2,), args, NUM_SM=2, BM=16, BN=16, BK=8)[2]
     wanted = np.concatenate([(one @ other).ravel() for one, other in pairs])
     np.testing.assert_allclose(result, wanted, atol=30 * 8 * np.finfo(np.float32).eps)

@@ -41,6 +41,6 @@ def test_stacks_of_matrices(
 @pytest.mark.parametrize("shape", [(2, 32, 8, 32), (32, 8, 4, 4)])
 def test_sums_of_several_registers(machine: vkcompute.Runtime | None, shape: tuple[int, int, int, int]) -> None:
     s, m, k, n = shape
-    a, b = (np.arange(np.prod(each), dtype=np.float32).reshape(each) % 31 for each in ((s, m, k), (s, k, n)))
+    a, b = (np.arange(np.prod(item), dtype=np.float32).reshape(item) % 31 for item in ((s, m, k), (s, k, n)))
     result = run(machine, stacked, (1,), (a, b, np.ones((s, m, n), np.float32), s, m, k, n))[2]
     np.testing.assert_array_equal(result, a @ b + 1)

@@ -424,10 +424,10 @@ def test_grouped_products(machine: vkcompute.Runtime | None) -> None:
     sizes = [(20, 17, 9), (33, 40, 16), (5, 16, 30)]
     pairs = [(random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, n))) for m, n, k in sizes]
     wanted = [a @ b for a, b in pairs]
-    a, b = (np.concatenate([each.ravel() for each in side]).astype(np.float32) for side in zip(*pairs, strict=True))
+    a, b = (np.concatenate([item.ravel() for item in side]).astype(np.float32) for side in zip(*pairs, strict=True))
     lengths = [(m * k, k * n, m * n) for m, n, k in sizes]
     starts = np.cumsum([(0, 0, 0), *lengths[:-1]], axis=0).astype(np.int32)
-    c = np.zeros(sum(each[2] for each in lengths), np.float32)
+    c = np.zeros(sum(length[2] for length in lengths), np.float32)
     given = a, b, c, np.array(sizes, np.int32), starts, len(sizes)
     _, _, result, *_ = run(machine, grouped_products, (3,), given, PROGRAMS=3, M=8, N=16, K=8)
-    np.testing.assert_array_equal(result, np.concatenate([each.ravel() for each in wanted]))
+    np.testing.assert_array_equal(result, np.concatenate([item.ravel() for item in wanted]))

@@ -76,7 +76,7 @@ def python(x_ptr, WHICH: tl.constexpr):
     at = tl.arange(0, 8)
     x = tl.load(x_ptr + at)
     some, pair = [1.0, 2.0], (1.0, 2.0)
-    made = [each * 2 for each in pair]
+    made = [item * 2 for item in pair]
     if WHICH == "block":
         x[0] = 1.0
     elif WHICH == "more of a block":

@@ -96,11 +96,11 @@ def test_products_accumulate_in_float32(machine: vkcompute.Runtime | None) -> No
     a, b = (brain(np.random.default_rng(seed).normal(size=(32, 32))) for seed in range(2))
     out = np.zeros((32, 32), np.float32)
     if machine is None:
-        given = [triton.reinterpret(bits(each), tl.bfloat16) for each in (a, b)]
+        given = [triton.reinterpret(bits(item), tl.bfloat16) for item in (a, b)]
         products.interpret[(1,)](*given, out, 32)
         np.testing.assert_allclose(out, a @ b, atol=1e-5)
         return
-    given = [triton.reinterpret(machine.array(bits(each)), tl.bfloat16) for each in (a, b)]
+    given = [triton.reinterpret(machine.array(bits(item)), tl.bfloat16) for item in (a, b)]
     for factor in (1, 2):  # the second launch uses the plan of the first
         given[1].base.write(bits(factor * b))
         result = machine.zeros((32, 32), np.float32)
@@ -154,7 +154,7 @@ def test_products_of_blocks_of_any_shape(machine: vkcompute.Runtime | None, shap
     """Where a device multiplies bfloat16 by cooperative matrices, operands stay bits, for blocks of any shape."""
     m, n, step = shape
     random, k = np.random.default_rng(m), 3 * step
-    a, b = (random.integers(-8, 8, each).astype(np.float32) / 4 for each in ((m, k), (k, n)))
+    a, b = (random.integers(-8, 8, item).astype(np.float32) / 4 for item in ((m, k), (k, n)))
     out = np.zeros((m, n), np.float32)
     *_, result = run(machine, product_of_brain_floats, (1,), (bits(a), bits(b), out, k, m, n, step))
     np.testing.assert_array_equal(result, a @ b)
@@ -172,6 +172,9 @@ def test_products_are_of_matrices_if_the_device_has_them_for_bfloat16() -> None:
         compiled = specialize(product_of_brain_floats.definition, constants, kinds, options)
         module = Module.parse(compiled.spirv)
         validate(module)
-        assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
-        capabilities = {each.operands[0] for each in module.capabilities}
+        assert (
+            sum(instruction.opcode == spv.OpCooperativeMatrixMulAddKHR for instruction in module.functions)
+            == n_products
+        )
+        capabilities = {instruction.operands[0] for instruction in module.capabilities}
         assert (Capability.BFloat16CooperativeMatrixKHR in capabilities) == bool(n_products)

@@ -111,8 +111,8 @@ def product(element: ir.Scalar, sums: ir.Scalar, shape: tuple[int, int, int], n_
         with c.if_(c.compute("ge", step, c.const(n_steps, INT32))).then:
             c.break_(loop, total)
         left, right = (
-            c.load_block(memory, c.compute("add", c.reshape(c.arange(0, math.prod(each)), each), c.full(step, each)))
-            for memory, each in ((a, (rows, inner)), (b, (inner, columns)))
+            c.load_block(memory, c.compute("add", c.reshape(c.arange(0, math.prod(item)), item), c.full(step, item)))
+            for memory, item in ((a, (rows, inner)), (b, (inner, columns)))
         )
         c.yield_(c.compute("add", step, c.const(1, INT32)), c.dot(left, right, total))
     c.store_block(out, c.reshape(c.arange(0, rows * columns), (rows, columns)), loop.results[0])
@@ -141,8 +141,8 @@ def test_products_of_the_devices_types_and_shapes_are_of_matrices(
     assert codes.count("multiply_matrices") == n_products
     module = Module.parse(ir.lower(lowered).spirv)
     validate(module)
-    assert sum(each.opcode == spv.OpCooperativeMatrixMulAddKHR for each in module.functions) == n_products
-    capabilities = {each.operands[0] for each in module.capabilities}
+    assert sum(instruction.opcode == spv.OpCooperativeMatrixMulAddKHR for instruction in module.functions) == n_products
+    capabilities = {instruction.operands[0] for instruction in module.capabilities}
     wanted = {Capability.CooperativeMatrixKHR, Capability.VulkanMemoryModel}
     assert capabilities & wanted == (wanted if n_products else set())
 
@@ -182,7 +182,7 @@ class Generator:
             step, total = loop.params
             with c.if_(c.compute("ge", step, self.n)).then:
                 c.break_(loop, total)
-            operands = [self._load(self.x, each, step) for each in (left, right)]
+            operands = [self._load(self.x, item, step) for item in (left, right)]
             total = self._changed(total) if self._draw(st.booleans()) else total
             total = c.dot(*operands, total)
             if self._draw(st.booleans()):
@@ -227,7 +227,7 @@ def test_sliced_operands(gpu: vc.Runtime, element: ir.Scalar, sums: ir.Scalar, s
     rows, columns, inner = shape
     random = np.random.default_rng(rows)
     left, right = (
-        random.integers(-8, 8, each).astype(element.numpy) for each in (rows * inner + 4, inner * columns + 4)
+        random.integers(-8, 8, item).astype(element.numpy) for item in (rows * inner + 4, inner * columns + 4)
     )
     wanted = sum(
         left[n:][: rows * inner].reshape(rows, inner).astype(np.int32)
@@ -272,7 +272,7 @@ def test_products_of_bytes_are_exact(gpu: vc.Runtime, data: st.DataObject, n: in
 def test_arrays_of_float16_are_multiplied_in_float32(like_a_gpu: vc.Runtime, shape: tuple[int, int, int]) -> None:
     rows, columns, inner = shape
     random = np.random.default_rng(rows)
-    hosts = [random.standard_normal(each).astype(np.float16) for each in ((rows, inner), (inner, columns))]
+    hosts = [random.standard_normal(item).astype(np.float16) for item in ((rows, inner), (inner, columns))]
     bias = random.standard_normal(columns).astype(np.float16)
     try:
         a, b = map(like_a_gpu.array, hosts)

@@ -115,15 +115,15 @@ class Generator:
         return result if step != "select" else self.b.select(self.b.compute("lt", value, other), result, other)
 
     def like(self, values: list[Value], shape: tuple[int, ...]) -> Value:
-        return self.pick([each for each in values if shape_of(each.type) == shape])
+        return self.pick([value for value in values if shape_of(value.type) == shape])
 
     def full(self, number: int, shape: tuple[int, ...]) -> Value:
         return self.b.full(self.b.const(number, INT32), shape)
 
     def divided(self, n: int) -> tuple[int, ...]:
         """A shape with this many elements."""
-        first = self.pick([each for each in range(1, n + 1) if n % each == 0])
-        second = self.pick([each for each in range(1, n // first + 1) if n // first % each == 0])
+        first = self.pick([k for k in range(1, n + 1) if n % k == 0])
+        second = self.pick([k for k in range(1, n // first + 1) if n // first % k == 0])
         shape = first, second, n // first // second
         return shape if math.prod(padded(shape)) <= 2 * MOST else (n,)
 

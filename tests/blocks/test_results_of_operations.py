@@ -169,7 +169,7 @@ def test_upper_halves_of_products(machine: vkcompute.Runtime | None, dtype: str)
     )
     x[:3], y[:3] = -1 if dtype[0] == "i" else ~np.zeros(1, dtype), np.array([-1, 1, 0]).astype(dtype)
     computed = result(machine, upper_halves, x, y, np.zeros_like(x), N)
-    pairs = [[int(each) % (1 << n_bits) for each in pair] for pair in zip(x, y, strict=True)]
+    pairs = [[int(item) % (1 << n_bits) for item in pair] for pair in zip(x, y, strict=True)]
     wanted = np.array([a * b >> n_bits for a, b in pairs], f"uint{n_bits}").astype(dtype)
     np.testing.assert_array_equal(computed, wanted)
 
@@ -203,7 +203,7 @@ def test_functions_of_libdevice(machine: vkcompute.Runtime | None) -> None:
     np.testing.assert_allclose(computed[4], np.sin(turns), rtol=1e-6, atol=1e-15)
     np.testing.assert_allclose(computed[5], np.cos(turns), rtol=1e-6, atol=1e-15)
     whole = (np.where(small, x, 0) * np.float32(1000)).astype(np.int32)
-    assert computed[6][small].tolist() == [(each & 0xFFFFFFFF).bit_count() for each in whole[small].tolist()]
+    assert computed[6][small].tolist() == [(item & 0xFFFFFFFF).bit_count() for item in whole[small].tolist()]
 
 
 @triton.jit
@@ -223,7 +223,7 @@ def whole_numbers(x_ptr, out_ptr, N: tl.constexpr):
 def test_functions_of_libdevice_of_64_bits(machine: vkcompute.Runtime | None) -> None:
     x = np.random.default_rng(3).integers(-(1 << 63), (1 << 63) - 1, N, np.int64)
     computed = result(machine, of_wide_words, x, np.zeros(N, np.int32), N)
-    assert computed.tolist() == [(int(each) % (1 << 64)).bit_count() for each in x]
+    assert computed.tolist() == [(int(item) % (1 << 64)).bit_count() for item in x]
     halves = np.arange(N, dtype=np.float32) - 7.5
     computed = result(machine, whole_numbers, halves, np.zeros(N, np.int64), N)
     np.testing.assert_array_equal(computed, np.rint(halves) * 100 + np.trunc(halves + np.sign(halves) / 2))

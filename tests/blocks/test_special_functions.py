@@ -97,7 +97,7 @@ def test_functions_of_integers(machine: vkcompute.Runtime | None, name: str, fun
     args = [arg >> 4 for arg in args] if name == "sad" else args
     program: Any = of_two if len(args) == 2 else of_three
     *_, result = run(machine, program, (1,), (*args, np.zeros(64, np.int32)), F=getattr(libdevice, name), N=64)
-    wanted = [function(*each) & 0xFFFFFFFF for each in zip(*[arg.tolist() for arg in args], strict=True)]
+    wanted = [function(*item) & 0xFFFFFFFF for item in zip(*[arg.tolist() for arg in args], strict=True)]
     assert result.view(np.uint32).tolist() == wanted
 
 

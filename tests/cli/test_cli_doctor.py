@@ -81,7 +81,7 @@ def test_failures_as_text_and_as_json(vk: Run, monkeypatch: pytest.MonkeyPatch, 
     assert done.status == 2
     report = json.loads(done.out)
     assert not report["works"]
-    [failed] = [each for each in report["findings"] if each["mark"] == FAILED]
+    [failed] = [item for item in report["findings"] if item["mark"] == FAILED]
     assert failed["text"] == f"{tmp_path / 'none.json'} does not exist"
     assert "VK_DRIVER_FILES" in failed["remedy"]
     done = vk("doctor")
@@ -111,13 +111,13 @@ def test_devices_on_paper(machine: Callable[..., list[checkup.Finding]]) -> None
     assert trials.text == "transfer, multiply: equal to NumPy"
     behind = CPU | {"index": 1, "reasons": ["a device of kind integrated is preferred to cpu"]}
     findings = machine([GPU, behind])
-    assert all(each.mark == OK for each in findings)
+    assert all(finding.mark == OK for finding in findings)
     assert "chosen: no other comes before it; kernels take no float64" in findings[1].text
     assert "not chosen: a device of kind integrated" in findings[2].text
     assert machine([GPU])[1].text.endswith("chosen: the only one; kernels take no float64")
     _, _, failed, *_ = machine([GPU | {"reasons": ["its name has no 'RTX'"]}])
     assert (failed.mark, failed.remedy) == (FAILED, "correct or unset VKCOMPUTE_DEVICE")
-    assert [each.mark for each in machine([])] == [OK, FAILED]
+    assert [item.mark for item in machine([])] == [OK, FAILED]
 
 
 @pytest.mark.pure
@@ -135,7 +135,7 @@ def test_wrong_results_and_crashes_on_paper(machine: Callable[..., list[checkup.
     assert failed.text == "a computation failed: SpirvError: the built-in kernels are not compiled"
     assert failed.remedy == "run `python build_shaders.py`"
     said = machine([GPU], said="ERROR: loader_scanned_icd_add: Could not load libx.so\nERROR: loader: no\n")
-    assert [each.text for each in said if each.subject == "loader says"][1] == "ERROR: loader: no"
+    assert [item.text for item in said if item.subject == "loader says"][1] == "ERROR: loader: no"
 
 
 @pytest.mark.pure
@@ -152,9 +152,9 @@ def test_a_machine_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.pure
 def test_files_that_the_user_may_not_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(checkup.sys, "platform", "linux")
-    assert [each.mark for each in checkup.permissions(tmp_path)] == [NOTE]
+    assert [permission.mark for permission in checkup.permissions(tmp_path)] == [NOTE]
     (tmp_path / "renderD128").touch()
-    assert [each.mark for each in checkup.permissions(tmp_path)] == [OK]
+    assert [permission.mark for permission in checkup.permissions(tmp_path)] == [OK]
     monkeypatch.setattr(checkup.os, "access", lambda *_: False)
     [finding] = checkup.permissions(tmp_path)
     assert (finding.mark, "usermod -aG render" in finding.remedy) == (FAILED, True)
@@ -199,7 +199,7 @@ def test_a_check_that_fails_itself_leaves_json_and_the_others(vk: Run, monkeypat
 
     monkeypatch.setattr(doctor, "CHECKS", (wrong, lambda: [checkup.Finding(OK, "next", "done")]))
     report = json.loads(vk("doctor", "--json").out)["findings"]
-    assert [each["subject"] for each in report] == ["first", "wrong", "next"]
+    assert [item["subject"] for item in report] == ["first", "wrong", "next"]
     assert report[1]["text"] == "the check itself fails: RecursionError: too deep"
 
 
@@ -282,8 +282,8 @@ def test_manifests_that_are_none(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / f"{name}.json").write_text(text)
     problems = {
-        Path(each.text.partition(" ")[0]).stem: each.text.partition(" ")[2]
-        for each in checkup.manifests({"VK_DRIVER_FILES": f"{tmp_path}:{tmp_path / 'good.jsn'}"})
+        Path(manifest.text.partition(" ")[0]).stem: manifest.text.partition(" ")[2]
+        for manifest in checkup.manifests({"VK_DRIVER_FILES": f"{tmp_path}:{tmp_path / 'good.jsn'}"})
     }
     assert problems["good"].startswith("is left out by the loader")
     assert problems["pipe"] == "is a pipe or a device"
@@ -349,7 +349,7 @@ def test_a_compiler_that_a_variable_names(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.pure
 def test_misspelt_variables_are_named() -> None:
     given = {"VKCOMPUTE_DEVCE": "0", "VKCOMPUTE_DEVICE": "1", "VKCOMPUTE_QQ": "", "VKCOMPUTE_TEST_ALL_ICDS": "1"}
-    findings = [(each.subject, each.text, each.remedy) for each in checkup.variables(given)]
+    findings = [(variable.subject, variable.text, variable.remedy) for variable in checkup.variables(given)]
     text = "has no effect: there is no such variable"
     assert findings == [
         ("VKCOMPUTE_DEVICE", "1", ""),
@@ -363,5 +363,5 @@ def test_doctor_knows_all_variables() -> None:
     package = Path(checkup.__file__).parent.parent
     texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
     used = {name for text in texts for name in re.findall(r"\"(VKCOMPUTE_[A-Z_]+)\"", text)}
-    known = {each.subject for each in checkup.variables(dict.fromkeys(used, "1")) if not each.remedy}
+    known = {variable.subject for variable in checkup.variables(dict.fromkeys(used, "1")) if not variable.remedy}
     assert used - known == {"VKCOMPUTE_TEST_"}

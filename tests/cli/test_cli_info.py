@@ -63,7 +63,7 @@ def test_what_is_known_of_the_driver(vk: Run, gpu: vkcompute.Runtime) -> None:
     assert quirks["texel_loads"] is bool(lavapipe)
     shown = " ".join(vk("info", "--device", gpu.device.name).out.split())
     said = "loops an invocation's loops silently end after 65,535 iterations in all"
-    assert shown.count(said) == sum(each["quirks"]["max_loop_iterations"] == 65_535 for each in report["devices"])
+    assert shown.count(said) == sum(item["quirks"]["max_loop_iterations"] == 65_535 for item in report["devices"])
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -59,7 +59,7 @@ def test_spec_consts_are_those_given(mgr: kp.Manager, product: bytes, given: Any
     algorithm = mgr.algorithm([mgr.tensor([1])] * 3, product, (), given)
     result = algorithm.get_spec_consts()
     assert result == expected
-    assert not any(isinstance(each, np.generic) for each in result)
+    assert not any(isinstance(item, np.generic) for item in result)
     result.append(0)
     algorithm.destroy()
     assert algorithm.get_spec_consts() == expected

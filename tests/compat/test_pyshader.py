@@ -219,7 +219,7 @@ def bytes_compute(index=INDEX, a=("buffer", 0, Array(i8)), b=("buffer", 1, Array
 
 
 def need(gpu: vc.Runtime, *features: str) -> None:
-    missing = [each for each in features if each not in gpu.device.features]
+    missing = [feature for feature in features if feature not in gpu.device.features]
     if missing:
         pytest.skip(f"the device has no {missing}")
 
@@ -448,7 +448,11 @@ def test_slots_are_honoured(gpu: vc.Runtime) -> None:
     """Tensors are passed in the order of set and binding, not of the parameters; bindings have gaps."""
     a, b = np.float32([5, 6, 7, 8]), np.float32([1, 1, 2, 2])
     module = python2shader(slots_compute)
-    assert [(each.set, each.binding) for each in gpu.kernel(module.to_spirv()).bindings] == [(0, 2), (0, 5), (1, 0)]
+    assert [(binding.set, binding.binding) for binding in gpu.kernel(module.to_spirv()).bindings] == [
+        (0, 2),
+        (0, 5),
+        (1, 0),
+    ]
     np.testing.assert_array_equal(run(gpu, module, b, a, np.zeros(4, np.float32), grid=4)[2], a - b)
 
 

@@ -153,7 +153,7 @@ def test_what_drivers_of_gpus_do(name: str, conversions: tuple[str, ...], loses_
 
 @pytest.mark.pure
 def test_conversions_are_named_as_in_their_table() -> None:
-    assert {each for *_, quirk in _TABLE for each in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()
+    assert {item for *_, quirk in _TABLE for item in quirk.get("wrong_conversions", ())} == CONVERSIONS.keys()
 
 
 @pytest.mark.pure
@@ -166,5 +166,5 @@ def test_slow_broadcasts_are_shuffles() -> None:
     for broadcasts in (True, False):
         words = ir.lower(function, ir.Target(broadcasts=broadcasts)).spirv
         both = {spv.OpGroupNonUniformBroadcast, spv.OpGroupNonUniformShuffle}
-        results[broadcasts] = both & {each.opcode for each in Module.parse(words).functions}
+        results[broadcasts] = both & {instruction.opcode for instruction in Module.parse(words).functions}
     assert results == {True: {spv.OpGroupNonUniformBroadcast}, False: {spv.OpGroupNonUniformShuffle}}

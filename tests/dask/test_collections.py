@@ -195,7 +195,7 @@ def test_metadata_launches_nothing() -> None:
             da.fft.fft(x.rechunk((4, 8))),
         ]
     assert profile.tasks == []
-    assert all(each._meta.size == 0 or each._meta.shape == () for each in made)
+    assert all(item._meta.size == 0 or item._meta.shape == () for item in made)
 
 
 NO_DEVICE = """

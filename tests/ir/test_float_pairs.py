@@ -80,7 +80,7 @@ def test_comparisons_are_the_hosts(gpu: vc.Runtime) -> None:
     builds = [(lambda b, p, q, code=code: b.cast(b.compute(code, p, q), ir.UINT32), "uint32") for code in tests]
     for group in batches(zip(tests.items(), builds, strict=True), 3):
         for ((code, function), _), result in zip(
-            group, computed(gpu, [X, Y], [each[1] for each in group]), strict=True
+            group, computed(gpu, [X, Y], [item[1] for item in group]), strict=True
         ):
             compare(result, function(X, Y).astype(np.uint32), X, Y, what=code)
     builds = [(lambda b, p, code=code: b.cast(b.compute(code, p), ir.UINT32), "uint32") for code in ("isnan", "isinf")]

@@ -99,7 +99,7 @@ def test_a_branch_hands_over_what_is_there_or_what_it_computes(gpu: vc.Runtime, 
     branch = b.if_(b.compute("eq", parity, b.const(1, ir.UINT32)))
     for region, given, only in zip((branch.then, branch.otherwise), (values, values[::-1]), bare, strict=True):
         with region:  # two results, which the other way has the other way round
-            b.yield_(*given if only else [b.compute("mul", each, each) for each in given])
+            b.yield_(*given if only else [b.compute("mul", arg, arg) for arg in given])
     one, other = (b.extract(each, 1) if wide else each for each in branch.results)
     b.store(out, me, b.compute("add", one, b.compute("mul", other, b.const(0.5, ir.FLOAT32))))
     (result,) = launched(gpu, function, np.zeros(4 * GROUP, np.float32))

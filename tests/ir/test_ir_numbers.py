@@ -62,7 +62,7 @@ def computed(gpu: vc.Runtime, code: str, given: list[Array], attribute: Any = No
         builder.store(out, me, builder.cast(result, kind))
     ir.verify(function)
     target, padding = target_of(gpu), np.zeros(-n % 4)
-    arrays = [np.append(as_bytes(each), padding.astype(as_bytes(each).dtype)) for each in given]
+    arrays = [np.append(as_bytes(arg), padding.astype(as_bytes(arg).dtype)) for arg in given]
     bound = [gpu.array(each) for each in (*arrays, np.append(np.zeros(n), padding).astype(kind.numpy))]
     for at in ir.in_words(function, target):
         bound[at] = bound[at].view(np.uint32)
@@ -138,7 +138,7 @@ def spread(kind: ir.Scalar) -> Array:
         return np.concatenate([samples(kind), result, -result]).astype(kind.numpy)
     limits = np.iinfo(kind.name)
     near = [sign * 2**n + d for n in range(kind.bits) for sign in (1, 3, -1, -3) for d in range(-2, 3)]
-    near = [each for each in near if limits.min <= each <= limits.max]
+    near = [item for item in near if limits.min <= item <= limits.max]
     wild = random.integers(limits.min, limits.max, 2000, dtype=kind.name, endpoint=True)
     return np.concatenate([samples(kind), np.array(near, kind.numpy), wild, wild >> kind.bits // 3])
 

@@ -134,7 +134,7 @@ def test_operations_on_one_number(gpu: vc.Runtime, kind: str) -> None:
 def test_quotients_by_constants(gpu: vc.Runtime, kind: str) -> None:
     x = np.array(CORNERS + _BITS.tolist()).view(kind)
     x = x[x != np.iinfo(kind).min] if kind == "int64" else x
-    divisors = [each for each in CORNERS if each and (kind == "int64" or each > 0)]
+    divisors = [corner for corner in CORNERS if corner and (kind == "int64" or corner > 0)]
     divisors += [] if kind == "int64" else [2**64 - 1, 2**63 + 1, 2**64 - 59]
     scalar = ir.SCALARS[kind]
     for group in batches(divisors, 4):

@@ -29,7 +29,7 @@ def random() -> np.random.Generator:
 def run(gpu: Any, kernel: Any, n: int, out: HostArray, *args: Any, local_size: int = 64) -> HostArray:
     """Launches kernel(*args, out) with `n` invocations or more, and returns what is in `out` then."""
     try:
-        arrays = [gpu.array(each) if isinstance(each, np.ndarray) else each for each in (*args, out)]
+        arrays = [gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in (*args, out)]
         kernel[-(-n // local_size), local_size](*arrays)
     except vc.MissingFeature as missing:
         pytest.skip(str(missing))
@@ -90,7 +90,9 @@ def test_sha256(gpu: Any, random: np.random.Generator) -> None:
     blocks[:, :55], blocks[:, 55] = messages, 0x80
     blocks[:, 62:] = divmod(55 * 8, 256)
     result = run(gpu, sha256, 20, np.zeros((20, 8), np.uint32), blocks)
-    assert [each.astype(">u4").tobytes() for each in result] == [hashlib.sha256(each).digest() for each in messages]
+    assert [array.astype(">u4").tobytes() for array in result] == [
+        hashlib.sha256(message).digest() for message in messages
+    ]
 
 
 def shifted_8(c: int) -> int:
@@ -115,7 +117,7 @@ def crc32(data, out):
 def test_crc32(gpu: Any, random: np.random.Generator) -> None:
     data = random.integers(0, 256, (37, 50), np.uint8)
     result = run(gpu, crc32, 37, np.zeros(37, np.uint32), data)
-    assert result.tolist() == [zlib.crc32(each.tobytes()) for each in data]
+    assert result.tolist() == [zlib.crc32(array.tobytes()) for array in data]
 
 
 ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
@@ -200,7 +202,7 @@ def test_civil_dates(gpu: Any, random: np.random.Generator) -> None:
     start = datetime.date(1970, 1, 1)
     expected = [start + datetime.timedelta(int(n)) for n in days]
     result = run(gpu, civil_dates, 200, np.zeros((200, 3), np.int32), days)
-    assert result.tolist() == [[each.year, each.month, each.day] for each in expected]
+    assert result.tolist() == [[item.year, item.month, item.day] for item in expected]
 
 
 def power_modulo(base, exponent, modulus):
@@ -544,7 +546,7 @@ def test_connected_components(gpu: Any, random: np.random.Generator) -> None:
         whole = groups[a] | groups[b]
         for n in whole:
             groups[n] = whole
-    assert [root(parent, n) for n in range(100)] == [min(each) for each in groups]
+    assert [root(parent, n) for n in range(100)] == [min(group) for group in groups]
 
 
 @vc.kernel
@@ -611,7 +613,7 @@ def test_game_of_life(gpu: Any, random: np.random.Generator) -> None:
         result: HostArray = np.packbits(cells, axis=1, bitorder="little").view("<u4")
         return result
 
-    around = sum(np.roll(cells, each, (0, 1)).astype(int) for each in itertools.product((-1, 0, 1), repeat=2)) - cells
+    around = sum(np.roll(cells, item, (0, 1)).astype(int) for item in itertools.product((-1, 0, 1), repeat=2)) - cells
     expected = packed((around == 3) | cells & (around == 2))
     assert np.array_equal(run(gpu, lives, 18, np.zeros((9, 2), np.uint32), packed(cells)), expected)
 

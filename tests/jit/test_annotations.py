@@ -151,7 +151,7 @@ def test_types_of_arrays() -> None:
     assert vc.float32[:] == ArrayType(np.dtype("float32"), 1)
     assert vc.bool_ == np.bool_
     assert vc.bool_[:] == ArrayType(np.dtype(bool), 1)
-    assert [str(each) for each in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
+    assert [str(item) for item in (vc.int8[()], vc.int8[:], vc.int8[:, :, :])] == [
         "int8[()]",
         "int8[:]",
         "int8[:, :, :]",

@@ -122,7 +122,7 @@ def test_views_and_their_neighbours(words: vc.Runtime, n: int, seed: int, data: 
     flipped(out, out=out)
     c[...] = ~c
     same()
-    assert [each.numpy().tolist() for each in both(x, out)] == [(a & c).tolist(), (a | c).tolist()]
+    assert [array.numpy().tolist() for array in both(x, out)] == [(a & c).tolist(), (a | c).tolist()]
     assert vc.reduce("a != b", False)(x).item() == (a.sum() % 2 == 1)
 
 
@@ -179,7 +179,9 @@ def test_what_is_loaded_may_be_what_a_store_clears_first() -> None:
     me = b.builtin("global_id")
     b.store(out, me, b.compute("not", b.load(x, me)))
     module = Module.parse(ir.lower(ir.optimize(function), ir.Target(missing_types=("int8", "uint8"))).spirv)
-    decorations = [each.operands[1] for each in module.annotations if each.opcode == opcodes.OpDecorate]
+    decorations = [
+        instruction.operands[1] for instruction in module.annotations if instruction.opcode == opcodes.OpDecorate
+    ]
     assert decorations.count(Decoration.Aliased) == 2
     assert Decoration.NonWritable not in decorations
 

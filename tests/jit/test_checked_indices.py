@@ -92,7 +92,7 @@ def test_the_first_bad_access_of_the_model_is_what_is_told(
     x, table, kept = np.arange(10, n + 10, dtype=np.int32), np.zeros((3, n), np.int32), np.zeros(n, np.int32)
     model = Model(x, table, kept)
     expected = model.run(at, rows, columns)
-    arrays = [gpu.array(each) for each in (at, rows, columns, kept, x, table)]
+    arrays = [gpu.array(host) for host in (at, rows, columns, kept, x, table)]
     out = gpu.zeros(n, np.int32)
     future = accesses[-(-n // local), local](*arrays, out)
     error = future.exception()

@@ -56,9 +56,9 @@ def test_every_part_of_a_buffer(
         part(kind, start) for kind, start in zip(("int32", *kinds), starts, strict=False)
     )
     whole, at = part(np.result_type(x, y).name, starts[3])
-    arrays = [gpu.array(each) for each in (c, x, y, whole)]
+    arrays = [gpu.array(host) for host in (c, x, y, whole)]
     try:
-        select(*[each[where] for each, where in zip(arrays, (at_c, at_x, at_y), strict=False)], out=arrays[3][at])
+        select(*[array[where] for array, where in zip(arrays, (at_c, at_x, at_y), strict=False)], out=arrays[3][at])
     except (vc.MissingFeature, TypeError):  # the device lacks a type, or kernels promote to another one than numpy
         return
     whole[at] = np.where(c[at_c] != 0, x[at_x], y[at_y])
@@ -147,7 +147,7 @@ def test_arrays_repeated_along_some_axes(
     """Each of a row, a column and other slices beside an array, in a function of elements and in a reduction of it."""
     rng = np.random.default_rng(shape[1])
     x = rng.integers(0, 9, shape).astype(kinds[0])
-    y = rng.integers(0, 9, [1 if each else n for each, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
+    y = rng.integers(0, 9, [1 if item else n for item, n in zip(repeated, shape, strict=True)]).astype(kinds[1])
     try:
         result = vc.elementwise("x - y", "x, y")(gpu.array(x), gpu.array(y))
         total = vc.reduce("a + b", 0, map="x * y")(gpu.array(x), gpu.array(y), axis=axis, dtype="float32")
@@ -183,12 +183,12 @@ def test_rows_that_no_block_divides(
 
     hosts = [made(kind, cut) for kind, cut in zip(kinds, cuts, strict=False)]
     total, double = made(kinds[2], "inner"), made("float64", "whole")
-    arrays = [gpu.array(each) for each in hosts]
-    x, y = (part(each, cut) for each, cut in zip(hosts, cuts, strict=True))
+    arrays = [gpu.array(host) for host in hosts]
+    x, y = (part(host, cut) for host, cut in zip(hosts, cuts, strict=True))
     total = total if within else total[1:-1, 1:-1, 2:-1].copy()
     results = gpu.array(total), gpu.array(double.astype("float32"))
     outs = (results[0][1:-1, 1:-1, 2:-1] if within else results[0]), results[1]
-    a, b = (part(each, cut) for each, cut in zip(arrays, cuts, strict=True))
+    a, b = (part(array, cut) for array, cut in zip(arrays, cuts, strict=True))
     expected = np.broadcast_to(x + y, shape)
     try:
         sum_and_double(a, b, out=outs)

@@ -148,9 +148,9 @@ def gpu_bool(gpu: vc.Runtime) -> Any:
 
 def test_loops_branches_and_defaults(gpu: vc.Runtime) -> None:
     n = np.arange(1, 200, dtype=np.int32)
-    expected = [collatz.__wrapped__(int(each)) for each in n]
+    expected = [collatz.__wrapped__(int(item)) for item in n]
     assert collatz(gpu.array(n)).numpy().tolist() == expected
-    assert collatz(gpu.array(n), most=5).numpy().tolist() == [min(each, 5) for each in expected]
+    assert collatz(gpu.array(n), most=5).numpy().tolist() == [min(item, 5) for item in expected]
     assert (collatz.__name__, collatz.__doc__) == ("collatz", "Steps until n is 1.")
 
 
@@ -264,7 +264,7 @@ def thirds(n):
 def test_loops_beyond_what_lavapipe_runs(gpu: vc.Runtime, longest: int) -> None:
     """It cuts an invocation's loops after 65,535 iterations: the results cannot be read."""
     n = np.array([5, longest, 40_000, 40_000], np.int32)
-    expected = [sum(i % 3 for i in range(each)) for each in n.tolist()]
+    expected = [sum(i % 3 for i in range(item)) for item in n.tolist()]
     limit = quirks_of(gpu.device.physical).max_loop_iterations
     result = thirds(gpu.array(n))
     if limit is not None and longest > limit:
@@ -294,7 +294,7 @@ def test_kernels_and_others_call_them(gpu: vc.Runtime) -> None:
     x = np.arange(1, 50, dtype=np.int32)
     out, simulated = gpu.empty(49, np.int32), np.empty_like(x)
     calls(gpu.array(x), out)
-    expected = [collatz.__wrapped__(each, 7) + 3 * each + 2 * each + 1 for each in x.tolist()]
+    expected = [collatz.__wrapped__(item, 7) + 3 * item + 2 * item + 1 for item in x.tolist()]
     assert out.tolist() == expected
     calls.simulate(x, simulated)
     assert simulated.tolist() == expected
@@ -344,7 +344,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "message", "marked"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("expression", "message", "marked"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_refused_with_its_place(gpu: vc.Runtime, expression: str, message: str, marked: str) -> None:
     def call():
         made = vc.elementwise(expression)

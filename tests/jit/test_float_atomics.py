@@ -32,7 +32,7 @@ def launch(gpu: vc.Runtime, request: pytest.FixtureRequest) -> Launch:
             if request.param != "emulated":
                 vc.kernel(function)[N_GROUPS, GROUP](*arrays)
                 return
-            signature = tuple((each.dtype.char, each.ndim) for each in arrays)
+            signature = tuple((array.dtype.char, array.ndim) for array in arrays)
             compiled = specialize(
                 definition_of(function), signature, CompileOptions((GROUP, 1, 1), emulate_atomics=True)
             )
@@ -97,7 +97,7 @@ def test_extremes_are_nan_where_the_element_or_the_value_is(
         if i < x.size:
             before[i] = atomic(out, i, x[i])
 
-    element, value = (each.ravel().astype(dtype) for each in np.meshgrid(NUMBERS, NUMBERS))
+    element, value = (item.ravel().astype(dtype) for item in np.meshgrid(NUMBERS, NUMBERS))
     out, before = gpu.array(element), gpu.array(np.zeros_like(element))
     launch(combine, gpu.array(value), out, before)
     assert np.array_equal(out.numpy(), ufunc(element, value), equal_nan=True)

@@ -88,7 +88,7 @@ def arguments(name: str, dtype: Any, n: int = N) -> list[Array]:
     m, grid = min(map(len, wide)), np.meshgrid(special(dtype), special(dtype))
     whole = [near[0] * (-1) ** np.arange(n), np.rint(near[1])] if name == "power" else near
     parts = zip(near, [x[:m] for x in wide], [x.ravel() for x in grid], whole, strict=True)
-    return [np.concatenate(each).astype(dtype) for each in parts]
+    return [np.concatenate(part).astype(dtype) for part in parts]
 
 
 @functools.cache
@@ -134,7 +134,7 @@ def test_a_function_of_several_numbers_at_once(gpu: vc.Runtime, name: str, dtype
     names = [[f"{letter}{n}" for letter in "xy"[: len(args)]] for n in range(3)]
     several = vc.elementwise(", ".join(f"{name}({', '.join(each)})" for each in names))
     try:
-        computed = several(*[gpu.array(x) for each in rolled for x in each])
+        computed = several(*[gpu.array(x) for item in rolled for x in item])
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
     for result, given in zip(computed, rolled, strict=True):
@@ -150,9 +150,9 @@ def test_many_calls_of_a_function_share_its_code() -> None:
         index = b.const(at, ir.UINT32)
         b.store(memory, index, b.compute("exp", b.load(memory, index)))
     spirv = ir.lower(math_lowering.lower_math(ir.optimize(function), fast=False)).spirv
-    calls = [each for each in Module.parse(spirv).functions if each.opcode == op.OpFunctionCall]
+    calls = [instruction for instruction in Module.parse(spirv).functions if instruction.opcode == op.OpFunctionCall]
     assert len(calls) == 20
-    assert len({each.operands[2] for each in calls}) == 1
+    assert len({instruction.operands[2] for instruction in calls}) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -267,7 +267,7 @@ def test_fast_math_is_the_devices_own(gpu: vc.Runtime) -> None:
     kernel: Any = written
     signature: Any = ("f", 1), ("f", 1)
     fast, right = (
-        specialize(definition_of(kernel), signature, CompileOptions(fast_math=each)) for each in (True, False)
+        specialize(definition_of(kernel), signature, CompileOptions(fast_math=item)) for item in (True, False)
     )
     assert len(fast.spirv) < len(right.spirv)
 
@@ -282,5 +282,5 @@ def test_functions_become_operations_that_are_not_contracted(code: str, kind: ir
     args = [b.load(memory, b.const(n, ir.UINT32)) for n in range(ir.OPERATIONS[code].arity or 0)]
     b.store(memory, b.const(0, ir.UINT32), b.compute(code, *args))
     ir.verify(math_lowering.lower_math(ir.optimize(function), fast=False))
-    rounded = [each for each in walk(function.body) if each.code in ("add", "sub", "mul", "div")]
-    assert all(each.attribute == NO_CONTRACTION for each in rounded if each.type is kind)
+    rounded = [op for op in walk(function.body) if op.code in ("add", "sub", "mul", "div")]
+    assert all(item.attribute == NO_CONTRACTION for item in rounded if item.type is kind)

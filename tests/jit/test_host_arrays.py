@@ -120,7 +120,7 @@ def test_one_warning_at_the_callers_line() -> None:
         warnings.simplefilter("default")
         for _ in range(3):
             saxpy(1.0, x, x)
-    assert [each.category for each in result] == [vc.HostCopyWarning]
+    assert [item.category for item in result] == [vc.HostCopyWarning]
     assert result[0].filename == __file__
     assert "saxpy is launched on host arrays" in str(result[0].message)
     assert "runtime.array(data)" in str(result[0].message)
@@ -128,7 +128,7 @@ def test_one_warning_at_the_callers_line() -> None:
         warnings.simplefilter("always")
         saxpy[1, 4](1.0, x=x, y=x)
         saxpy(1.0, x, x, grid=1, local_size=4)
-    assert [each.filename for each in result] == [__file__] * 2
+    assert [item.filename for item in result] == [__file__] * 2
 
 
 @pytest.mark.filterwarnings("ignore::vkcompute.HostCopyWarning")
@@ -166,7 +166,7 @@ def test_functions_of_elements_and_reductions_copy_their_arguments(gpu: vc.Runti
     axpy, dot = vc.elementwise("a * x + y"), vc.reduce("a + b", 0, map="x * y")
     for one in (x, host):
         assert axpy(2, one, strided).tolist() == [16, 19, 24]
-        assert [each.tolist() for each in divided(one, other)] == [[3, 2, 2], [1, 2, 2]]
+        assert [item.tolist() for item in divided(one, other)] == [[3, 2, 2], [1, 2, 2]]
         assert dot(one, other).tolist() == 78
     out = gpu.zeros(3, np.int32)
     assert axpy(1, host, host, out=out) is out

@@ -156,7 +156,7 @@ def compiled(function: Callable[..., Any], *signature: Any) -> Specialization:
     return specialize(definition_of(function), signature)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_kernels_refuse(statement: str, message: str, at: str) -> None:
     lines = MODULE.format(statement=statement).split("\n")
     kernel = module("\n".join(lines)).kernel

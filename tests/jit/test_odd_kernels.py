@@ -126,13 +126,13 @@ def written(statements: str) -> Callable[..., Any]:
     return vc.kernel(module(HEAD + "\n".join(lines) + "\n").kernel)
 
 
-@pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[each[2] for each in COMPUTED])
+@pytest.mark.parametrize(("source", "target", "statements"), COMPUTED, ids=[item[2] for item in COMPUTED])
 def test_what_is_computed(gpu: vc.Runtime, source: str, target: str, statements: str) -> None:
     x, out = np.array(INPUTS[source], source), np.zeros(N, target)
     check(gpu, written(statements), x, out, -1, local_size=(N, 1, 1))
 
 
-@pytest.mark.parametrize(("statements", "message"), REFUSED, ids=[each[0][:30] for each in REFUSED])
+@pytest.mark.parametrize(("statements", "message"), REFUSED, ids=[item[0][:30] for item in REFUSED])
 def test_what_is_refused(gpu: vc.Runtime, statements: str, message: str) -> None:
     with pytest.raises(KernelError, match=message) as raised:
         written(statements)[1, N](gpu.zeros(N), gpu.zeros(N), 1)

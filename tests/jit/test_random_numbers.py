@@ -98,8 +98,8 @@ def test_counters_of_64_bits(gpu: Any) -> None:
         kernel[3, 1](gpu.array(x), out)
     except vc.MissingFeature:
         pytest.skip("the device has no such type")
-    words = [[int(each) % 2**32, int(each) >> 32 & 0xFFFFFFFF] for each in x]
-    np.testing.assert_array_equal(out.numpy(), [philox([*each, 0, 0], each) for each in words])
+    words = [[int(item) % 2**32, int(item) >> 32 & 0xFFFFFFFF] for item in x]
+    np.testing.assert_array_equal(out.numpy(), [philox([*word, 0, 0], word) for word in words])
 
 
 @pytest.mark.parametrize("gpu", ["device", "simulated"], indirect=True)

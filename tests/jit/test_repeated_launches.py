@@ -175,7 +175,7 @@ class TestElements:
         x, outs = gpu.array(np.arange(4, dtype=np.float32)), (gpu.zeros(4), gpu.zeros(4))
         for _ in range(2):
             assert both(x, out=outs) == outs
-            assert [each.numpy().tolist() for each in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
+            assert [out.numpy().tolist() for out in outs] == [[1, 2, 3, 4], [0, 2, 4, 6]]
         with pytest.raises(TypeError, match="2 results"):
             both(x, out=outs[0])
 
@@ -239,8 +239,8 @@ def test_new_results_have_the_type_of_the_function(monkeypatch: pytest.MonkeyPat
             del out, outs
             runtime.device.collect(wait=True)
             results = [biased(x, 2) for _ in range(12)]
-            assert {each.dtype for each in results} == {np.dtype(wanted)}
-            assert all((each.numpy() == 2 + value).all() for each in results)
+            assert {result.dtype for result in results} == {np.dtype(wanted)}
+            assert all((result.numpy() == 2 + value).all() for result in results)
 
 
 @pytest.mark.device_only

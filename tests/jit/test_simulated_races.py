@@ -66,7 +66,7 @@ def test_what_has_no_race_is_the_same_in_any_order(gpu: vc.Runtime, data: st.Dat
     text += [f"    {line}" for line in [*lines, "vc.barrier()", "out[here + 4 * group] = n + tile[here] * 100"]]
     kernel = vc.kernel(module("\n".join(text) + "\n").kernel)
     x, out, sums = np.arange(4, dtype=np.int32), np.zeros(8, np.int32), np.zeros(4, np.int32)
-    arrays = [gpu.array(each) for each in (x, out, sums)]
+    arrays = [gpu.array(host) for host in (x, out, sums)]
     try:
         kernel.simulate[2, 4](x, out, sums)
     except KernelError as error:

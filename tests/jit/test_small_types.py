@@ -90,7 +90,7 @@ def test_conversions_of_float64_round_once(lacking: vc.Runtime) -> None:
         pytest.skip("the device has no float64")
     with np.errstate(over="ignore", invalid="ignore"):
         middle = HALVES[:-1].astype(np.float64) / 2 + HALVES[1:].astype(np.float64) / 2
-        x = np.concatenate([[each, each * (1 + 2.0**-40), each * (1 - 2.0**-40)] for each in (middle, HALVES)], axis=1)
+        x = np.concatenate([[item, item * (1 + 2.0**-40), item * (1 - 2.0**-40)] for item in (middle, HALVES)], axis=1)
         x = np.concatenate([x.ravel(), random_bits(50_000, "float64", 0), 2.0 ** np.arange(-30.0, 20)])
         equal(lacking.array(x).astype(np.float16).numpy(), x.astype(np.float16))
 
@@ -117,7 +117,7 @@ def nearest_half(number: Fraction) -> np.float16:
     with np.errstate(over="ignore"):
         near = np.float16(float(number))
     around = near, *[np.nextafter(near, np.float16(to)) for to in (-np.inf, np.inf)]
-    finite = [each for each in around if np.isfinite(each)]
+    finite = [item for item in around if np.isfinite(item)]
     return min(finite, key=lambda each: (abs(Fraction(float(each)) - number), int(each.view(np.uint16)) & 1))
 
 

@@ -14,7 +14,7 @@ import vkcompute as vc
 from vkcompute.core.quirks import quirks_of
 
 SPECIAL = np.array([1, np.nan, np.inf, -np.inf, -2, -0.0, 0.0, 0.5], np.float32)
-X, Y = (np.array(each, np.float32) for each in zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
+X, Y = (np.array(host, np.float32) for host in zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
 LEAVES = st.sampled_from("x y x y 0.0 0.0 -0.0 1.0 -1.0 2.0 0.5 (x>9.0) (y!=y)".split())
 EXPRESSIONS = st.recursive(
     LEAVES,

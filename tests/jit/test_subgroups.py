@@ -315,7 +315,7 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str) -> None:
     with pytest.raises(KernelError) as raised:
         compiled(module(MODULE.format(statement=statement)).kernel, *_TYPES)

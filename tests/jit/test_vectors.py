@@ -24,7 +24,7 @@ def result(gpu: vc.Runtime, kernel: Any, *args: Any, shape: tuple[int, ...], dty
     """What a kernel with an invocation per row writes to its last argument."""
     out = gpu.zeros(shape, dtype)
     try:
-        kernel[1, ROWS](*[gpu.array(each) if isinstance(each, np.ndarray) else each for each in args], out)
+        kernel[1, ROWS](*[gpu.array(arg) if isinstance(arg, np.ndarray) else arg for arg in args], out)
     except MissingFeature as missing:
         pytest.skip(str(missing))
     return out.numpy()
@@ -342,7 +342,7 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str) -> None:
     kernel = module(SMALL.format(statement=statement)).kernel
     with pytest.raises(KernelError) as raised:

@@ -400,7 +400,7 @@ REFUSED = [
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("statement", "message", "at"), REFUSED, ids=[item[0] for item in REFUSED])
 def test_what_is_refused(statement: str, message: str, at: str) -> None:
     text = MODULE.replace("def kernel", "def make(n):\n    return vc.shared(n, vc.int8)\ndef kernel")
     result = module(text.format(statement=statement))

@@ -52,7 +52,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def attention(q: Any, k: Any, v: Any, bias: Any, scale: float) -> Any:
-    q, k, v = (each.astype(np.float64) for each in (q, k, v))
+    q, k, v = (array.astype(np.float64) for array in (q, k, v))
     with np.errstate(invalid="ignore"):
         scores = q @ k.swapaxes(-1, -2) * scale + bias
         powers = np.exp(scores - scores.max(-1, keepdims=True))
@@ -63,7 +63,7 @@ def check(runtime: vc.Runtime, arrays: Any, bias: Any = 0, scale: float | None =
     """Compares a result, to the error of its dtype: of scores and weights, for elements of magnitude 1."""
     factor = arrays[0].shape[-1] ** -0.5 if scale is None else scale
     expected = attention(*arrays, bias, factor)
-    result = nn.scaled_dot_product_attention(*[runtime.array(each) for each in arrays], scale=scale, **named)
+    result = nn.scaled_dot_product_attention(*[runtime.array(array) for array in arrays], scale=scale, **named)
     assert result.dtype == arrays[0].dtype
     eps = np.finfo(result.dtype).eps
     np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=16 * max(eps, np.finfo(np.float64).eps))
@@ -147,7 +147,7 @@ def test_scores_beyond_floats_and_rows_without_keys(like_a_gpu: vc.Runtime, laun
     bias = np.where(bools, 0, -np.inf)
     expected = attention(q, k, v, bias, 0.25)
     expected[4] = np.where(np.isfinite(v.sum(0)), 0, np.nan)
-    arrays = [like_a_gpu.array(each) for each in (q, k, v)]
+    arrays = [like_a_gpu.array(host) for host in (q, k, v)]
     result = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bools)).numpy()
     assert len(launches) == 1
     np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
@@ -160,7 +160,7 @@ def test_heads_of_the_query_share_those_of_the_key(like_a_gpu: vc.Runtime, launc
     random = np.random.default_rng(3)
     q, k, v = (random.uniform(-1, 1, (2, heads, n, SIZE)).astype(np.float32) for heads, n in ((6, 9), (2, 20), (2, 20)))
     bias = random.uniform(-1, 1, (6, 9, 20)).astype(np.float32)
-    arrays = [like_a_gpu.array(each) for each in (q, k, v)]
+    arrays = [like_a_gpu.array(host) for host in (q, k, v)]
     result = nn.scaled_dot_product_attention(*arrays, like_a_gpu.array(bias), enable_gqa=True)
     assert len(launches) == 1
     np.testing.assert_allclose(result.numpy(), attention(q, k.repeat(3, 1), v.repeat(3, 1), bias, 0.25), atol=2e-6)

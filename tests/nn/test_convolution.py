@@ -39,7 +39,7 @@ def test_any_geometry(
     rng = np.random.default_rng(width)
     x, weight = rng.integers(-4, 5, shape).astype(np.float32), rng.integers(-4, 5, (4, 4 // groups, *kernel))
     bias = np.arange(4, dtype=np.float32)
-    given_arrays = [gpu.array(each) for each in (x, weight.astype(np.float32), bias)]
+    given_arrays = [gpu.array(host) for host in (x, weight.astype(np.float32), bias)]
     result = nn.conv2d(*given_arrays, stride, padding, dilation, groups, "relu")
     expected = conv2d(x, weight, stride, padding, dilation, groups) + bias[:, None, None]
     np.testing.assert_array_equal(result.numpy(), np.maximum(expected, 0))
@@ -48,7 +48,7 @@ def test_any_geometry(
 def test_many_channels_in_slices_of_images(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.integers(-4, 5, (3, 20, 9, 12)), rng.integers(-4, 5, (70, 20, 3, 3))
-    arrays = [gpu.array(each.astype(np.float32)) for each in (x, weight)]
+    arrays = [gpu.array(array.astype(np.float32)) for array in (x, weight)]
     expected = conv2d(x, weight, (1, 1), (1, 1), (1, 1), 1)
     np.testing.assert_array_equal(nn.conv2d(*arrays, padding="same").numpy(), expected)
     monkeypatch.setattr(convolution, "LARGEST", 16_000)
@@ -63,7 +63,7 @@ def test_one_axis_one_image_and_views(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.integers(-4, 5, (2, 3, 20)), rng.integers(-4, 5, (4, 3, 5))
     expected = conv2d(x[:, :, None], weight[:, :, None], (1, 2), (0, 3), (1, 2), 1)[:, :, 0]
-    one, other = (gpu.array(each.astype(np.float32)) for each in (x, weight))
+    one, other = (gpu.array(array.astype(np.float32)) for array in (x, weight))
     np.testing.assert_array_equal(nn.conv1d(one, other, None, 2, 3, 2).numpy(), expected)
     np.testing.assert_array_equal(nn.conv1d(one[0], other, None, 2, 3, 2).numpy(), expected[0])
     image, filters = rng.integers(-4, 5, (8, 8, 8)), rng.integers(-4, 5, (3, 8, 1, 1))

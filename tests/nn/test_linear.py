@@ -17,7 +17,7 @@ SHAPES = [((7, 5), 3), ((2, 3, 40), 21), ((50, 33), 129), ((5,), 3), ((1, 6), 4)
 
 def arrays(shape: tuple[int, ...], n: int, dtype: str) -> list[np.ndarray]:
     rng = np.random.default_rng(n)
-    return [rng.normal(size=each).astype(dtype) for each in (shape, (n, shape[-1]), n)]
+    return [rng.normal(size=item).astype(dtype) for item in (shape, (n, shape[-1]), n)]
 
 
 @pytest.mark.parametrize(("shape", "n"), SHAPES, ids=str)
@@ -26,7 +26,7 @@ def test_bias_and_activation(gpu: vc.Runtime, shape: tuple[int, ...], n: int, dt
     if not set(lookup(dtype).features) <= set(gpu.device.features):
         pytest.skip(f"no {dtype}")
     x, weight, bias = arrays(shape, n, dtype)
-    given = [gpu.array(each) for each in (x, weight, bias)]
+    given = [gpu.array(host) for host in (x, weight, bias)]
     sums = x.astype(np.float64) @ weight.T.astype(np.float64)
     tolerance = 4 * (shape[-1] + 2) ** 0.5 * float(np.finfo(dtype).eps) * (abs(x) @ abs(weight.T)).max()
     for result, expected in (
@@ -40,7 +40,7 @@ def test_bias_and_activation(gpu: vc.Runtime, shape: tuple[int, ...], n: int, dt
 
 
 def test_activations_of_sums_are_those_of_elements(gpu: vc.Runtime) -> None:
-    x, weight, bias = (gpu.array(each) for each in arrays((9, 12), 20, "float32"))
+    x, weight, bias = (gpu.array(array) for array in arrays((9, 12), 20, "float32"))
     for name in [*ACTIVATIONS, "arctan"]:
         plain = nn.linear(x, weight, bias)
         expected = nn.gelu(plain, "tanh") if name == "gelu_tanh" else getattr(nn, name, vnp.arctan)(plain)

@@ -71,7 +71,7 @@ def test_normalization(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPatch, longest
         pytest.skip(f"no {dtype}")
     monkeypatch.setattr(rows, "LONGEST", longest)
     rng = np.random.default_rng(0)
-    host, weight, bias = (rng.normal(size=each).astype(dtype) for each in ((5, 6, 7), 42, 42))
+    host, weight, bias = (rng.normal(size=item).astype(dtype) for item in ((5, 6, 7), 42, 42))
     x, w, b, wide = gpu.array(host), gpu.array(weight), gpu.array(bias), host.astype(np.float64)
     flat = wide.reshape(5, 42)
     expected = layer_norm(flat, weight, bias).reshape(5, 6, 7)
@@ -88,7 +88,7 @@ def test_programs_of_several_rows(gpu: vc.Runtime, monkeypatch: pytest.MonkeyPat
     """On CPUs, programs load the weights once for 16 rows; the last one has fewer."""
     monkeypatch.setattr(rows, "_BUSY", 1)
     rng = np.random.default_rng(0)
-    host, weight, bias = (rng.normal(size=each).astype(np.float32) for each in ((67, length), length, length))
+    host, weight, bias = (rng.normal(size=item).astype(np.float32) for item in ((67, length), length, length))
     x, w, b = map(gpu.array, (host, weight, bias))
     close(nn.layer_norm(x, length, w, b), layer_norm(host.astype(np.float64), weight, bias), "float32")
     rms = host / np.sqrt((host.astype(np.float64) ** 2).mean(-1, keepdims=True) + 1e-3) * weight
@@ -207,7 +207,7 @@ def test_variance_of_few_elements(gpu: vc.Runtime) -> None:
     variance, mean = nn.var_mean(gpu.array(np.array([[3.0], [4.0]], np.float32)), 1)
     assert np.isnan(variance.numpy()).all()
     assert mean.numpy().tolist() == [3, 4]
-    assert all(np.isnan(each.numpy()).all() and each.shape == (3,) for each in nn.var_mean(gpu.zeros((3, 0)), 1))
+    assert all(np.isnan(array.numpy()).all() and array.shape == (3,) for array in nn.var_mean(gpu.zeros((3, 0)), 1))
 
 
 @pytest.mark.parametrize("largest", [True, False])

@@ -58,8 +58,8 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any) -> np.ndar
 
 def test_attention(gpu: vc.Runtime) -> None:
     rng = np.random.default_rng(0)
-    q, k, v = (rng.normal(size=each).astype(np.float32) for each in ((2, 1, 7, 5), (2, 3, 9, 5), (2, 3, 9, 6)))
-    given = [gpu.array(each) for each in (q, k, v)]
+    q, k, v = (rng.normal(size=item).astype(np.float32) for item in ((2, 1, 7, 5), (2, 3, 9, 5), (2, 3, 9, 6)))
+    given = [gpu.array(host) for host in (q, k, v)]
     causal = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf)
     bias = rng.normal(size=(7, 9)).astype(np.float32)
     for named, expected in (({}, 0), ({"is_causal": True}, causal), ({"attn_mask": gpu.array(bias)}, bias)):
@@ -110,16 +110,16 @@ def test_attention_of_heads_that_share_keys(
 ) -> None:
     rng = np.random.default_rng(0)
     sizes = (n_heads, 7, 5), (n_shared, 9, 5), (n_shared, 9, 6)
-    q, k, v = (rng.normal(size=(*batch, *each)).astype(np.float32) for each in sizes)
+    q, k, v = (rng.normal(size=(*batch, *size)).astype(np.float32) for size in sizes)
     bias: Any = np.where(np.tri(7, 9, dtype=bool), 0, -np.inf) if masked == "causal" else 0
     mask = None
     if masked in ("rows", "one head", "heads"):
         shape = {"rows": (7, 9), "one head": (*batch, 1, 7, 9), "heads": (n_heads, 7, 9)}[masked]
         bias = rng.normal(size=shape).astype(np.float32)
         mask = gpu.array(bias)
-    given = [gpu.array(each) for each in (q, k, v)]
+    given = [gpu.array(host) for host in (q, k, v)]
     result = nn.scaled_dot_product_attention(*given, mask, is_causal=masked == "causal", enable_gqa=True)
-    of_each = (np.repeat(each, n_heads // n_shared, axis=-3) for each in (k, v))
+    of_each = (np.repeat(item, n_heads // n_shared, axis=-3) for item in (k, v))
     assert result.shape == (*batch, n_heads, 7, 6)
     np.testing.assert_allclose(result.numpy(), attention(q, *of_each, bias), atol=1e-5)
 

@@ -76,7 +76,7 @@ def test_linear(
 ) -> None:  # fmt: skip
     gpu: vc.Runtime = request.getfixturevalue(runtime)
     kind, random = computed(gpu, dtype), np.random.default_rng(seed)
-    x, weight, bias = (random.normal(size=each).astype(kind) for each in ((*batch, n_in), (n_out, n_in), n_out))
+    x, weight, bias = (random.normal(size=item).astype(kind) for item in ((*batch, n_in), (n_out, n_in), n_out))
     has_bias, scale = data.draw(st.booleans()), data.draw(st.sampled_from([1.0, -0.5, 0.0, 3.0]))
     activation = data.draw(st.sampled_from([None, *ACTIVATIONS]))
     given_bias = view(gpu, bias, data.draw(layouts)) if has_bias else None
@@ -139,7 +139,7 @@ def test_maxima_of_windows(
     kernel, stride, padding, dilation = zip(rows[1:], columns[1:], strict=True)
     result = nn.max_pool2d(view(gpu, host, layout), kernel, stride, padding, dilation, ceil_mode)
     filler = -np.inf if kind.kind == "f" else np.iinfo(kind).min
-    along = [windows(*each, ceil_mode) for each in (rows, columns)]
+    along = [windows(*item, ceil_mode) for item in (rows, columns)]
     assert result.dtype == kind
     np.testing.assert_array_equal(result.numpy(), pooled(host, along, filler).max(-1))
 
@@ -156,7 +156,7 @@ def test_means_of_windows(
     kernel, stride, padding, _ = zip(rows[1:], columns[1:], strict=True)
     x = view(gpu, host, layout)
     result = nn.avg_pool2d(x, kernel, stride, padding, ceil_mode, with_padding, divisor)
-    along = [windows(*each, ceil_mode) for each in (rows, columns)]
+    along = [windows(*item, ceil_mode) for item in (rows, columns)]
     elements = pooled(host.astype(np.float64), along, 0.0)
     inside = pooled(np.ones(host.shape[-2:]), along, 0.0).sum(-1)
     padded = np.outer(along[0][1], along[1][1])
@@ -194,10 +194,10 @@ def test_attention(
     elif masked == "numbers":
         bias = random.normal(size=mask_shape).astype(kind)
         mask, bias = gpu.array(bias), bias.astype(np.float64)
-    given_arrays = [view(gpu, *each) for each in zip((q, k, v), of_each, strict=True)]
+    given_arrays = [view(gpu, *item) for item in zip((q, k, v), of_each, strict=True)]
     result = nn.scaled_dot_product_attention(*given_arrays, mask, is_causal=masked == "causal", scale=scale)
 
-    wide = [each.astype(np.float64) for each in (q, k, v)]
+    wide = [array.astype(np.float64) for array in (q, k, v)]
     scores = wide[0] @ wide[1].swapaxes(-1, -2) * factor + bias
     powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     weights = powers / powers.sum(-1, keepdims=True)

@@ -155,9 +155,9 @@ def test_windows_in_a_graph(gpu: vc.Runtime) -> None:
     with gpu.record(x=x) as graph:
         multiplier(graph["x"], np.float32(3), out)
         multiplier(out, graph["x"], out)
-    for each in (x, other):
-        graph.run(x=each)
-        assert np.array_equal(out.numpy(), each.numpy() * np.float32(3) * each.numpy())
+    for array in (x, other):
+        graph.run(x=array)
+        assert np.array_equal(out.numpy(), array.numpy() * np.float32(3) * array.numpy())
 
 
 def test_windows_where_an_array_exceeds_the_largest_binding(gpu: vc.Runtime) -> None:

@@ -56,13 +56,13 @@ class Machine:
         """The rows of each device after so many measurements; the first ones are off by factors."""
         shares = normalized([1.0] * len(self.speeds), len(self.speeds))
         for number in range(rounds):
-            rows = [len(each) for each in split_rows(n, shares)]
+            rows = [len(row) for row in split_rows(n, shares)]
             seconds = self.seconds(rows)
             if number < len(disturbed):
                 seconds[0] *= disturbed[number]
             shares = learned(shares, rows, seconds, number)
             assert math.isclose(sum(shares), 1.0)
-        return tuple(len(each) for each in split_rows(n, shares))
+        return tuple(len(row) for row in split_rows(n, shares))
 
 
 SPEEDS = st.lists(st.floats(1e3, 1e9), min_size=2, max_size=5)

@@ -406,7 +406,7 @@ def test_work_on_a_group_is_recorded_whole_or_refused(two_runtimes: list[vc.Runt
         rest = two_runtimes[1:] if both else []
         graphs = []
         with contextlib.ExitStack() as recording:
-            graphs = [recording.enter_context(each.record()) for each in (one, *rest)]
+            graphs = [recording.enter_context(item.record()) for item in (one, *rest)]
             if both:
                 triple(a, out=a)
             else:

@@ -164,13 +164,13 @@ def test_a_device_that_does_not_tell_says_so(gpu: vc.Runtime) -> None:
     kernel = gpu.kernel(vc.glsl(SHARED), constants={0: 64})
     calls = [kernel.statistics, lambda: doubled.statistics(x, out), kernel.assembly, lambda: doubled.assembly(x, out)]
     if "pipelineExecutableInfo" in gpu.device.features:
-        for each in calls[:2]:
-            assert isinstance(each(), KernelStatistics)
-            assert each().figures
+        for call in calls[:2]:
+            assert isinstance(call(), KernelStatistics)
+            assert call().figures
         return
-    for each in calls:
+    for call in calls:
         with pytest.raises(vc.MissingFeature, match=r"VK_KHR_pipeline_executable_properties.*--on navi21"):
-            each()
+            call()
     assert not out.numpy().any(), "nothing was launched"
 
 

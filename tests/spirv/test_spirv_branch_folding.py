@@ -73,7 +73,7 @@ def test_what_is_decided_computes_the_same(gpu: vc.Runtime, mode: int, flip: boo
 @pytest.mark.pure
 def test_defaults_count_where_nothing_is_given_and_unknown_conditions_stay() -> None:
     def conditions(spirv: bytes) -> int:
-        return sum(each.opcode == op.OpBranchConditional for each in Module.parse(spirv).functions)
+        return sum(instruction.opcode == op.OpBranchConditional for instruction in Module.parse(spirv).functions)
 
     whole = glsl(SOURCE)
     assert fold_branches(whole, {}) == fold_branches(whole, {3: 1, 4: 0, 5: 1})

@@ -79,7 +79,7 @@ def test_names_are_found_again() -> None:
 
 def test_every_row_of_the_requirements_is_spelt_like_vulkan() -> None:
     for requirement in [*CAPABILITIES.values(), *EXTENSIONS.values()]:
-        for each in filter(None, requirement.split("|")):
-            version = each in ("OpenCL", "1.1", "1.2", "1.3", "1.4")
-            assert version or each.startswith(("VK_", "subgroup.")) or each[0].islower(), each
+        for word in filter(None, requirement.split("|")):
+            version = word in ("OpenCL", "1.1", "1.2", "1.3", "1.4")
+            assert version or word.startswith(("VK_", "subgroup.")) or word[0].islower(), word
     assert all(name.startswith("SPV_") for name in EXTENSIONS)
