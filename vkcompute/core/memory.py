@@ -38,7 +38,7 @@ _PREFERENCES = {
 _LAZY, _PROTECTED, _AMD_COHERENT = 0x10, 0x20, 0x40
 _NEVER = _LAZY | _PROTECTED | _AMD_COHERENT
 
-PLACE_BITS = 48
+LOCATION_BITS = 48
 """A place is a number that identifies a buffer by its block's key, above these bits, and its offset."""
 
 # STORAGE_BUFFER, TRANSFER_SRC and _DST, UNIFORM_BUFFER, UNIFORM_ and STORAGE_TEXEL_BUFFER, INDIRECT
@@ -84,9 +84,9 @@ class Block(Handle):
         self.key = next(Block._keys)
 
     @classmethod
-    def place_of_none(cls) -> int:
+    def location_of_none(cls) -> int:
         """Returns the place of a buffer without memory, which no other buffer has."""
-        return next(cls._keys) << PLACE_BITS
+        return next(cls._keys) << LOCATION_BITS
 
     def _bind(self) -> None:
         fn, device = self.device.fn, self.device
@@ -178,7 +178,7 @@ class MemoryPool:
             self.device.require_open()
             self._allocate(made.nbytes, self.kinds[use], made.allocations, moves)
             block, offset = made.allocations[0]
-            made.place = (block.key << PLACE_BITS) + offset
+            made.location = (block.key << LOCATION_BITS) + offset
         # Emulated staging leaves device memory to the device, even if it is host-visible.
         if block.address and (use not in ("device", "fixed") or self.unified):
             made.address = block.address + offset

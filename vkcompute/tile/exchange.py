@@ -285,7 +285,7 @@ class Exchange:
             inside = b.compute("lt", b.bitcast(value, UINT32), b.const(n_bins, UINT32))
             conditions = [inside, *masks, *([] if alone is None else [alone])]
             condition = reduce(lambda x, y: b.compute("and", x, y), conditions)
-            at = counts.span.place(b, value)
+            at = counts.span.at(b, value)
             where(b, condition, partial(b.atomic, "add", counts.span.memory, at, b.const(1, UINT32)))
         self.end()
         return lambda wanted: self._elements(partial(counts.load, b), wanted)

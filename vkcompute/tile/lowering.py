@@ -193,7 +193,7 @@ class _Lowering:
             with self._b.at(op.loc):
                 self._operation(op, owner)
         except LoweringError as error:
-            error.place = error.place or op.loc
+            error.location = error.location or op.loc
             raise
 
     def _operation(self, op: Op, owner: Op | None) -> None:

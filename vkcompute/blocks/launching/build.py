@@ -266,8 +266,8 @@ def lowered(definition: Definition, built: Built, options: BlockOptions) -> tile
             asserts=options.asserts,
         )
     except LoweringError as error:
-        if error.place is not None:
-            raise KernelError(str(error.place).replace("\0", str(error))) from None
+        if error.location is not None:
+            raise KernelError(str(error.location).replace("\0", str(error))) from None
         raise definition.source.error(definition.source.tree, error) from None
     made = optimized(kernel.function, options.compilation, is_uniform=True)
     if made.array_bindings is not None and kernel.aliases:  # packed arrays cannot be bound once more
