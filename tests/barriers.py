@@ -15,7 +15,7 @@ from vkcompute import ir
 from vkcompute.ir import Function
 from vkcompute.ir.function import Op, Region, walk
 from vkcompute.ir.types import Matrix
-from vkcompute.spirv.interface import Block, Interface, Member
+from vkcompute.spirv.interface import Interface, InterfaceBlock, Member
 from vkcompute.spirv.module import Module
 from vkcompute.spirv.reflection import reflect
 
@@ -44,7 +44,7 @@ def verify_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_words(interface: Interface, missing: Collection[str]) -> Interface:
     """The interface of a module that declares parameters of these types of 64 bits as vectors of two words."""
 
-    def members(block: Block) -> tuple[Member, ...]:
+    def members(block: InterfaceBlock) -> tuple[Member, ...]:
         return tuple(
             replace(member, dtype="uint32", shape=(2,), strides_bytes=(4,))
             if member.dtype in missing and member.nbytes == 8
@@ -52,7 +52,7 @@ def in_words(interface: Interface, missing: Collection[str]) -> Interface:
             for member in block.members
         )
 
-    def block_in_words(block: Block | None) -> Block | None:
+    def block_in_words(block: InterfaceBlock | None) -> InterfaceBlock | None:
         return None if block is None else replace(block, members=members(block))
 
     bindings = [

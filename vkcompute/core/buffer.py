@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
 from vkcompute.core.lifetime import live
-from vkcompute.core.memory import LOCATION_BITS, Block, MemoryPool
+from vkcompute.core.memory import LOCATION_BITS, MemoryBlock, MemoryPool
 from vkcompute.core.range_pool import MemoryRange
 
 _PRUNE_AFTER = 64
@@ -139,10 +139,10 @@ class Buffer:
 
     def move_out(self, host: Any) -> None:
         """Frees the memory, whose content is in `host`; no work on it is pending. Requires the device's lock."""
-        memory, pool, none = cast(MemoryRange, self._memory), self._pool, cast(Block, None)
+        memory, pool, none = cast(MemoryRange, self._memory), self._pool, cast(MemoryBlock, None)
         deletion = pool.free, memory.allocations
         self.block.renew_key()
-        location = Block.location_of_none()
+        location = MemoryBlock.location_of_none()
         self.host, self.block, self.offset, self.address, self._memory = host, none, 0, 0, None  # indivisible
         self.location = location  # indivisible from the next line
         self.device.deletion_queue.append(deletion)

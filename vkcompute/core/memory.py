@@ -45,7 +45,7 @@ LOCATION_BITS = 48
 BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
 
 
-class Block(Handle):
+class MemoryBlock(Handle):
     """One VkDeviceMemory and the VkBuffer that spans it, permanently mapped if host-visible.
 
     Attributes:
@@ -81,7 +81,7 @@ class Block(Handle):
 
     def renew_key(self) -> None:
         """Gives the block another key."""
-        self.key = next(Block._keys)
+        self.key = next(MemoryBlock._keys)
 
     @classmethod
     def location_of_none(cls) -> int:
@@ -152,7 +152,7 @@ class MemoryPool:
         self.keep_bytes = local // 8  # of empty blocks, kept for reuse
         limits = device.physical.limits
         self.align = max(64, *(limits[f"min{kind}BufferOffsetAlignment"] for kind in ("Storage", "Uniform", "Texel")))
-        self.blocks: list[Block] = []
+        self.blocks: list[MemoryBlock] = []
 
     @property
     def allocated_bytes(self) -> int:
@@ -310,7 +310,7 @@ class MemoryPool:
         if wanted > min(free, limit):
             raise OutOfDeviceMemory(nbytes, free, min(total, limit), str(self.device))
         try:
-            call_into(self.blocks, Block, self.device, self._families, kind, wanted)
+            call_into(self.blocks, MemoryBlock, self.device, self._families, kind, wanted)
         except VulkanError as error:
             if error.result in OUT_OF_MEMORY:
                 raise OutOfDeviceMemory(nbytes, free, total, str(self.device), error.call) from error

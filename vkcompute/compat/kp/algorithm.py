@@ -16,7 +16,7 @@ from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:
     from vkcompute.runtime.launching.kernel import Kernel
-    from vkcompute.spirv.interface import Binding, Block, Interface
+    from vkcompute.spirv.interface import Binding, Interface, InterfaceBlock
 
 
 class Algorithm(Child):
@@ -37,7 +37,7 @@ class Algorithm(Child):
     ) -> None:
         self.manager = manager
         self._memory: tuple[Memory, ...] = ()
-        self._block: Block | None = None
+        self._block: InterfaceBlock | None = None
         self._kernel: Callable[..., Any] | None = None  # a `Kernel`, or a `Multiplier`, which takes no grid
         self._grid: tuple[int, ...] | None = None
         self._spec_consts: list[Any] = []
