@@ -42,7 +42,7 @@ from vkcompute.frontend.source import definition_of  # noqa: E402
 from vkcompute.ir import FLOAT32, FLOAT64, Target  # noqa: E402
 from vkcompute.jit.compilation.build import specialize as specialize_kernel  # noqa: E402
 from vkcompute.jit.elementwise.reduction_methods import BLOCKS  # noqa: E402
-from vkcompute.jit.elementwise.stages import Form  # noqa: E402
+from vkcompute.jit.elementwise.stages import StagePattern  # noqa: E402
 from vkcompute.nn import block_attention  # noqa: E402
 from vkcompute.nn.programs import lines  # noqa: E402
 from vkcompute.nn.programs.products import convolution, linear  # noqa: E402
@@ -207,7 +207,7 @@ def elementwise(expression: str, dtypes: Sequence[str], masks: Sequence[tuple[bo
 def _reduction(expression: str, dtype: str) -> Shader:
     """Returns the last stage of a reduction of a row, by workgroups."""
     key = FLOAT64 if dtype == "float64" else FLOAT32, None, ((np.dtype(dtype).char, 1),), ((True,),)
-    form = Form("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
+    form = StagePattern("cooperative", BLOCKS, True, wide([np.dtype(dtype).itemsize]))
     spirv = vc.reduce(expression, 0)._launch._first.specialized(*key, form, None, _OPTIONS).spirv
     return Shader(f"reduce: {expression}, {dtype}", spirv)
 

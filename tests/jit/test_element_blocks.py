@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import vkcompute as vc
-from vkcompute.compiled.block_access import Block
+from vkcompute.compiled.block_access import ElementBlock
 from vkcompute.compiled.blocks import block_of, wide
 from vkcompute.compiled.specialization import DEFAULTS
 from vkcompute.jit.elementwise.dispatch import dispatch
@@ -230,7 +230,7 @@ def test_blocks_fill_whole_words(gpu: vc.Runtime) -> None:
 @pytest.mark.pure
 def test_blocks_of_a_gpu_have_16_bytes_within_the_padding() -> None:
     assert [wide(sizes) for sizes in ([4], [8, 8], [2, 2], [1], [1, 4], [1, 8], [2, 8])] == [
-        Block(n, pairs=True) for n in (4, 4, 8, 16, 16, 8, 8)
+        ElementBlock(n, pairs=True) for n in (4, 4, 8, 16, 16, 8, 8)
     ]
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
-from vkcompute.compiled.block_access import Block as Words
-from vkcompute.compiled.block_access import BlockAccess
+from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Memory, Value
 from vkcompute.ir.function import Op
 from vkcompute.tile.contiguity import Offsets
@@ -148,7 +147,9 @@ class Accesses:
 
     def _access(self, known: dict[Memory, BlockAccess], memory: Memory, *, is_result: bool) -> BlockAccess:
         if memory not in known:
-            words = Words(ADJACENT, self._word, self._texels and memory not in self._written, pairs=not self._texels)
+            words = ElementBlock(
+                ADJACENT, self._word, self._texels and memory not in self._written, pairs=not self._texels
+            )
             known[memory] = BlockAccess(
                 self._b.function, f"{memory.name} wide", memory.element, words, is_result=is_result
             )

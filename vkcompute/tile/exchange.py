@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-from vkcompute.compiled.block_access import Block as Words
-from vkcompute.compiled.block_access import BlockAccess
+from vkcompute.compiled.block_access import BlockAccess, ElementBlock
 from vkcompute.ir import INT32, UINT32, Builder, Scalar, Value
 from vkcompute.ir.types import element_of
 from vkcompute.tile.layout import Layout, log2
@@ -314,7 +313,7 @@ class Exchange:
         def declare(word: Scalar, lanes: int, n: int) -> Span:
             return self._memory.array(word, n * n_blocks, lanes)
 
-        stage = BlockAccess(b.function, "", kind, Words(ADJACENT, pairs=True), declare=declare)
+        stage = BlockAccess(b.function, "", kind, ElementBlock(ADJACENT, pairs=True), declare=declare)
         first = self._group(layout)
 
         def write() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from vkcompute.compiled.block_access import Block as Words
+from vkcompute.compiled.block_access import ElementBlock
 from vkcompute.compiled.blocks import fits
 from vkcompute.ir.function import Function, walk
 from vkcompute.ir.memory import Memory
@@ -15,7 +15,7 @@ from vkcompute.runtime.memory.array import Array
 from vkcompute.tile.registers import ADJACENT
 
 _WRITES = "store_block", "atomic_block"
-_WORDS = Words(ADJACENT)
+_WORDS = ElementBlock(ADJACENT)
 LARGEST = 1 << 31
 """Elements that an array of a block program has fewer of: offsets are int32."""
 Overlaps = tuple[tuple[int, int, bool], ...] | None

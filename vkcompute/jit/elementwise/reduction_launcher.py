@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkcompute.compiled.arguments import MOST_ELEMENTS, group_of, refuse_complex
-from vkcompute.compiled.block_access import SINGLE, Block
+from vkcompute.compiled.block_access import SINGLE, ElementBlock
 from vkcompute.compiled.launches import Compiled
 from vkcompute.compiled.plan import Plan, places
 from vkcompute.dtypes import can_cast, lookup
@@ -327,7 +327,9 @@ def _is_plain(axis: Any) -> bool:
     return axis is None or type(axis) is int or (type(axis) is tuple and set(map(type, axis)) <= {int})
 
 
-def _block(signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]) -> Block:
+def _block(
+    signature: Signature, masks: Sequence[Mask], lengths: Sequence[int], arrays: Sequence[Array]
+) -> ElementBlock:
     """Returns the blocks in which the elements of arrays can be loaded."""
     if any(type(kind) is tuple and len(kind) > 2 for kind in signature):
         return SINGLE

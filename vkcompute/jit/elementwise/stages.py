@@ -12,7 +12,7 @@ from copy import copy
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
-from vkcompute.compiled.block_access import SINGLE, Block, BlockAccess
+from vkcompute.compiled.block_access import SINGLE, BlockAccess, ElementBlock
 from vkcompute.ir import INT32, SCALARS, UINT32, Scalar
 from vkcompute.jit.compilation.build import Signature
 from vkcompute.jit.elementwise import reduction_methods
@@ -38,7 +38,7 @@ from vkcompute.jit.frontend.intrinsics import Intrinsic
 from vkcompute.jit.frontend.values import Kind, Number
 
 
-class Form(NamedTuple):
+class StagePattern(NamedTuple):
     """The pattern of a stage's kernel.
 
     Attributes:
@@ -52,7 +52,7 @@ class Form(NamedTuple):
     method: str
     end: str
     last: bool
-    block: Block
+    block: ElementBlock
     axis: int | None = None
 
 
@@ -68,7 +68,7 @@ class Stage(NamedTuple):
     n: int
     n_columns: int
 
-    def form(self, block: Block, lengths: Sequence[int] = (), *, last: bool) -> Form:
+    def form(self, block: ElementBlock, lengths: Sequence[int] = (), *, last: bool) -> StagePattern:
         """Returns the pattern of the kernel for arrays that these blocks fit; single elements where they do not.
 
         Args:
@@ -84,7 +84,7 @@ class Stage(NamedTuple):
             end = PADDING if self.n % UNIT else WHOLE
         elif self.method == "wide":
             end = BLOCKS
-        return Form(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
+        return StagePattern(self.method, end, last, block, self._axis(lengths) if block.size > 1 else None)
 
     def _axis(self, lengths: Sequence[int]) -> int | None:
         """Returns the axis that the stage reduces; None if it is not one. An empty axis counts as one element."""
@@ -143,7 +143,7 @@ def stage_program(
     dtype: str | None,
     signature: Signature,
     masks: tuple[Mask, ...],
-    form: Form,
+    form: StagePattern,
     wanted: str | None,
     more: Signature = (),
     *,
