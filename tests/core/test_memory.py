@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtimes import open_runtime
 
 import vkcompute as vc
-from vkcompute.core.memory import MIB
+from vkcompute.core.memory_pool import MIB
 from vkcompute.core.physical import PhysicalDevice
 
 LIMIT = 32 * MIB

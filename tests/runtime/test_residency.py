@@ -22,7 +22,7 @@ import vkcompute.compat.triton.language as tl
 import vkcompute.numpy as vnp
 from vkcompute.core import host_memory
 from vkcompute.core.host_memory import HostMemory
-from vkcompute.core.memory import MIB
+from vkcompute.core.memory_pool import MIB
 from vkcompute.runtime.memory.transfers import Transfers
 
 pytestmark = [pytest.mark.usefixtures("clean_handles"), pytest.mark.filterwarnings("ignore::vkcompute.SpillWarning")]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
 from vkcompute.core.lifetime import live
-from vkcompute.core.memory import LOCATION_BITS, MemoryBlock, MemoryPool
+from vkcompute.core.memory_pool import LOCATION_BITS, MemoryBlock, MemoryPool
 from vkcompute.core.range_pool import MemoryRange
 
 _PRUNE_AFTER = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkcompute.core import vk
 from vkcompute.core.device_child import DeviceChild
 from vkcompute.core.logical_device import LogicalDevice
-from vkcompute.core.memory import MemoryBlock
+from vkcompute.core.memory_pool import MemoryBlock
 
 TEXEL_BYTES = 16
 """Of a texel of four components."""

@@ -11,7 +11,7 @@ import numpy as np
 from vkcompute.compat.kp.constants import count_values, pack_push_constants, python_values, specialization_constants
 from vkcompute.compat.kp.context import Child, Context
 from vkcompute.compat.kp.image import Image
-from vkcompute.compat.kp.memory import Command, Memory, own_memory_objects
+from vkcompute.compat.kp.memory_objects import Command, Memory, own_memory_objects
 from vkcompute.errors import KomputeError, SpirvError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, cast
 
 from vkcompute.core.buffer import PADDING, Buffer
-from vkcompute.core.memory import MemoryBlock
+from vkcompute.core.memory_pool import MemoryBlock
 
 
 def _raise_absent(what: str) -> NoReturn:

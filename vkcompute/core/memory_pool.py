@@ -39,7 +39,7 @@ _LAZY, _PROTECTED, _AMD_COHERENT = 0x10, 0x20, 0x40
 _NEVER = _LAZY | _PROTECTED | _AMD_COHERENT
 
 LOCATION_BITS = 48
-"""A place is a number that identifies a buffer by its block's key, above these bits, and its offset."""
+"""A location is a number that identifies a buffer by its block's key, above these bits, and its offset."""
 
 # STORAGE_BUFFER, TRANSFER_SRC and _DST, UNIFORM_BUFFER, UNIFORM_ and STORAGE_TEXEL_BUFFER, INDIRECT
 BUFFER_USAGE = 0x20 | 0x1 | 0x2 | 0x10 | 0x4 | 0x8 | 0x100
