@@ -72,7 +72,7 @@ class Array(StridedView, Mathematics):
             "numpy() of an array", "read() it into an array, or after the graph has run"
         )
         out = np.empty(self.shape, dtypes.on_host(self.dtype))
-        self.read(out)
+        self._download(out)
         return out
 
     def read(self, out: HostArray) -> None:
@@ -98,6 +98,12 @@ class Array(StridedView, Mathematics):
             self._staged(recorder.stage_download(out)).copy_from(self)
             return
         settle(out)
+        self._download(out)
+
+    def _download(self, out: HostArray) -> None:
+        """Waits for the data, and copies them into an array of the same shape, for which no copy is pending."""
+        if not self.size:
+            return
         if not self.contiguous:
             out[...] = self._strided(self._download_extent())
         elif out.flags.c_contiguous:
