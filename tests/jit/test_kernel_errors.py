@@ -91,7 +91,7 @@ REFUSED = [
     ("y = vc.subgroup.sum(i)", "subgroup has no attribute sum; did you mean add?", "vc.subgroup.sum"),
     ("y = vc.subgroup_add(i)", "vc has no attribute subgroup_add; did you mean subgroup.add?", "vc.sub"),
     ("vc.atomic.sub(x, 0, 1)", "no attribute sub; write atomic.add of a negative number", "vc.atomic.sub"),
-    ("y = np.unwrap(i)", "np.unwrap cannot be called in a kernel; call functions written in Python, or those that", "np.unwrap"),
+    ("y = np.unwrap(i)", "np.unwrap cannot be called in a kernel; call functions written in Python", "np.unwrap"),
     ("y = np.random.rand()", "rand cannot be called in a kernel; write vc.random.uniform(counter, key)", "np.random"),
     ("y = random.random()", "random cannot be called in a kernel; write vc.random.uniform(counter, key)", "random"),
     ("y = vc.global_id(i)", "an axis is 0, 1 or 2, known at compile time; got int32", "vc.global_id"),
