@@ -123,7 +123,7 @@ def _function(figures: Data, data: Data) -> str:
 
 def _share(figures: Data, data: Data) -> str:
     """Returns the rate, and its share of the measured rate of copies, or of matrices of the same type for products."""
-    rates = {name: rate for name, rate in items(data, "rates").items() if rate.get("clock") == "device"}
+    rates = {name: rate for name, rate in items(data, "rates").items() if rate.get("clock") == "device_ms"}
     if "gop_per_s" in figures:
         name, whole, title = "gop_per_s", rates.get(f"matrices {figures['case'].split()[-1]}"), "the matrices' rate"
     else:

@@ -43,8 +43,8 @@ def _report(name: str, *, software: bool, items: dict[str, list[dict[str, Any]]]
 
 
 def test_tables_show_faults_shares_and_software_drivers(tmp_path: Path) -> None:
-    rates = [{"name": "copy", "outcome": "right", "figures": {"gb_per_s": 400.0, "clock": "device"}}]
-    rates.append({"name": "matrices float16", "outcome": "right", "figures": {"gop_per_s": 80.0, "clock": "device"}})
+    rates = [{"name": "copy", "outcome": "right", "figures": {"gb_per_s": 400.0, "clock": "device_ms"}}]
+    rates.append({"name": "matrices float16", "outcome": "right", "figures": {"gop_per_s": 80.0, "clock": "device_ms"}})
     matmul = {"case": "matmul 64 float16", "ms": 0.5, "device_ms": 0.25, "gop_per_s": 20.0}
     add = {"case": "add 1", "ms": 0.5, "device_ms": 0.25, "gb_per_s": 300.0, "torch_ms": 0.2}
     faulty = [

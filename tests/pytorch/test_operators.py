@@ -146,6 +146,8 @@ CASES: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
     "cubic and smooth resizing": (lambda x: (F.interpolate(x, (5, 7), mode="bicubic"),
                                              F.interpolate(x, (3, 4), mode="bilinear", antialias=True)),
                                   (_a(1, 2, 6, 6),)),
+    "normalized weights": (lambda v, g, h: (torch._weight_norm(v, g, 0), torch._weight_norm(v, h, 2)),
+                           (_a(4, 2, 3), _a(4, 1, 1).abs() + 1, _a(1, 1, 3).abs() + 1)),
     "nan medians": (lambda x: x.log().nanmedian(1)[0], (_a(3, 5),)),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -146,9 +147,25 @@ def test_modules_keep_their_parameters_and_ties() -> None:
     one, other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
     other.weight = one.weight
     weight = one.weight
-    torch.nn.Sequential(one, other).to("vk")
+    both = torch.nn.Sequential(one, other).to("vk")
     assert one.weight is other.weight is weight
     assert weight.device.type == "vk"
+    both.half()
+    assert one.weight is other.weight is weight
+    both.cpu()
+    assert one.weight is other.weight is weight
+    assert (weight.dtype, weight.device.type) == (torch.float16, "cpu")
+
+
+def test_parameters_with_weak_references_are_loaded_and_converted() -> None:
+    model, other = torch.nn.LSTM(2, 3), torch.nn.LSTM(2, 3)  # a layer refers to its parameters
+    other.load_state_dict(model.state_dict())
+    other.to("vk").load_state_dict(model.state_dict())
+    model.load_state_dict({name: value + 1 for name, value in other.state_dict().items()})
+    assert torch.equal(model.bias_hh_l0, other.bias_hh_l0.cpu() + 1)
+    layer = torch.nn.Linear(2, 2)
+    known = weakref.ref(layer.weight)
+    assert layer.half().weight is known()
 
 
 def test_arrays_and_tensors_share_memory() -> None:

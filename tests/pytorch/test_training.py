@@ -139,6 +139,63 @@ def test_losses_follow_the_cpus(name: str) -> None:
         torch.testing.assert_close(two.cpu(), one, rtol=3e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("bias", [False, True])
+def test_recurrent_layers(kind: Any, bias: bool) -> None:
+    model = kind(3, 5, 2, bias=bias, bidirectional=bias)
+    other = copy.deepcopy(model).to("vk")
+    x = torch.randn(4, 2, 3)
+    results = {}
+    for device, layers in ("cpu", model), ("vk", other):
+        given = x.to(device, copy=True).requires_grad_()
+        out, states = layers(given)
+        states = states if isinstance(states, tuple) else (states,)
+        (out.square().sum() + states[-1].sum()).backward()
+        results[device] = [out, *states, given.grad, *(p.grad for p in layers.parameters())]
+    for result, expected in zip(results["vk"], results["cpu"], strict=True):
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_cell_of_no_rows_and_one_whose_hidden_state_is_not_used() -> None:
+    cell = nn.LSTMCell(2, 3).to("vk")
+    assert cell(torch.ones(0, 2, device="vk"))[0].shape == (0, 3)
+    cell(torch.ones(2, 2, device="vk"))[1].sum().backward()
+    rows = cell.weight_ih.grad.reshape(4, 3, 2)
+    assert torch.equal(rows[3], torch.zeros_like(rows[3]))  # the output gate is no part of the state
+    assert rows[0].abs().sum() > 0
+
+
+FUSED: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "adam": lambda p: torch.optim.Adam(p, 0.05, weight_decay=0.1, fused=True, maximize=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.05, amsgrad=True, weight_decay=0.1, fused=True),
+    "lr": lambda p: torch.optim.Adam(p, torch.tensor(0.05, device=p[0].device), fused=True),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.2, weight_decay=0.1, fused=True),
+    "nesterov": lambda p: torch.optim.SGD(p, 0.1, 0.9, nesterov=True, fused=True),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_fused_optimizers_also_with_scaled_gradients(name: str, dtype: torch.dtype) -> None:
+    values = [torch.randn(2, 3, 2, 2, dtype=dtype).contiguous(memory_format=torch.channels_last),
+              torch.randn(3, dtype=dtype)]  # fmt: skip
+    grads = [[torch.randn_like(value) for value in values] for _ in range(3)]
+    results = {}
+    for device in "cpu", "vk":
+        parameters = [nn.Parameter(value.to(device, copy=True)) for value in values]
+        optimizer: Any = FUSED[name](parameters)
+        for step, given in enumerate(grads):
+            for parameter, grad in zip(parameters, given, strict=True):
+                parameter.grad = grad.to(device, copy=True)
+            optimizer.grad_scale = torch.tensor(4.0, device=device)
+            optimizer.found_inf = torch.tensor(float(step == 1), device=device)  # which skips the step
+            optimizer.step()
+        states = [value for p in parameters for value in optimizer.state[p].values() if value is not None]
+        results[device] = [*parameters, *(p.grad for p in parameters), *states]
+    for result, expected in zip(results["vk"], results["cpu"], strict=True):
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_second_derivatives_and_checkpoints() -> None:
     x = torch.linspace(0.5, 1.5, 4, device="vk").requires_grad_()
     first = torch.autograd.grad((x**3).sum(), x, create_graph=True)[0]

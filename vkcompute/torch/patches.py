@@ -58,9 +58,7 @@ def apply(library: Any) -> None:
     replace(torch, "Generator", _generator_class(torch.Generator))
     replace(torch.autograd.Variable, "_execution_engine", Engine())
     replace(torch, "Event", _event_class(torch.Event))
-    swaps = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)  # else `.to("vk")` unties tied weights
-    _replaced.on_undo(lambda: torch.__future__.set_swap_module_params_on_conversion(swaps))
+    replace(torch.nn.Module, "_apply", _applier(torch.nn.Module._apply))
     replace(torch.nn.modules.lazy.LazyModuleMixin, "_apply", _apply_lazily)
     inductor = torch._TorchCompileInductorWrapper
     replace(inductor, "__call__", _compiler(inductor.__call__))
@@ -116,6 +114,34 @@ def _printed_on_host(original: Any) -> Any:
         return original(tensor.cpu() if is_on_device(tensor) else tensor, indent)
 
     return format_elements
+
+
+def _applier(original: Any) -> Any:
+    """Returns Module._apply, which swaps parameters that move to the device or from it: else it unties tied weights.
+
+    Others stay as they are, since PyTorch swaps no parameter to which weak references exist.
+    """
+
+    def apply_to(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        for module in self.children() if recurse else ():
+            module._apply(fn)
+        swaps = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(swaps or _is_moved(self, fn))
+        try:
+            return original(self, fn, recurse=False)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(swaps)
+
+    return apply_to
+
+
+def _is_moved(module: Any, fn: Callable[[Any], Any]) -> bool:
+    """True if the module's own parameters are on the device, or will be there."""
+    own = next((parameter for parameter in module._parameters.values() if parameter is not None), None)
+    if own is None or is_on_device(own):
+        return own is not None
+    with torch.no_grad():
+        return is_on_device(fn(torch.empty(0, dtype=own.dtype, device=own.device)))
 
 
 def _apply_lazily(self: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:

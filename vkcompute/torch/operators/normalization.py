@@ -220,3 +220,21 @@ def group_norm_backward(
     if output_mask[2]:
         by_bias = _like(like, reductions.sum(g, (0, 2)))
     return by_input, by_weight, by_bias
+
+
+@kernel("_weight_norm_interface")
+def weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
+    """Returns a weight with the directions of `v` and the lengths `g`, along all axes but `dim`; and those of `v`."""
+    norms = torch.linalg.vector_norm(v, dim=_but(v, dim), keepdim=True)
+    return v * (g / norms), norms
+
+
+@kernel("_weight_norm_interface_backward")
+def weight_norm_backward(grad_w: Any, saved_v: Any, saved_g: Any, saved_norms: Any, dim: int) -> Any:
+    """Returns the gradients of weight_norm: T. Salimans and D. P. Kingma, Weight normalization, 2016, equation 3."""
+    along = (grad_w * saved_v).sum(_but(saved_v, dim), keepdim=True) / saved_norms
+    return saved_g / saved_norms * (grad_w - along * saved_v / saved_norms), along
+
+
+def _but(tensor: Any, dim: int) -> list[int]:
+    return [axis for axis in range(tensor.dim()) if axis != dim]

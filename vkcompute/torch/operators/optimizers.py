@@ -1,23 +1,92 @@
-"""The fused forms of optimizers: the steps of each parameter, by operators of elements."""
+"""The fused forms of optimizers: a step of a parameter is one launch, and waits for nothing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
+from vkcompute.arrays.algorithms.lines import launch
+from vkcompute.jit.kernel import kernel as device_kernel
+from vkcompute.jit.library.ids import global_id
+from vkcompute.torch.element_types import wide
 from vkcompute.torch.kernels import kernel
+from vkcompute.torch.operands import number_of
+from vkcompute.torch.storage import memory_order, view_of
 
 Tensors = Sequence[Any]
 
+_ONE = np.float32(1)
+"""A factor by which elements of fewer bits are computed in float32."""
 
-def _gradient(grad: Any, parameter: Any, maximize: bool, grad_scale: Any, decay: float) -> Any:
-    """Returns the gradient of a step; one that was scaled is written back, as PyTorch does."""
-    if grad_scale is not None:
-        grad.div_(grad_scale)
-    grad = -grad if maximize else grad
-    return grad + decay * parameter if decay else grad
+
+def _gradient(grad: Any, scale: Any, sign: Any, i: Any) -> Any:
+    """Returns an element of the gradient, in float32 at least; one that was scaled is written back, as PyTorch does."""
+    value = grad[i] * _ONE
+    if scale is not None:
+        value = value / scale[0]
+        grad[i] = value
+    return value * sign
+
+
+@device_kernel
+def _step_of_adam(
+    x: Any, grad: Any, mean: Any, square: Any, largest: Any, step: Any, scale: Any, overflow: Any, n: int,
+    sign: Any, rate: Any, kept: Any, decay: Any, share1: Any, beta2: Any, share2: Any, log_beta1: Any,
+    log_beta2: Any, eps: Any,
+) -> None:  # fmt: skip
+    i = global_id(0)
+    if i >= n or (overflow is not None and overflow[0] != 0):
+        return
+    before = x[i] * _ONE
+    slope = _gradient(grad, scale, sign, i) + decay * before
+    first = mean[i] + (slope - mean[i]) * share1
+    second = square[i] * beta2 + slope * slope * share2
+    mean[i], square[i] = first, second
+    if largest is not None:
+        second = max(second, largest[i] * _ONE)
+        largest[i] = second
+    deviation = np.sqrt(second / -np.expm1(step[0] * log_beta2)) + eps
+    x[i] = before * kept - rate / -np.expm1(step[0] * log_beta1) * first / deviation
+
+
+@device_kernel
+def _step_of_descent(
+    x: Any, grad: Any, buffer: Any, scale: Any, overflow: Any, n: int,
+    sign: Any, rate: Any, decay: Any, momentum: Any, share: Any, nesterov: int, is_first: int,
+) -> None:  # fmt: skip
+    i = global_id(0)
+    if i >= n or (overflow is not None and overflow[0] != 0):
+        return
+    before = x[i] * _ONE
+    slope = _gradient(grad, scale, sign, i) + decay * before
+    if buffer is not None:
+        kept = slope if is_first else buffer[i] * momentum + slope * share
+        buffer[i] = kept
+        slope = slope + kept * momentum if nesterov else kept
+    x[i] = before - rate * slope
+
+
+def _launch(chosen: Any, in_place: Tensors, read: Tensors, numbers: Sequence[float], *more: int) -> None:
+    """Launches a step on the elements of tensors of one shape, in the order of the first one's memory.
+
+    Args:
+        in_place: tensors or None, which the kernel takes first.
+        read: tensors of one element or None.
+        numbers: in the dtype in which the first tensor's elements are computed.
+    """
+    order, dtype = memory_order(in_place[0]), wide(in_place[0].dtype)
+    turned = [None if tensor is None else tensor.permute(order) for tensor in in_place]
+    flat = [None if tensor is None else tensor.contiguous().view(-1) for tensor in turned]
+    arrays = [None if tensor is None else view_of(tensor.view(-1)) for tensor in (*flat, *read)]
+    n = in_place[0].numel()
+    launch(chosen, n, *arrays, n, *[number_of(number, dtype) for number in numbers], *more)
+    for tensor, copied in zip(turned, flat, strict=True):
+        if tensor is not None and copied is not None and not tensor.is_contiguous():
+            tensor.copy_(copied.view(tensor.shape))
 
 
 def _adam(
@@ -25,21 +94,18 @@ def _adam(
     state_steps: Tensors, *, lr: Any, beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool,
     maximize: bool, grad_scale: Any = None, found_inf: Any = None, decoupled: bool,
 ) -> None:  # fmt: skip
-    if found_inf is not None and found_inf.item():
-        for step in state_steps:
-            step.sub_(1)
-        return
+    rate = float(lr)
+    kept, decay = (1 - rate * weight_decay, 0.0) if decoupled else (1.0, weight_decay)
+    moments = 1 - beta1, beta2, 1 - beta2, *map(_log, (beta1, beta2))
+    numbers = -1.0 if maximize else 1.0, rate, kept, decay, *moments, eps
     for at, parameter in enumerate(self):
-        step = float(state_steps[at].item())
-        if decoupled and weight_decay:
-            parameter.mul_(1 - lr * weight_decay)
-        grad = _gradient(grads[at], parameter, maximize, grad_scale, 0.0 if decoupled else weight_decay)
-        exp_avgs[at].lerp_(grad, 1 - beta1)
-        square = exp_avg_sqs[at].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if amsgrad:
-            square = torch.maximum(max_exp_avg_sqs[at], square, out=max_exp_avg_sqs[at])
-        deviation = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(eps)
-        parameter.addcdiv_(exp_avgs[at], deviation, value=-float(lr) / (1 - beta1**step))
+        largest = max_exp_avg_sqs[at] if amsgrad else None
+        in_place = parameter, grads[at], exp_avgs[at], exp_avg_sqs[at], largest
+        _launch(_step_of_adam, in_place, (state_steps[at], grad_scale, found_inf), numbers)
+
+
+def _log(beta: float) -> float:
+    return math.log(beta) if beta else -math.inf
 
 
 @kernel("_fused_adam_", "_fused_adam_.tensor_lr")
@@ -61,15 +127,10 @@ def sgd(
     found_inf: Any = None,
 ) -> None:  # fmt: skip
     """Performs a step of gradient descent on each parameter."""
-    if found_inf is not None and found_inf.item():
-        return
+    numbers = -1.0 if maximize else 1.0, float(lr), weight_decay, momentum, 1 - dampening
     for at, parameter in enumerate(self):
-        grad = _gradient(grads[at], parameter, maximize, grad_scale, weight_decay)
-        if momentum:
-            buffer = momentum_buffer_list[at]
-            buffer.copy_(grad) if is_first_step else buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
-            grad = grad + momentum * buffer if nesterov else buffer
-        parameter.sub_(lr * grad)
+        in_place = parameter, grads[at], momentum_buffer_list[at] if momentum else None
+        _launch(_step_of_descent, in_place, (grad_scale, found_inf), numbers, int(nesterov), int(is_first_step))
 
 
 @kernel("_amp_foreach_non_finite_check_and_unscale_")
