@@ -65,7 +65,7 @@ class Strided:
 
 def programs(runtime: Any, launcher: Launcher, random: Random) -> str:
     """Kernels of all types, against Python on numpy's scalars."""
-    n, text = random_kernels.N, random_kernels.Program(random, halves=random.random() < 0.3).text()
+    n, text = random_kernels.N, random_kernels.RandomProgram(random, halves=random.random() < 0.3).text()
     memory = random.choice([runtime, Strided(runtime)])
     data = np.random.default_rng(random.getrandbits(32))
     few = data.random((2, n)) < 0.6
