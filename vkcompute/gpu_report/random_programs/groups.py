@@ -33,7 +33,7 @@ class GroupProgram(RandomProgram):
     """Draws one program from a random generator."""
 
     def text(self) -> str:
-        """A module with kernel(x, y, z, out, uo, fo, total, extreme), whose first arrays are those of `RandomProgram`."""
+        """A module, with kernel(x, y, z, out, uo, fo, total, extreme), the first ones as of `RandomProgram`."""
         self._of_total, self._of_extreme = self._random.choice([*_ATOMICS]), self._random.choice(_FOR_FLOATS)
         start = [
             "i, me = vc.local_id(0), vc.global_id(0)",
